@@ -1,0 +1,75 @@
+# Every target sets up what it needs in $(VENV) and nothing outside the clone.
+#   make test PYTHON=python3.12        another interpreter (for a new $(VENV))
+#   make test ARGS="-n 0 -k ece"       other pytest arguments
+
+PYTHON ?= python3
+VENV   ?= .venv
+ARGS   ?= -n 2
+UV     ?= uv
+
+PY  := $(VENV)/bin/python
+PIP  = env PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_USER=0 PYTHON="$(PYTHON)" VENV="$(VENV)" sh scripts/pip
+LOCKED = -qq --require-hashes --no-deps --only-binary :all: -r
+
+TRIAGE := examples/triage
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check bench coverage lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.run $(TRIAGE)/answers.jsonl ## evaluate the bundled example: table on screen, artifact in build/demo
+	$(VENV)/bin/steelyard evaluate $(TRIAGE)/answers.jsonl --task-file $(TRIAGE)/triage.task.yaml --cluster patient --out build/demo
+
+$(TRIAGE)/answers.jsonl: | $(VENV)/.run
+	$(PY) $(TRIAGE)/make.py
+
+test: $(VENV)/.dev ## run the tests (ARGS="-n 2")
+	$(PY) -m pytest $(ARGS)
+
+check: $(VENV)/.dev ## lint, format, types, import contracts, declared dependencies
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(VENV)/bin/lint-imports
+	$(VENV)/bin/deptry src
+
+bench: $(VENV)/.bench ## measure against the peers (installed on demand) and print ratios
+	$(PY) -m bench
+
+coverage: $(VENV)/.run ## simulate how often the intervals hold the true value
+	$(PY) -m bench.coverage
+
+# The stamps are files of their own: a failed `python3 -m venv` leaves bin/python behind.
+$(VENV)/.made: scripts/venv
+	PYTHON="$(PYTHON)" VENV="$(VENV)" sh scripts/venv
+	touch $@
+
+$(VENV)/.run: $(VENV)/.made requirements.lock pyproject.toml
+	$(PIP) $(LOCKED) requirements.lock
+	$(PIP) -qq --no-deps --no-build-isolation -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.run requirements-dev.lock
+	$(PIP) $(LOCKED) requirements-dev.lock
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.run requirements-bench.lock
+	$(PIP) $(LOCKED) requirements-bench.lock
+	touch $@
+
+# Pins that still fit are kept; `make lock UPGRADE=--upgrade` moves them.
+COMPILE = $(UV) pip compile pyproject.toml --universal --generate-hashes --python-version 3.11 --only-binary :all: \
+	--quiet --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(UPGRADE)
+
+lock: ## resolve the requirements*.lock files anew (needs uv)
+	$(COMPILE) --extra fast --group build -o requirements.lock
+	$(COMPILE) --extra fast --extra dev --group build -c requirements.lock -o requirements-dev.lock
+	$(COMPILE) --extra fast --extra bench --group build -c requirements-dev.lock -o requirements-bench.lock
+	@! grep -nE '://|--(index|extra-index|find-links|trusted-host)|@ ' requirements*.lock
+
+clean: ## remove build output and caches (the virtual environment stays)
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,65 @@
+"""What can go wrong, as one tree. Each class knows the exit code of the command line.
+
+    SteelyardError
+    ├── UsageError    2   unknown option, metric or variant; a malformed spec
+    ├── InputError    3   the data that came in breaks a rule
+    ├── BackendError  4   a model backend gave up
+    └── StorageError  5   disk full, locked, a corrupt artifact
+
+A message says what happened, where, and what to do next. It never echoes a value from the data: any text field
+may hold patient data. Names of columns and files are shown, with control characters escaped.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class SteelyardError(Exception):
+    """Anything Steelyard refuses, with a message for people and an exit code for programs."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class UsageError(SteelyardError):
+    """The request itself is wrong: an unknown name, a bad option, a malformed spec."""
+
+    exit_code = 2
+
+
+class InputError(SteelyardError):
+    """The data breaks a rule. Knows the file, the line and the field where it can."""
+
+    exit_code = 3
+
+    def __init__(
+        self, problem: str, *, file: str | None = None, line: int | None = None, field: str | None = None
+    ) -> None:
+        self.problem, self.file, self.line, self.field = problem, file, line, field
+        where = printable(file) if file else ""
+        if line is not None:
+            where = f"{where}:{line}" if where else f"row {line}"
+        parts = [part for part in (where, printable(field) if field else "", problem) if part]
+        super().__init__(": ".join(parts))
+
+
+class BackendError(SteelyardError):
+    """A model backend gave up."""
+
+    exit_code = 4
+
+
+class StorageError(SteelyardError):
+    """The disk, a lock or an artifact is not as it must be."""
+
+    exit_code = 5
+
+
+def printable(text: object, *, limit: int = 120) -> str:
+    """`text` fit for a terminal: control, format and surrogate characters escaped, length bounded.
+
+    >>> printable("a\\x1b[31mb")
+    'a\\\\x1b[31mb'
+    """
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text)[: limit + 1])
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"

@@ -1,0 +1,203 @@
+"""evaluate(): records × metrics × uncertainty → Evaluation.
+
+A table is evaluated cell by cell: rows with the same (model, strategy, task, perturbation). `by` adds slices of each
+cell, `pool` drops cell columns; pooling is never implied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steelyard.errors import InputError, UsageError, printable
+from steelyard.metrics import metrics as registry
+from steelyard.metrics.contract import Collector, Definition, Metric, metric_of
+from steelyard.metrics.evidence import Draw
+from steelyard.naming import parse, slice_text
+from steelyard.records.derive import with_reference
+from steelyard.records.schema import CELL
+from steelyard.records.table import Records, value_name
+from steelyard.uncertainty.estimate import Estimate, Progress, Settings, estimates
+
+Asked = str | Definition | Metric
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """All estimates of one table. `result["accuracy"]`, `result["accuracy{model=m1}"]` pick one."""
+
+    estimates: tuple[Estimate, ...]
+    settings: Settings
+    population: Mapping[str, int]
+    cluster: tuple[str, ...]
+    clusters: int
+    sources: tuple[Any, ...]
+    warnings: tuple[str, ...]
+
+    def __getitem__(self, name: str) -> Estimate:
+        return pick(self.estimates, name)
+
+    def __iter__(self) -> Iterator[Estimate]:
+        return iter(self.estimates)
+
+    def __len__(self) -> int:
+        return len(self.estimates)
+
+
+def evaluate(
+    records: Records,
+    metrics: Sequence[Asked] | Asked,
+    *,
+    by: Sequence[str] | str = (),
+    pool: Sequence[str] | str = (),
+    resamples: int = 10_000,
+    seed: int = 42,
+    level: float = 0.95,
+    method: str = "auto",
+    stream: str = "counter",
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Every metric with its interval, on every cell of the table and every slice asked for."""
+    settings = Settings(resamples, seed, level, method, stream)
+    asked = [metric_of(m) for m in listed(metrics)]
+    records = joined(records, asked)
+    parts = list(slices(records, listed(by), listed(pool)))
+    found: list[Estimate] = []
+    for done, (slice_, table) in enumerate(parts):
+        inside = None if progress is None else (lambda share, done=done: progress((done + share) / len(parts)))
+        chosen = [m for m in expanded(asked, records) if _applies(m, table, len(parts))]
+        found += estimates(table, chosen, settings, slice_, inside)
+    return Evaluation(
+        tuple(found),
+        settings,
+        {"rows": len(records), **records.counts()},
+        records.cluster_columns,
+        len(records.cluster[0]),
+        records.sources,
+        (*records.warnings, *_table_warnings(records, found)),
+    )
+
+
+def value(metric: Asked, records: Records | None = None, /, **columns: Any) -> float:
+    """The value of one metric, without interval: of records, or of columns given by name.
+
+    >>> value("accuracy", target=["a", "b"], prediction=["a", "a"])
+    0.5
+    """
+    if records is None:
+        task = columns.pop("task", None) if isinstance(columns.get("task"), Mapping) else None
+        size = len(next(iter(columns.values())))
+        records = Records.from_columns({"item": list(range(size)), **columns}, task=task)
+    chosen = metric_of(metric)
+    if chosen.definition.perturbed_only:
+        records = joined(records, [chosen])
+        records = records.take(~records.is_unperturbed())
+    constants = chosen.constants([records])
+    collector = Collector.whole(records)
+    reading = Draw.unit(1).read(collector.evidence(chosen, constants))
+    return float(chosen.finished(reading, constants)[0])
+
+
+def listed(asked: Any) -> list[Any]:
+    """A single name or a sequence of them, as a list."""
+    return [asked] if isinstance(asked, str | Definition | Metric) else list(asked)
+
+
+def expanded(asked: Sequence[Metric], records: Records) -> list[Metric]:
+    """The metrics with families replaced by their members, each once."""
+    return list(dict.fromkeys(member for m in asked for member in m.expanded(records)))
+
+
+def joined(records: Records, asked: Sequence[Metric]) -> Records:
+    """The records, with the unperturbed partner's columns where a metric reads them."""
+    needing = [m for m in asked if m.definition.perturbed_only or any(c.startswith("reference.") for c in m.reads)]
+    if not needing:
+        return records
+    if "perturbation" not in records:
+        raise InputError(
+            f"{needing[0]} compares altered questions with the originals and needs the column 'perturbation'",
+            file=records.name,
+        )
+    return with_reference(records)
+
+
+def slices(records: Records, by: Sequence[str], pool: Sequence[str]) -> Iterator[tuple[dict[str, Any], Records]]:
+    """The cells of a table and their slices, each with its mapping."""
+    for name in pool:
+        if name not in CELL:
+            raise UsageError(f"pool takes cell columns ({', '.join(CELL)}), not '{printable(name)}'")
+    cell_columns = cells(records, pool)
+    for cell, table in records.split(cell_columns):
+        yield cell, table
+        for group in by:
+            columns = [c.strip() for c in group.split("*")]
+            if all(c in cell_columns for c in columns):
+                continue
+            for name in columns:
+                if name not in records and name != "outcome":
+                    raise UsageError(records.lacks(name, "by"))
+            for values, part in table.split(columns):
+                yield {**cell, **values}, part
+
+
+def cells(records: Records, pool: Sequence[str] = ()) -> list[str]:
+    """The cell columns that tell cells of this table apart."""
+    return [c for c in CELL if c in records and c not in pool and several(records, c)]
+
+
+def several(records: Records, column: str) -> bool:
+    """True if the column has more than one value (a null counts as one)."""
+    labels = records.labels(column)
+    return len(labels.values) + bool(labels.missing.any()) > 1
+
+
+def _applies(metric: Metric, table: Records, parts: int) -> bool:
+    """Metrics of altered questions have nothing to say in the cell of the originals."""
+    return not (metric.definition.perturbed_only and parts > 1 and table.is_unperturbed().all())
+
+
+def pick(estimates_: Sequence[Any], name: str) -> Any:
+    """The one estimate (or delta) that a name means; an error lists the slices where it is not one."""
+    expr = parse(name)
+    wanted = dict(expr.slice)
+    text = str(metric_of(_without_slice(name, expr)))
+    named = [e for e in estimates_ if e.metric == text]
+    if not named:
+        known = ", ".join(dict.fromkeys(e.metric for e in estimates_)) or "none"
+        raise UsageError(f"'{text}' was not evaluated; there are: {known}")
+    if wanted:
+        found = [e for e in named if {k: value_name(v) for k, v in e.slice.items()} == wanted]
+    else:
+        found = [e for e in named if not e.slice] or named
+    if len(found) == 1:
+        return found[0]
+    shown = ", ".join(f"{text}{slice_text({k: value_name(v) for k, v in e.slice.items()})}" for e in named[:12])
+    raise UsageError(f"'{name}' matches {len(found)} estimates; choose one of: {shown}")
+
+
+def _without_slice(name: str, expr: Any) -> Any:
+    from dataclasses import replace
+
+    from steelyard.metrics.contract import bound
+
+    return bound(replace(expr, slice=())) if expr.slice else name
+
+
+def _table_warnings(records: Records, found: Sequence[Estimate]) -> list[str]:
+    warnings = []
+    unmet = {label for e in found if isinstance(e.detail, dict) for label in e.detail.get("predicted_but_never_a_target", ())}
+    if unmet and records.task.labels is None:
+        warnings.append(f"{len(unmet)} predicted labels are never a target; check for misspelt or unclean labels")
+    few = len(records.cluster[0])
+    if few < 20:
+        warnings.append(f"only {few} clusters: intervals may be too narrow")
+    return warnings
+
+
+def known_metrics() -> list[Definition]:
+    """Every registered metric, plug-ins included."""
+    from steelyard.registry import load_entry_points
+
+    load_entry_points()
+    return list(registry.values())

@@ -1,0 +1,275 @@
+"""Does a stated confidence mean what it says? Read on answered rows with a confidence; the others are counted.
+
+A perfectly calibrated model has a positive plug-in ECE, because a bin's accuracy is noisy. `ece_null` says how large
+that noise is here, `p_calibrated` how often noise alone would give an ECE this large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.errors import UsageError
+from steelyard.metrics.contract import Constant, evidence, metric
+from steelyard.metrics.evidence import Cells, Codes, Draw, Ids, Sums, Terms, sums
+from steelyard.metrics.randomness import signs
+from steelyard.records.table import Labels, Records
+
+Floats = npt.NDArray[np.float64]
+_CLIP = 1e-6
+_GUO = "Guo et al. (2017), On Calibration of Modern Neural Networks (ICML)"
+
+
+def bin_of(confidence: Floats, bins: int) -> Floats:
+    """The equal-width bin of each confidence: bin k is [k/bins, (k+1)/bins), the last one closed.
+
+    The edges are the doubles k/bins, so 0.3 is in the bin that starts at 0.3.
+    """
+    if bins < 1:
+        raise UsageError("bins is at least 1")
+    edges = np.arange(1, bins) / bins
+    places = np.searchsorted(edges, confidence, side="right").astype(float)
+    return np.where(np.isnan(confidence), np.nan, places)
+
+
+def sum_of_gaps(gaps: Floats) -> Floats:
+    """Σ|a|: the norm that ECE is of its bins' gaps."""
+    return np.abs(gaps).sum(-1)
+
+
+@evidence(rows="answered")
+def reliability(confidence: Floats, correct: Floats, *, bins: int = 10) -> Terms:
+    """Hits, confidence mass and rows per equal-width bin."""
+    return sums(hits=correct, mass=confidence, n=1, by=bin_of(confidence, bins))
+
+
+@reliability.metric(
+    better="lower", bounds=(0, 1), norm=sum_of_gaps, formula="Σ_b n_b/N · |acc_b − conf_b|", reference=_GUO
+)
+def ece(s: Cells) -> Floats:
+    """Expected calibration error over equal-width bins. Positive by chance even if calibrated: see ece_null.
+
+    >>> round(value("ece", target=["a", "a"], prediction=["a", "b"], confidence=[0.9, 0.9]), 6)
+    0.4
+    """
+    return (s.hits - s.mass) / s.n.sum(-1, keepdims=True)
+
+
+@ece.detail
+def _(s: Cells, *, bins: int) -> dict[str, Any]:
+    table = []
+    for b, hits, mass, n in zip(s.key(), s.hits[0], s.mass[0], s.n[0], strict=True):
+        table.append(
+            {"low": b / bins, "high": (b + 1) / bins, "n": int(n), "accuracy": hits / n, "confidence": mass / n}
+        )
+    return {"bins": table}
+
+
+@reliability.metric(
+    better="lower",
+    bounds=(0, 1),
+    formula="max_b |acc_b − conf_b| over non-empty bins",
+    reference=_GUO,
+    no_interval="the largest of several gaps: resampling does not cover it",
+)
+def mce(s: Cells) -> Floats:
+    """Largest calibration gap of a non-empty bin.
+
+    >>> round(value("mce", target=["a", "a"], prediction=["a", "b"], confidence=[0.9, 0.2]), 6)
+    0.2
+    """
+    gaps = np.where(s.n > 0, np.abs(s.hits - s.mass) / np.where(s.n > 0, s.n, 1), -1)
+    largest = gaps.max(-1, initial=-1)
+    return np.where(largest >= 0, largest, np.nan)
+
+
+@metric(
+    better="lower",
+    bounds=(0, 1),
+    rows="answered",
+    norm=sum_of_gaps,
+    formula="Σ_b n_b/N · |acc_b − conf_b| over bins of equal mass",
+)
+def ace(confidence: Floats, correct: Floats, *, bins: int = 10) -> Terms:
+    """Adaptive calibration error: bins of equal mass, bin = ⌊bins · midrank / n⌋, equal confidences together.
+
+    >>> round(value("ace", target=["a", "a"], prediction=["a", "b"], confidence=[0.9, 0.9]), 6)
+    0.4
+    """
+    if bins < 1:
+        raise UsageError("bins is at least 1")
+    return sums(hits=correct, mass=confidence, n=1, by=confidence)
+
+
+@ace.prepare
+def _(tables: Sequence[Records], bins: int) -> dict[str, Any]:
+    """Where the bins of the whole data begin: the noise around their gaps is measured in fixed bins."""
+    found = np.concatenate([t.numbers("confidence", needed_by="ace")[t.array("answered") == 1] for t in tables])
+    values, counts = np.unique(found[~np.isnan(found)], return_counts=True)
+    place = equal_mass(counts[None].astype(float), max(bins, 1))[0]
+    return {"begins": tuple(values[np.flatnonzero(np.diff(place)) + 1].tolist())}
+
+
+@ace.finish
+def _(s: Cells, *, bins: int) -> Floats:
+    place, gap = equal_mass(s.n, bins), s.hits - s.mass
+    return sum(np.abs(np.where(place == b, gap, 0).sum(-1)) for b in range(bins)) / s.n.sum(-1)
+
+
+@ace.vector
+def _(s: Cells, *, begins: Constant) -> Floats:
+    place = np.searchsorted(np.asarray(begins, float), s.key(), side="right")
+    gap = s.hits - s.mass
+    per_bin = [gap[..., place == b].sum(-1) for b in range(len(begins) + 1)]
+    return np.stack(per_bin, -1) / s.n.sum(-1, keepdims=True)
+
+
+def equal_mass(counts: Floats, bins: int) -> Floats:
+    """The equal-mass bin of every sorted value under each row of counts."""
+    n = counts.sum(-1, keepdims=True)
+    midrank = np.cumsum(counts, -1) - counts / 2
+    return np.minimum(np.floor(bins * midrank / np.where(n > 0, n, 1)), bins - 1)
+
+
+@metric(better="lower", bounds=(0, 1), rows="answered", formula="mean (confidence − correct)²",
+        reference="Brier (1950), Verification of forecasts expressed in terms of probability")
+def brier(confidence: Floats, correct: Floats, *, binary: bool = False, label_count: Constant) -> Terms:
+    """Mean squared distance of confidence and correctness: a proper score.
+
+    `brier(binary=true)` is undefined where the answered rows hold more than two labels.
+
+    >>> round(value("brier", target=["a", "a"], prediction=["a", "b"], confidence=[0.9, 0.9]), 6)
+    0.41
+    """
+    refused = np.full(len(confidence), binary and label_count > 2)
+    return sums(total=(confidence - correct) ** 2, n=1, left_out={"more than two labels": refused})
+
+
+@brier.prepare
+def _(tables: Sequence[Records], binary: bool) -> dict[str, Any]:
+    if not binary:
+        return {"label_count": 0}
+    seen: set[Any] = set()
+    for table in tables:
+        answered = table.array("answered") == 1
+        for name in ("target", "prediction"):
+            labels: Labels = table.labels(name)[answered]
+            seen |= {labels.values[code] for code in np.unique(labels.codes) if code >= 0}
+    return {"label_count": len(seen)}
+
+
+@metric(better="lower", bounds=(0, None), rows="answered", formula="−mean log p(observed), p clipped to [1e-6, 1 − 1e-6]")
+def nll(confidence: Floats, correct: Floats) -> Floats:
+    """Negative log-likelihood of correctness under the confidence (log loss).
+
+    >>> round(value("nll", target=["a", "a"], prediction=["a", "b"], confidence=[0.5, 0.5]), 6)
+    0.693147
+    """
+    p = np.clip(confidence, _CLIP, 1 - _CLIP)
+    return -(correct * np.log(p) + (1 - correct) * np.log1p(-p))
+
+
+# -- how large noise alone would be -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SignedReading:
+    """ECE as observed, and under random cluster signs: (resamples,) and (resamples, signs)."""
+
+    observed: Floats
+    chance: Floats
+
+
+@dataclass(frozen=True)
+class Signed:
+    """Sums whose clusters may change sign: the evidence for what ECE would be if only noise made it."""
+
+    gaps: Sums
+
+    @property
+    def ids(self) -> Ids:
+        return self.gaps.ids
+
+    @property
+    def rows(self) -> Codes:
+        return self.gaps.rows
+
+    @property
+    def excluded(self) -> Mapping[str, int]:
+        return self.gaps.excluded
+
+    @property
+    def width(self) -> int:
+        return self.gaps.width * 16
+
+    def on(self, ids: Ids) -> Signed:
+        return Signed(self.gaps.on(ids))
+
+    def merge(self, other: Signed) -> Signed:
+        return Signed(self.gaps.merge(other.gaps))
+
+    def under(self, draw: Draw) -> SignedReading:
+        flips = signs(len(self.ids))
+        observed, chance = [], []
+        for weights in draw.floats:
+            cells = self.gaps.under(Draw(weights[None]))
+            n = cells.n.sum(-1)
+            observed.append(np.abs(cells.gap).sum(-1)[0] / n[0])
+            signed = self.gaps.under(Draw(flips * weights)).gap
+            chance.append(np.abs(signed).sum(-1) / n[0])
+        return SignedReading(np.array(observed), np.array(chance))
+
+
+@dataclass(frozen=True)
+class _SignedTerms:
+    terms: Terms
+    excluded: Mapping[str, int] = field(default_factory=dict)
+
+    def collect(self, ids: Ids, cluster: Codes, excluded: Mapping[str, int]) -> Signed:
+        from dataclasses import replace
+
+        collected, kept = Sums.collect(self.terms, ids, cluster)
+        lost = int((~kept).sum())
+        return Signed(replace(collected, excluded={**excluded, **({"no confidence": lost} if lost else {})}))
+
+
+@evidence(rows="answered")
+def signed_reliability(confidence: Floats, correct: Floats, *, bins: int = 10) -> _SignedTerms:
+    """Gaps per cluster and bin, to be summed under random signs."""
+    return _SignedTerms(sums(gap=correct - confidence, n=1, by=bin_of(confidence, bins)))
+
+
+@signed_reliability.metric(
+    bounds=(0, 1),
+    formula="mean over random cluster signs s of Σ_b |Σ_c s_c d_cb| / N, d = hits − mass",
+    no_interval="it is itself an average over chance",
+    no_delta="ece_null describes the noise in one run",
+)
+def ece_null(s: SignedReading) -> Floats:
+    """How large ECE would be from noise alone: read ece beside it.
+
+    >>> round(value("ece_null", target=["a", "a"], prediction=["a", "b"], confidence=[0.5, 0.5]), 2)
+    0.25
+    """
+    return s.chance.mean(-1)
+
+
+@signed_reliability.metric(
+    bounds=(0, 1),
+    formula="(1 + #{ece under random signs ≥ ece}) / (B + 1)",
+    no_interval="a p-value has no interval",
+    no_delta="p_calibrated is a test of one run",
+)
+def p_calibrated(s: SignedReading) -> Floats:
+    """How often noise alone gives an ECE at least this large; small values say: not calibrated.
+
+    >>> round(value("p_calibrated", target=["a", "a"], prediction=["a", "b"], confidence=[0.5, 0.5]), 2)
+    1.0
+    """
+    reached = (s.chance >= s.observed[:, None] * (1 - 1e-12)).sum(-1)
+    defined = np.where(np.isnan(s.observed), np.nan, 1.0)
+    return defined * (1 + reached) / (1 + s.chance.shape[-1])

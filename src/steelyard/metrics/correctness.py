@@ -1,0 +1,340 @@
+"""How often is the answer right? Rates over all that was asked, over what was answered, and per class.
+
+Abstained and unparsed rows are wrong for end-to-end metrics and outside answered-only ones; failed rows are in neither
+and have a rate of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.errors import InputError, UsageError
+from steelyard.metrics.contract import Column, Constant, evidence, metric
+from steelyard.metrics.evidence import Cells, Terms, row_score, sums
+from steelyard.records.derive import same_kind
+from steelyard.records.table import Labels, Records, value_name
+
+Floats = npt.NDArray[np.float64]
+
+
+@metric(better="higher", bounds=(0, 1), formula="correct / N")
+def accuracy(correct: Floats) -> Floats:
+    """Share of all asked rows that were answered correctly; declining and unreadable replies count as wrong.
+
+    N = answered + abstained + unparsed. Read it beside selective_accuracy and answer_rate.
+
+    >>> value("accuracy", target=["a", "b", "a", "b"], prediction=["a", "a", None, "b"])
+    0.5
+    """
+    return correct
+
+
+@metric(better="higher", bounds=(0, 1), rows="answered", formula="correct / answered")
+def selective_accuracy(correct: Floats) -> Floats:
+    """Share of the answered rows that are correct. Needs answer_rate beside it: answering only easy cases is easy.
+
+    >>> value("selective_accuracy", target=["a", "b", "a"], prediction=["a", "a", None])
+    0.5
+    """
+    return correct
+
+
+@metric(bounds=(0, 1), formula="answered / N", aliases=("coverage",))
+def answer_rate(answered: Floats) -> Floats:
+    """Share of the asked rows with a usable answer (coverage).
+
+    >>> value("answer_rate", prediction=["a", "a", None, None])
+    0.5
+    """
+    return answered
+
+
+@metric(bounds=(0, 1), formula="abstained / N")
+def abstention_rate(abstained: Floats) -> Floats:
+    """Share of the asked rows where the model declined. Whether that is good depends on the case: see deferral_alignment.
+
+    >>> value("abstention_rate", prediction=["a", "a", None, None])
+    0.5
+    """
+    return abstained
+
+
+@metric(better="lower", bounds=(0, 1), formula="unparsed / N")
+def parse_failure_rate(unparsed: Floats) -> Floats:
+    """Share of the asked rows with a reply in which no answer could be read.
+
+    >>> value("parse_failure_rate", prediction=["a", None], outcome=["answered", "unparsed"])
+    0.5
+    """
+    return unparsed
+
+
+@metric(better="lower", bounds=(0, 1), rows="all", formula="failed / (N + failed)")
+def failure_rate(failed: Floats) -> Floats:
+    """Share of all rows without any reply: transport, server or crash. Quality metrics leave these rows out.
+
+    >>> value("failure_rate", prediction=["a", None], outcome=["answered", "failed"])
+    0.5
+    """
+    return failed
+
+
+@metric(
+    better="higher",
+    bounds=(0, 1),
+    formula="mean over classes of correct_c / N_c",
+    reads=("target", "prediction"),
+    undefined="it needs at least two classes among the targets",
+)
+def balanced_accuracy(records: Records) -> Terms:
+    """Mean recall over the classes in the targets; undefined with fewer than two.
+
+    >>> value("balanced_accuracy", target=["a", "a", "a", "b"], prediction=["a", "a", "a", "a"])
+    0.5
+    """
+    return sums(hits=records.array("correct"), n=1, by=records.labels("target"))
+
+
+@balanced_accuracy.finish
+def _(s: Cells) -> Floats:
+    seen = s.n > 0
+    recall = np.where(seen, s.hits / np.where(seen, s.n, 1), 0).sum(-1)
+    classes = seen.sum(-1)
+    return np.where(classes >= 2, recall / np.maximum(classes, 1), np.nan)
+
+
+@balanced_accuracy.present
+def _(s: Cells) -> npt.NDArray[np.bool_]:
+    return s.n > 0
+
+
+# -- the confusion matrix and what reads it -----------------------------------------------------------------------
+
+
+@evidence(reads=("target", "prediction"))
+def confusion(records: Records, *, labels: tuple[Any, ...] | None = None, answered_only: bool = False) -> Terms:
+    """Rows counted by target and prediction; a non-answer has no prediction."""
+    same_kind(records)
+    target, prediction = records.labels("target"), records.labels("prediction")
+    silent = records.array("answered") == 0
+    if labels is not None:
+        _refuse_outside(target, labels, records)
+    codes = np.where(silent, len(prediction.values), prediction.codes)
+    guess = Labels(codes, (*prediction.values, None))
+    return sums(n=np.where(silent & answered_only, np.nan, 1.0), by=(target, guess))
+
+
+@confusion.prepare
+def _(tables: Sequence[Records], labels: tuple[Any, ...] | None) -> dict[str, Any]:
+    """The labels to average over: as asked, the task's, or those of both runs of a comparison."""
+    if labels is None:
+        labels = tables[0].task.labels
+    if labels is None and len(tables) > 1:
+        seen = {v for t in tables for name in ("target", "prediction") for v in t.labels(name).values}
+        labels = tuple(sorted(seen))
+    return {"labels": labels}
+
+
+def _refuse_outside(target: Labels, labels: tuple[Any, ...], records: Records) -> None:
+    known = set(map(value_name, labels))
+    outside = np.array([value_name(v) not in known for v in target.values] + [False])[target.codes]
+    if outside.any():
+        file, line = records.where(int(np.flatnonzero(outside)[0]))
+        raise InputError("the target is not among the labels", file=file, line=line, field="target")
+
+
+class _Counts:
+    """Hits, support and predictions per class, (resamples, classes) each, over the given or the seen labels."""
+
+    def __init__(self, s: Cells, labels: tuple[Any, ...] | None) -> None:
+        truth, guess = s.key(0), s.key(1)
+        self.fixed = labels is not None
+        seen = labels if labels is not None else {*truth, *(g for g in guess if g is not None)}
+        self.labels = tuple(labels) if labels is not None else tuple(sorted(seen))
+        names = {value_name(label): i for i, label in enumerate(self.labels)}
+        rows = np.array([names.get(value_name(t), -1) for t in truth], np.int64)
+        columns = np.array([-1 if g is None else names.get(value_name(g), -1) for g in guess], np.int64)
+        self.truth, self.guess, self.n = rows, columns, s.n
+        index = np.arange(len(self.labels))
+        is_truth, is_guess = rows[:, None] == index, columns[:, None] == index
+        self.hits = s.n @ (is_truth & is_guess).astype(float)
+        self.support = s.n @ is_truth.astype(float)
+        self.predicted = s.n @ is_guess.astype(float)
+
+    @property
+    def f1(self) -> Floats:
+        both = self.support + self.predicted
+        return np.where(both > 0, 2 * self.hits / np.where(both > 0, both, 1), 0.0)
+
+    @property
+    def counted(self) -> npt.NDArray[np.bool_]:
+        """Classes that enter an average: the fixed set, or those that occur."""
+        return np.full_like(self.support, True, bool) if self.fixed else self.support + self.predicted > 0
+
+
+@confusion.metric(
+    better="higher", bounds=(0, 1), formula="mean over classes of 2 TP / (support + predicted)",
+    reference="Opitz & Burst (2019), Macro F1 and Macro F1",
+)
+def f1_macro(s: Cells, *, labels: Constant) -> Floats:
+    """Mean F1 over the classes, each with equal weight; an empty class of a fixed label set counts 0.
+
+    A non-answer is a miss for its true class and a false positive for none; `answered_only=true` leaves it out.
+
+    >>> value("f1_macro", target=["a", "a", "b", "b"], prediction=["a", "b", "b", None])
+    0.5
+    """
+    counts = _Counts(s, labels)
+    counted = counts.counted
+    return np.where(counted, counts.f1, 0).sum(-1) / counted.sum(-1)
+
+
+@f1_macro.present
+def _(s: Cells, *, labels: Constant) -> npt.NDArray[np.bool_]:
+    counts = _Counts(s, labels)
+    return counts.support + counts.predicted > 0
+
+
+@f1_macro.detail
+def _(s: Cells, *, labels: Constant) -> dict[str, Any]:
+    counts = _Counts(s, labels)
+    size = len(counts.labels)
+    matrix = np.zeros((size + 1, size + 1), int)
+    np.add.at(matrix, (counts.truth, counts.guess), counts.n[0].astype(int))
+    unmet = [value_name(v) for v, up, n in zip(counts.labels, counts.support[0], counts.predicted[0], strict=True)
+             if n and not up]
+    return {
+        "labels": list(counts.labels),
+        "confusion_matrix": matrix[:size, :size].tolist(),
+        "no_answer": matrix[:size, size].tolist(),
+        "predicted_but_never_a_target": unmet,
+    }
+
+
+@confusion.metric(better="higher", bounds=(0, 1), formula="Σ_c support_c / N · F1_c")
+def f1_weighted(s: Cells, *, labels: Constant) -> Floats:
+    """Mean F1 over the classes, each weighted by its support.
+
+    >>> round(value("f1_weighted", target=["a", "a", "a", "b"], prediction=["a", "a", "a", "a"]), 6)
+    0.642857
+    """
+    counts = _Counts(s, labels)
+    return (counts.f1 * counts.support).sum(-1) / counts.support.sum(-1)
+
+
+@f1_weighted.present
+def _(s: Cells, *, labels: Constant) -> npt.NDArray[np.bool_]:
+    return _Counts(s, labels).support > 0
+
+
+def _classes(records: Records) -> tuple[str, ...]:
+    """The labels a family such as `f1` expands to."""
+    fixed = records.task.labels
+    if fixed is not None:
+        return tuple(map(value_name, fixed))
+    same_kind(records)
+    return tuple(map(value_name, sorted({*records.labels("target").values, *records.labels("prediction").values})))
+
+
+@confusion.metric(better="higher", bounds=(0, 1), formula="2 TP / (support + predicted)", members=_classes)
+def f1(s: Cells, *, labels: Constant, label: str) -> Floats:
+    """F1 of one class: `f1.Critical`. Undefined where the class is neither a target nor predicted.
+
+    >>> round(value("f1.a", target=["a", "a", "b"], prediction=["a", "b", "b"]), 6)
+    0.666667
+    """
+    counts = _Counts(s, labels)
+    names = [value_name(v) for v in counts.labels]
+    if label not in names:
+        return np.full(len(s.n), np.nan)
+    place = names.index(label)
+    both = counts.support[..., place] + counts.predicted[..., place]
+    return 2 * counts.hits[..., place] / both
+
+
+def _is(records: Records, column: str, label: str) -> npt.NDArray[np.bool_]:
+    labels = records.labels(column)
+    place = [i for i, v in enumerate(labels.values) if value_name(v) == label]
+    return labels.codes == (place[0] if place else -2)
+
+
+@metric(
+    better="higher", bounds=(0, 1), formula="TP / predicted", reads=("target", "prediction"), members=_classes
+)
+def precision(records: Records, *, label: str) -> Terms:
+    """Of the rows predicted as this class, the share that is: `precision.Critical`. Undefined without predictions.
+
+    >>> value("precision.a", target=["a", "b", "b"], prediction=["a", "a", "b"])
+    0.5
+    """
+    same_kind(records)
+    claimed = _is(records, "prediction", label) & (records.array("answered") == 1)
+    return row_score(_is(records, "target", label), left_out={"not predicted as this class": ~claimed})
+
+
+@metric(
+    better="higher", bounds=(0, 1), formula="TP / support", reads=("target", "prediction"), members=_classes
+)
+def recall(records: Records, *, label: str) -> Terms:
+    """Of the rows of this class, the share found: `recall.Critical`. A non-answer is a miss. Undefined without support.
+
+    >>> value("recall.a", target=["a", "a", "b"], prediction=["a", None, "b"])
+    0.5
+    """
+    same_kind(records)
+    found = _is(records, "prediction", label) & (records.array("answered") == 1)
+    return row_score(found, left_out={"another class": ~_is(records, "target", label)})
+
+
+@metric(
+    better="higher",
+    bounds=(0, 1),
+    formula="P(score of a positive > score of a negative) + ½ P(equal)",
+    undefined="it needs both positives and negatives",
+    reads=("target", "prediction"),
+)
+def auroc(records: Records, *, positive: str | None = None, score: Column = Column("confidence")) -> Terms:
+    """How well a score separates positives from negatives; ties count ½.
+
+    By default confidence ranks correct over incorrect answered rows. `auroc(positive=X, score=col)` ranks targets
+    equal to X over the others, on every row with a score.
+
+    >>> value("auroc", target=["a", "a", "b"], prediction=["a", "b", "b"], confidence=[0.9, 0.5, 0.7])
+    1.0
+    """
+    scores = np.asarray(score, float)
+    if positive is None:
+        hit = np.where(records.array("answered") == 1, records.array("correct"), np.nan)
+        return sums(pos=hit, neg=1 - hit, by=scores)
+    target = records.labels("target")
+    if positive not in map(value_name, target.values) and positive not in map(value_name, records.task.labels or ()):
+        raise UsageError(f"auroc: no target equals the positive label '{positive}'")
+    hit = np.where(target.missing, np.nan, _is(records, "target", positive))
+    return sums(pos=hit, neg=1 - hit, by=scores)
+
+
+@auroc.finish
+def _(s: Cells) -> Floats:
+    below = s.neg.cumsum(-1) - s.neg
+    return (s.pos * (below + s.neg / 2)).sum(-1) / (s.pos.sum(-1) * s.neg.sum(-1))
+
+
+@metric(formula="mean of the column", share=True)
+def mean(*, column: Column, better: str | None = None) -> Floats:
+    """Mean of a numeric column that another tool computed, one score a row: `mean(score, better=higher)`.
+
+    >>> value("mean(score)", score=[1.0, 0.0, 1.0, 1.0])
+    0.75
+    """
+    if better not in (None, "higher", "lower"):
+        raise UsageError("mean: better is higher or lower")
+    return np.asarray(column, float)
+
+
+@mean.prepare
+def _(tables: Sequence[Records], better: str | None) -> dict[str, Any]:
+    return {"better": better or tables[0].task.direction}

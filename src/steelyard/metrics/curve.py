@@ -1,0 +1,372 @@
+"""The risk-coverage curve as evidence: sorted once, read under any weights.
+
+Answered rows stand in descending order of what ranks them; equal ranks form a plateau, one working point each. Under
+weights w, a working point has accepted K = Σw rows with S = Σw·loss, of N = Σw asked rows:
+
+    coverage K/N      selective risk S/K      generalized risk S/N
+
+Nothing is sorted again for a resample. Few plateaus: one matrix product over cumulative sums. Many: a compiled scan
+over the sorted rows, sixteen resamples at a time; without the compiler, the same sums in NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.metrics import kernels
+from steelyard.metrics.evidence import Codes, Draw, Ids, merged_ids, places, spread
+
+Floats = npt.NDArray[np.float64]
+
+_SMALL = 2_000_000  # clusters × plateaus for the matrix product
+_LANES_WORTH = 20_000_000  # rows × resamples from which a compiled scan pays for its start-up
+HULL_HEIGHT = 1e-10  # a point this little under its chord is not a corner
+
+
+@dataclass(frozen=True)
+class CurveTerms:
+    """What ranks each asked row, its loss, and whether it was answered."""
+
+    rank: Floats
+    loss: Floats
+    answered: npt.NDArray[np.bool_]
+    left_out: Mapping[str, npt.NDArray[np.bool_]]
+
+    def collect(self, ids: Ids, cluster: Codes, excluded: Mapping[str, int]) -> Curve:
+        kept = ~np.logical_or.reduce(list(self.left_out.values())) if self.left_out else np.ones(len(cluster), bool)
+        lost = {reason: int(rows.sum()) for reason, rows in self.left_out.items() if rows.any()}
+        asked = np.bincount(cluster[kept], minlength=len(ids)).astype(np.int64)
+        rows = np.flatnonzero(kept & self.answered)
+        return Curve.of(
+            self.rank[rows] + 0.0, self.loss[rows], cluster[rows], ids, asked, {**excluded, **lost}
+        )
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Answered rows in descending rank: loss and cluster of each, the last row and the rank of every plateau."""
+
+    rank: Floats
+    loss: Floats
+    cluster: Codes
+    ends: Codes
+    ids: Ids
+    rows: Codes
+    excluded: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, rank: Floats, loss: Floats, cluster: Codes, ids: Ids, asked: Codes, excluded: Mapping[str, int]) -> Curve:
+        order = np.lexsort((loss, -rank))  # loss too: sums must not depend on the order of rows
+        rank, loss, cluster = rank[order], loss[order], cluster[order]
+        ends = np.flatnonzero(np.r_[rank[1:] != rank[:-1], True]) if len(rank) else np.empty(0, np.int64)
+        return cls(rank, loss, cluster, ends, ids, asked, excluded)
+
+    @property
+    def width(self) -> int:
+        if self.small:
+            return 12 * max(len(self.ends), 1)
+        return len(self.ids) if kernels.available() else 6 * len(self.rank)
+
+    @property
+    def small(self) -> bool:
+        return len(self.ids) * len(self.ends) <= _SMALL and len(self.ends) <= 3000
+
+    def under(self, draw: Draw) -> CurveReading:
+        return CurveReading(self, draw)
+
+    def on(self, ids: Ids) -> Curve:
+        place = places(self.ids, ids)
+        return replace(self, ids=ids, cluster=place[self.cluster], rows=spread(self.rows, place, len(ids)))
+
+    def merge(self, other: Curve) -> Curve:
+        ids = merged_ids(self.ids, other.ids)
+        mine, theirs = self.on(ids), other.on(ids)
+        excluded = dict(self.excluded)
+        for reason, n in other.excluded.items():
+            excluded[reason] = excluded.get(reason, 0) + n
+        return Curve.of(
+            np.concatenate([mine.rank, theirs.rank]),
+            np.concatenate([mine.loss, theirs.loss]),
+            np.concatenate([mine.cluster, theirs.cluster]),
+            ids,
+            mine.rows + theirs.rows,
+            excluded,
+        )
+
+    @cached_property
+    def plateaus(self) -> tuple[Floats, Floats]:
+        """Rows and loss per cluster up to each working point: (clusters, plateaus) each."""
+        plateau = np.searchsorted(self.ends, np.arange(len(self.rank)))
+        return self._table(plateau, len(self.ends), None), self._table(plateau, len(self.ends), self.loss)
+
+    @cached_property
+    def losses(self) -> tuple[Floats, Floats]:
+        """The distinct losses and how many rows of each cluster have them."""
+        values, code = np.unique(self.loss, return_inverse=True)
+        return values, self._table(code, len(values), None, cumulative=False)
+
+    def _table(self, column: Codes, size: int, weights: Floats | None, *, cumulative: bool = True) -> Floats:
+        flat = self.cluster * size + column
+        table = np.bincount(flat, weights=weights, minlength=len(self.ids) * size).reshape(len(self.ids), size)
+        return np.cumsum(table, axis=1, dtype=np.float64) if cumulative else table.astype(np.float64)
+
+
+class CurveReading:
+    """The curve under a block of resamples; each number is computed when it is asked for, (resamples,) each."""
+
+    def __init__(self, curve: Curve, draw: Draw) -> None:
+        self._curve, self._draw = curve, draw
+        self._scans: dict[tuple[float, ...], Any] = {}
+
+    @cached_property
+    def asked(self) -> Floats:
+        """N: asked rows in each resample."""
+        return self._draw.floats @ self._curve.rows.astype(np.float64)
+
+    @cached_property
+    def _sums(self) -> tuple[Floats, Floats]:
+        """K and S at every working point: (resamples, plateaus) each."""
+        curve, weights = self._curve, self._draw.floats
+        if curve.small:
+            rows, loss = curve.plateaus
+            return weights @ rows, weights @ loss
+        if len(weights) == 1 and (weights == 1).all():
+            return (curve.ends + 1.0)[None], np.cumsum(curve.loss)[curve.ends][None]
+        w = weights[:, curve.cluster]
+        return np.cumsum(w, 1)[:, curve.ends], np.cumsum(w * curve.loss, 1)[:, curve.ends]
+
+    @cached_property
+    def coverage(self) -> Floats:
+        return self._sums[0] / self.asked[:, None]
+
+    @cached_property
+    def risk(self) -> Floats:
+        """Selective risk at every working point; before the first accepted row, the risk at the first."""
+        accepted, loss = self._sums
+        some = accepted > 0
+        risk = loss / np.where(some, accepted, 1)
+        if not risk.shape[1]:
+            return risk
+        first = np.take_along_axis(risk, np.argmax(some, 1)[:, None], 1)
+        return np.where(some, risk, first)
+
+    @property
+    def generalized(self) -> Floats:
+        return self._sums[1] / self.asked[:, None]
+
+    @property
+    def thresholds(self) -> Floats:
+        return self._curve.rank[self._curve.ends]
+
+    @cached_property
+    def _lanes(self) -> bool:
+        heavy = len(self._draw.weights) * len(self._curve.rank) >= _LANES_WORTH
+        return heavy and not self._curve.small and kernels.available()
+
+    @cached_property
+    def _answered(self) -> Floats:
+        if self._lanes:
+            return self._draw.floats @ np.bincount(self._curve.cluster, minlength=len(self._curve.ids)).astype(float)
+        accepted = self._sums[0]
+        return accepted[:, -1] if accepted.shape[1] else np.zeros(len(accepted))
+
+    def _defined(self, values: Floats) -> Floats:
+        return np.where(self._answered > 0, values, np.nan)
+
+    @property
+    def cmax(self) -> Floats:
+        """Share of the asked rows that was answered."""
+        return np.where(self.asked > 0, self._answered / np.where(self.asked > 0, self.asked, 1), np.nan)
+
+    @cached_property
+    def areas(self) -> tuple[Floats, Floats]:
+        """AURC and AUGRC: trapezoids over [0, cmax] with risk(0) = the first risk, generalized risk(0) = 0."""
+        if self._lanes:
+            scanned = self._scan(0.5)
+            return self._defined(scanned[:, 0]), self._defined(scanned[:, 1])
+        return self._trapezoids(None)
+
+    def areas_at(self, c: float) -> tuple[Floats, Floats]:
+        """The areas up to min(c, cmax), landing on it by linear interpolation."""
+        if self._lanes:
+            scanned = self._scan(c)
+            return self._defined(scanned[:, 2]), self._defined(scanned[:, 3])
+        return self._trapezoids(c)
+
+    def _trapezoids(self, c: float | None) -> tuple[Floats, Floats]:
+        coverage, risk = self.coverage, self.risk
+        if not coverage.shape[1]:
+            nothing = np.full(len(coverage), np.nan)
+            return nothing, nothing
+        return (
+            self._defined(_area(coverage, risk, risk[:, :1], c)),
+            self._defined(_area(coverage, self.generalized, np.zeros((len(risk), 1)), c)),
+        )
+
+    def risk_at(self, c: float) -> Floats:
+        """Selective risk at the first working point with coverage ≥ c; undefined where none reaches it."""
+        if self._lanes:
+            grid = kernels.GRID if c in kernels.GRID else (c,)
+            scanned = self._scan(0.5, grid)
+            return scanned[:, 4 + grid.index(c)]
+        place, reached = self._first_at(c)
+        if not self.risk.shape[1]:
+            return np.full(len(self.asked), np.nan)
+        return np.where(reached, np.take_along_axis(self.risk, place[:, None], 1)[:, 0], np.nan)
+
+    def coverage_at(self, c: float) -> Floats:
+        """The coverage of the working point that `risk_at` reads."""
+        place, reached = self._first_at(c)
+        if not self.risk.shape[1]:
+            return np.full(len(self.asked), np.nan)
+        return np.where(reached, np.take_along_axis(self.coverage, place[:, None], 1)[:, 0], np.nan)
+
+    def _first_at(self, c: float) -> tuple[Codes, npt.NDArray[np.bool_]]:
+        reached = self.coverage >= c
+        return (np.argmax(reached, 1) if reached.shape[1] else np.zeros(len(reached), np.int64)), reached.any(1)
+
+    def _scan(self, c: float, grid: tuple[float, ...] = kernels.GRID) -> Floats:
+        key = (c, *grid)
+        if key not in self._scans:
+            curve = self._curve
+            self._scans[key] = kernels.scan(
+                curve.cluster, curve.loss, curve.ends, self._draw.weights, self.asked, c, grid
+            )
+        return self._scans[key]
+
+    @cached_property
+    def optimal(self) -> tuple[Floats, Floats]:
+        """AURC and AUGRC if rows were ranked by their loss, every row its own working point."""
+        values, table = self._curve.losses
+        if not len(values):
+            nothing = np.full(len(self.asked), np.nan)
+            return nothing, nothing
+        counts = self._draw.floats @ table
+        return self._row_by_row(counts, values[None])
+
+    @property
+    def exact(self) -> Floats:
+        """AURC with ties taken at the mean over their orders: every row its own working point."""
+        accepted, loss = self._sums
+        if not accepted.shape[1]:
+            return np.full(len(self.asked), np.nan)
+        counts = np.diff(accepted, axis=1, prepend=0)
+        mean = np.diff(loss, axis=1, prepend=0) / np.where(counts > 0, counts, 1)
+        return self._row_by_row(counts, mean)[0]
+
+    def _row_by_row(self, counts: Floats, level: Floats) -> tuple[Floats, Floats]:
+        """The areas of a curve that takes `counts` rows of loss `level` one by one, left to right.
+
+        Within a level L after K₀ rows with loss S₀, the risk at k rows is L + (S₀ − K₀L)/k, so its sum is a
+        difference of harmonic numbers.
+        """
+        after = np.cumsum(counts, 1)
+        before = after - counts
+        total = np.cumsum(counts * level, 1)
+        earlier = total - counts * level
+        harmonic = _harmonic(int(after[:, -1].max(initial=0)))
+        steps = harmonic[after.astype(np.int64)] - harmonic[before.astype(np.int64)]
+        risks = (counts * level + (earlier - before * level) * steps).sum(1)
+        first = np.take_along_axis(np.broadcast_to(level, counts.shape), np.argmax(counts > 0, 1)[:, None], 1)[:, 0]
+        answered = after[:, -1]
+        last = total[:, -1] / np.where(answered > 0, answered, 1)
+        aurc = (risks + first / 2 - last / 2) / self.asked
+        augrc = (counts * (earlier + total) / 2).sum(1) / self.asked**2
+        return self._defined(aurc), self._defined(augrc)
+
+    @cached_property
+    def achievable(self) -> Floats:
+        """AURC of the lower convex hull of the working points."""
+        if kernels.available() and not self._curve.small and len(self._draw.weights) > 1:
+            curve = self._curve
+            return self._defined(
+                kernels.hull_areas(curve.cluster, curve.loss, curve.ends, self._draw.floats, self.asked, self._height)
+            )
+        coverage, risk = self.coverage, self.risk
+        if not coverage.shape[1]:
+            return np.full(len(self.asked), np.nan)
+        kept = hull_mask(coverage, risk, self._sums[0] > 0, self._height)
+        return self._defined(_area_of(coverage, risk, kept))
+
+    @property
+    def _height(self) -> float:
+        # neighbouring points of a fine curve lie closer to their chord than any fixed height
+        return HULL_HEIGHT * min(1.0, (1000 / max(len(self._curve.ends), 1)) ** 2)
+
+
+def _area(x: Floats, y: Floats, start: Floats, c: float | None) -> Floats:
+    """Trapezoids under (x, y) from (0, start), up to c where given."""
+    x0 = np.concatenate([np.zeros((len(x), 1)), x[:, :-1]], 1)
+    y0 = np.concatenate([start, y[:, :-1]], 1)
+    step = x - x0
+    if c is None:
+        return (step * (y0 + y)).sum(1) / 2
+    taken = np.clip(c - x0, 0, step)
+    slope = np.where(step > 0, (y - y0) / np.where(step > 0, step, 1), 0)
+    return (taken * (2 * y0 + taken * slope)).sum(1) / 2
+
+
+def hull_mask(x: Floats, y: Floats, valid: npt.NDArray[np.bool_], height: float) -> npt.NDArray[np.bool_]:
+    """Which points are corners of the lower convex hull, row by row; the first and last valid point always are.
+
+    Points above the chord of two others are never corners, so all of them can go at once; of points that lie on
+    their chord, no two neighbours may go together.
+    """
+    valid = valid & np.concatenate([np.ones((len(x), 1), bool), x[:, 1:] > x[:, :-1]], 1)
+    kept = valid.copy()
+    size = x.shape[1]
+    index = np.arange(size)
+    last_valid = size - 1 - np.argmax(valid[:, ::-1], 1)
+    first_valid = np.argmax(valid, 1)
+    inner = valid & (index > first_valid[:, None]) & (index < last_valid[:, None])
+    active = np.flatnonzero(inner.any(1))
+    while len(active):
+        k, xs, ys, inside = kept[active], x[active], y[active], inner[active]
+        before = _previous(k, index)
+        after = size - 1 - _previous(k[:, ::-1], index)[:, ::-1]
+        x0, y0 = (np.take_along_axis(a, np.maximum(before, 0), 1) for a in (xs, ys))
+        x1, y1 = (np.take_along_axis(a, np.minimum(after, size - 1), 1) for a in (xs, ys))
+        run = x1 - x0
+        under = y0 + (y1 - y0) * (xs - x0) / np.where(run > 0, run, 1) - ys
+        above = k & inside & (under < -height)
+        flat = k & inside & (under <= height) & ~above
+        # alternate: a flat point goes only if its left neighbour stays in this round
+        place = np.cumsum(k, 1)
+        flat &= place % 2 == np.where((flat & (place % 2 == 0)).any(1), 0, 1)[:, None]
+        gone = above | flat
+        kept[active] = k & ~gone
+        active = active[gone.any(1)]
+    return kept
+
+
+def _previous(kept: npt.NDArray[np.bool_], index: Codes) -> Codes:
+    """The place of the nearest kept point before each point, −1 if none."""
+    seen = np.maximum.accumulate(np.where(kept, index, -1), 1)
+    return np.concatenate([np.full((len(kept), 1), -1), seen[:, :-1]], 1)
+
+
+def _area_of(x: Floats, y: Floats, kept: npt.NDArray[np.bool_]) -> Floats:
+    """The trapezoid through the kept points, flat from 0 to the first."""
+    index = np.arange(x.shape[1])
+    before = _previous(kept, index)
+    x0 = np.where(before >= 0, np.take_along_axis(x, np.maximum(before, 0), 1), 0.0)
+    y0 = np.where(before >= 0, np.take_along_axis(y, np.maximum(before, 0), 1), y)
+    return np.where(kept, (x - x0) * (y + y0) / 2, 0.0).sum(1)
+
+
+_HARMONIC = np.zeros(1)
+
+
+def _harmonic(size: int) -> Floats:
+    """H₀ … H_size, kept and extended."""
+    global _HARMONIC
+    if len(_HARMONIC) <= size:
+        length = max(size + 1, 2 * len(_HARMONIC))
+        _HARMONIC = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, length))])
+    return _HARMONIC

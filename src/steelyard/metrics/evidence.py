@@ -1,0 +1,455 @@
+"""Evidence: what a metric adds up, per cluster, and what those sums become under other weights.
+
+Every kind of evidence answers the same few calls. `under(draw)` gives a *reading*: the sums of each resample in the
+draw, which a metric's finish turns into values. A bootstrap, a jackknife, a slice, a paired comparison and a merge of
+partitions are all the same evidence under other weights.
+
+    Sums     terms added up per cluster and key: the usual kind
+    Rows     the columns themselves, for a metric that is not a function of sums: slow but correct
+    Groups   the evidence of a base metric in every group of a column, and overall
+    Parts    the evidence of several metrics that are composed into one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.records.table import Labels
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+Ids = tuple[tuple[Any, ...], ...]
+
+_DENSE_CELLS = 20_000_000
+EXACT_JACKKNIFE = 2_000  # clusters; above, evidence that is costly to reweigh leaves out blocks of clusters
+
+
+class Draw:
+    """A block of resamples: one row of cluster weights each. Evidence shared by several metrics is read once."""
+
+    def __init__(self, weights: npt.NDArray[Any]) -> None:
+        self.weights = weights
+        self._readings: dict[int, tuple[Evidence, Any]] = {}
+
+    @classmethod
+    def unit(cls, clusters: int) -> Draw:
+        """Every cluster once: the data as they are."""
+        return cls(np.ones((1, clusters)))
+
+    def read(self, evidence: Evidence) -> Any:
+        key = id(evidence)
+        if key not in self._readings:
+            self._readings[key] = (evidence, evidence.under(self))
+        return self._readings[key][1]
+
+    @property
+    def floats(self) -> Floats:
+        if self.weights.dtype != np.float64:
+            self.weights = self.weights.astype(np.float64)
+        return self.weights
+
+
+class Evidence(Protocol):
+    """What a metric has collected from one table."""
+
+    ids: Ids
+    rows: Codes  # included rows per cluster
+    excluded: Mapping[str, int]
+
+    @property
+    def width(self) -> int: ...  # numbers a resample's reading holds, to plan memory
+
+    def under(self, draw: Draw) -> Any: ...
+
+    def on(self, ids: Ids) -> Any: ...  # the same evidence on a longer list of clusters
+
+    def merge(self, other: Any) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a metric adds up for each row, and under which key."""
+
+    values: Mapping[str, Any]
+    by: tuple[Any, ...] = ()
+    left_out: Mapping[str, Any] = field(default_factory=dict)
+
+
+def sums(*, by: Any = None, left_out: Mapping[str, Any] | None = None, **values: Any) -> Terms:
+    """Say what to add up per row: one array or constant a name, optionally under the key(s) `by`.
+
+    A NaN in any term or a null key leaves the row out, and counts it; `left_out` names further reasons and the rows
+    they apply to. Terms called `total` and `n` without a key are a row score and need no finish.
+    """
+    keys = () if by is None else by if isinstance(by, tuple) else (by,)
+    return Terms(values, keys, left_out or {})
+
+
+def row_score(values: Any, *, left_out: Mapping[str, Any] | None = None, **more: Any) -> Terms:
+    """A score a row, averaged; `more` are sums that stand beside it."""
+    return sums(total=values, n=1, left_out=left_out, **more)
+
+
+class Cells:
+    """A reading of `Sums`: `s.total` has shape (resamples,), or (resamples, keys) where the terms were keyed.
+
+    `s.key(0)` are the values of the first key column, aligned with the last axis.
+    """
+
+    def __init__(self, sums_: Mapping[str, Floats], keys: tuple[npt.NDArray[Any], ...]) -> None:
+        self._sums, self._keys = sums_, keys
+
+    def __getattr__(self, name: str) -> Floats:
+        try:
+            return self._sums[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._sums
+
+    def key(self, part: int = 0) -> npt.NDArray[Any]:
+        return self._keys[part]
+
+
+@dataclass(frozen=True)
+class Sums:
+    """One row per cluster, one column per (key, term)."""
+
+    names: tuple[str, ...]
+    keys: tuple[npt.NDArray[Any], ...]
+    ids: Ids
+    cells: Any  # (clusters, keys * terms), dense or CSR
+    rows: Codes
+    excluded: Mapping[str, int] = field(default_factory=dict)
+    binary: bool = False  # every row score was 0 or 1
+
+    @property
+    def is_score(self) -> bool:
+        """True for a row score: `total` over `n`, whose spread between clusters is known without resampling."""
+        return not self.keys and self.names[:2] == ("total", "n")
+
+    @property
+    def width(self) -> int:
+        return int(self.cells.shape[1])
+
+    @classmethod
+    def collect(cls, terms: Terms, ids: Ids, cluster: Codes) -> tuple[Sums, npt.NDArray[np.bool_]]:
+        """The sums, and which rows were included."""
+        size = len(cluster)
+        values = {n: np.broadcast_to(np.asarray(v, np.float64), (size,)) for n, v in terms.values.items()}
+        kept = np.ones(size, bool)
+        for rows in terms.left_out.values():
+            kept &= ~np.asarray(rows, bool)
+        for value in values.values():
+            if value.strides != (0,) or np.isnan(value[:1]).any():
+                kept &= ~np.isnan(value)
+        for part in terms.by:
+            kept &= ~part.missing if isinstance(part, Labels) else ~np.isnan(np.asarray(part, np.float64))
+        whole = bool(kept.all())
+        if not whole:
+            values = {name: value[kept] for name, value in values.items()}
+            cluster = cluster[kept]
+        keys, key = _keys([part if whole else part[kept] for part in terms.by], len(cluster))
+        counts = np.bincount(cluster, minlength=len(ids)).astype(np.int64)
+        cells = _cells(list(values.values()), cluster, key, len(ids), len(keys[0]) if keys else 1)
+        scores = values.get("total")
+        binary = scores is not None and not keys and bool(((scores == 0.0) | (scores == 1.0)).all())
+        return cls(tuple(values), keys, ids, cells, counts, {}, binary), kept
+
+    def under(self, draw: Draw) -> Cells:
+        return self._reading(np.asarray(draw.floats @ self.cells))
+
+    def without(self, blocks: Codes, first: int, last: int) -> Cells:
+        """The readings with block `first`, …, `last - 1` left out, one at a time."""
+        total = np.asarray(self.cells.sum(axis=0)).reshape(1, -1)
+        left = np.zeros((last - first, self.width))
+        inside = (blocks >= first) & (blocks < last)
+        part = self.cells[inside]
+        np.add.at(left, blocks[inside] - first, part if isinstance(part, np.ndarray) else part.toarray())
+        return self._reading(total - left)
+
+    def _reading(self, flat: Floats) -> Cells:
+        split = np.moveaxis(flat.reshape(len(flat), -1, len(self.names)), -1, 0)
+        values = dict(zip(self.names, split if self.keys else split[..., 0], strict=True))
+        return Cells(values, self.keys)
+
+    def on(self, ids: Ids) -> Sums:
+        place = places(self.ids, ids)
+        if isinstance(self.cells, np.ndarray):
+            cells: Any = np.zeros((len(ids), self.width))
+            cells[place] = self.cells
+        else:
+            from scipy import sparse
+
+            coo = self.cells.tocoo()
+            cells = sparse.coo_array((coo.data, (place[coo.row], coo.col)), shape=(len(ids), self.width)).tocsr()
+        return replace(self, ids=ids, cells=cells, rows=spread(self.rows, place, len(ids)))
+
+    def merge(self, other: Sums) -> Sums:
+        from scipy import sparse
+
+        ids = merged_ids(self.ids, other.ids)
+        keys, my_keys, their_keys = _merged_keys(self.keys, other.keys)
+        terms = len(self.names)
+        parts = []
+        for sums_, key_of in ((self.on(ids), my_keys), (other.on(ids), their_keys)):
+            coo = sparse.coo_array(sums_.cells)
+            parts.append((coo.data, coo.row, key_of[coo.col // terms] * terms + coo.col % terms))
+        data, row, column = (np.concatenate(pair) for pair in zip(*parts, strict=True))
+        shape = (len(ids), (len(keys[0]) if keys else 1) * terms)
+        cells: Any = sparse.coo_array((data, (row, column)), shape=shape).tocsr()
+        if shape[0] * shape[1] <= _DENSE_CELLS:
+            cells = cells.toarray()
+        rows = self.on(ids).rows + other.on(ids).rows
+        excluded = _added(self.excluded, other.excluded)
+        return Sums(self.names, keys, ids, cells, rows, excluded, self.binary and other.binary)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The columns themselves: evidence of a metric that asks for `weight`. Each resample calls the function once."""
+
+    function: Callable[..., float]
+    columns: tuple[Any, ...]
+    ids: Ids
+    cluster: Codes
+    rows: Codes
+    excluded: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def width(self) -> int:
+        return len(self.cluster)
+
+    def under(self, draw: Draw) -> Cells:
+        return Cells({"value": np.array([self._value(row) for row in draw.floats])}, ())
+
+    def _value(self, weights: Floats) -> float:
+        weight = weights[self.cluster]
+        kept = weight > 0
+        return float(self.function(*(column[kept] for column in self.columns), weight=weight[kept]))
+
+    def on(self, ids: Ids) -> Rows:
+        place = places(self.ids, ids)
+        return replace(self, ids=ids, cluster=place[self.cluster], rows=spread(self.rows, place, len(ids)))
+
+    def merge(self, other: Rows) -> Rows:
+        ids = merged_ids(self.ids, other.ids)
+        mine, theirs = self.on(ids), other.on(ids)
+        return Rows(
+            self.function,
+            tuple(_joined(a, b) for a, b in zip(self.columns, other.columns, strict=True)),
+            ids,
+            np.concatenate([mine.cluster, theirs.cluster]),
+            mine.rows + theirs.rows,
+            _added(self.excluded, other.excluded),
+        )
+
+
+@dataclass(frozen=True)
+class GroupReading:
+    """Values of the base metric: `values` (resamples, groups) in the order of `names`, and `overall` (resamples,)."""
+
+    names: tuple[Any, ...]
+    values: Floats
+    overall: Floats
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The base metric's evidence in each group, on one list of clusters, and overall."""
+
+    names: tuple[Any, ...]
+    groups: tuple[Any, ...]
+    overall: Any
+    finish: Callable[[Any], Floats]
+
+    @property
+    def ids(self) -> Ids:
+        return self.overall.ids  # type: ignore[no-any-return]
+
+    @property
+    def rows(self) -> Codes:
+        return self.overall.rows  # type: ignore[no-any-return]
+
+    @property
+    def excluded(self) -> Mapping[str, int]:
+        return self.overall.excluded  # type: ignore[no-any-return]
+
+    @property
+    def width(self) -> int:
+        return sum(group.width for group in (*self.groups, self.overall))
+
+    def under(self, draw: Draw) -> GroupReading:
+        overall = self.finish(draw.read(self.overall))
+        values = [self.finish(draw.read(group)) for group in self.groups]
+        return GroupReading(self.names, np.stack(values, -1) if values else np.empty((len(overall), 0)), overall)
+
+    def on(self, ids: Ids) -> Groups:
+        return replace(self, groups=tuple(group.on(ids) for group in self.groups), overall=self.overall.on(ids))
+
+    def merge(self, other: Groups) -> Groups:
+        overall = self.overall.merge(other.overall)
+        found = dict(zip(self.names, self.groups, strict=True))
+        for name, group in zip(other.names, other.groups, strict=True):
+            found[name] = found[name].merge(group) if name in found else group
+        names = tuple(sorted(found, key=_sortable))
+        return Groups(names, tuple(found[name].on(overall.ids) for name in names), overall, self.finish)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The evidence of several metrics on one list of clusters; a reading is the tuple of their values."""
+
+    parts: tuple[Any, ...]
+    finishes: tuple[Callable[[Any], Floats], ...]
+
+    @property
+    def ids(self) -> Ids:
+        return self.parts[0].ids  # type: ignore[no-any-return]
+
+    @property
+    def rows(self) -> Codes:
+        return np.maximum.reduce([part.rows for part in self.parts])
+
+    @property
+    def excluded(self) -> Mapping[str, int]:
+        return self.parts[0].excluded  # type: ignore[no-any-return]
+
+    @property
+    def width(self) -> int:
+        return sum(part.width for part in self.parts)
+
+    def under(self, draw: Draw) -> tuple[Floats, ...]:
+        return tuple(finish(draw.read(part)) for part, finish in zip(self.parts, self.finishes, strict=True))
+
+    def on(self, ids: Ids) -> Parts:
+        return replace(self, parts=tuple(part.on(ids) for part in self.parts))
+
+    def merge(self, other: Parts) -> Parts:
+        return Parts(tuple(a.merge(b) for a, b in zip(self.parts, other.parts, strict=True)), self.finishes)
+
+
+def leave_one_out(
+    evidence: Any, finish: Callable[[Any], Floats], present: npt.NDArray[np.int64] | None = None
+) -> Floats:
+    """The metric with each cluster that has rows left out in turn (blocks of clusters where there are very many)."""
+    if present is None:
+        present = np.flatnonzero(evidence.rows > 0)
+    cheap = isinstance(evidence, Sums) and evidence.width * len(present) <= 50_000_000
+    count = len(present) if cheap else min(len(present), EXACT_JACKKNIFE)
+    blocks = np.full(len(evidence.rows), -1, np.int64)
+    blocks[present] = np.arange(len(present)) * count // max(len(present), 1)
+    step = max(1, min(count, 4_000_000 // max(evidence.width, len(evidence.rows) if not cheap else 1)))
+    found = []
+    for first in range(0, count, step):
+        last = min(count, first + step)
+        if isinstance(evidence, Sums):
+            found.append(finish(evidence.without(blocks, first, last)))
+        else:
+            weights = np.ones((last - first, len(blocks)))
+            inside = np.flatnonzero((blocks >= first) & (blocks < last))
+            weights[blocks[inside] - first, inside] = 0.0
+            found.append(finish(Draw(weights).read(evidence)))
+    return np.concatenate(found) if found else np.empty(0)
+
+
+def merged_ids(mine: Ids, theirs: Ids) -> Ids:
+    """The union of two cluster lists, sorted."""
+    return mine if mine == theirs else tuple(sorted({*mine, *theirs}, key=lambda parts: tuple(map(_sortable, parts))))
+
+
+def places(ids: Ids, longer: Ids) -> Codes:
+    place = {cluster: i for i, cluster in enumerate(longer)}
+    return np.array([place[cluster] for cluster in ids], np.int64)
+
+
+def spread(rows: Codes, place: Codes, size: int) -> Codes:
+    spread = np.zeros(size, np.int64)
+    spread[place] = rows
+    return spread
+
+
+def _added(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
+    return {reason: a.get(reason, 0) + b.get(reason, 0) for reason in (*a, *(r for r in b if r not in a))}
+
+
+def _sortable(value: Any) -> tuple[str, Any]:
+    """Orders values of mixed kinds, null first; within a kind by value."""
+    return ("", 0) if value is None else (type(value).__name__, value)
+
+
+def _joined(a: Any, b: Any) -> Any:
+    if not isinstance(a, Labels):
+        return np.concatenate([a, b])
+    values = tuple(sorted({*a.values, *b.values}, key=_sortable))
+    place = {value: i for i, value in enumerate(values)}
+    lookups = [np.array([*(place[v] for v in part.values), -1], np.int64) for part in (a, b)]
+    return Labels(np.concatenate([lookups[0][a.codes], lookups[1][b.codes]]), values)
+
+
+def _keys(parts: Sequence[Any], size: int) -> tuple[tuple[npt.NDArray[Any], ...], Codes]:
+    """The distinct keys (one array of values a part, aligned) and each row's place among them."""
+    if not parts:
+        return (), np.zeros(size, np.int64)
+    values, codes = [], []
+    for part in parts:
+        if isinstance(part, Labels):
+            values.append(np.array([*part.values, None], dtype=object)[:-1])
+            codes.append(part.codes)
+        else:
+            unique, code = np.unique(np.asarray(part, np.float64) + 0.0, return_inverse=True)  # −0.0 becomes 0.0
+            values.append(unique)
+            codes.append(code)
+    key = codes[0].astype(np.int64)
+    for value, code in zip(values[1:], codes[1:], strict=True):
+        key = key * len(value) + code
+    space = int(np.prod([len(v) for v in values], dtype=np.float64))
+    if space <= max(4 * size, 1024):
+        seen = np.flatnonzero(np.bincount(key, minlength=space))
+        place = np.zeros(space, np.int64)
+        place[seen] = np.arange(len(seen))
+        index = place[key] if size else key
+    else:
+        seen, index = np.unique(key, return_inverse=True)
+    out: list[npt.NDArray[Any]] = []
+    rest = seen
+    for value in reversed(values):
+        out.insert(0, value[rest % len(value)] if len(value) else value)
+        rest = rest // max(len(value), 1)
+    return tuple(out), index.astype(np.int64)
+
+
+def _merged_keys(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[tuple[Any, ...], Codes, Codes]:
+    if not a:
+        return (), np.zeros(1, np.int64), np.zeros(1, np.int64)
+    mine, theirs = list(zip(*a, strict=True)), list(zip(*b, strict=True))
+    keys = sorted({*mine, *theirs}, key=lambda parts: tuple(map(_sortable, parts)))
+    place = {key: i for i, key in enumerate(keys)}
+    columns = tuple(
+        np.array([key[i] for key in keys], dtype=part.dtype) for i, part in enumerate(a)
+    )
+    return columns, np.array([place[k] for k in mine], np.int64), np.array([place[k] for k in theirs], np.int64)
+
+
+def _cells(values: list[Floats], cluster: Codes, key: Codes, clusters: int, keys: int) -> Any:
+    terms = len(values)
+    if clusters * keys * terms <= _DENSE_CELLS:
+        flat = cluster * keys + key
+        dense = np.empty((clusters, keys, terms))
+        for i, value in enumerate(values):
+            constant = value.strides == (0,) and len(value) > 0
+            added = np.bincount(flat, weights=None if constant else value, minlength=clusters * keys)
+            dense[..., i] = (added * value[0] if constant else added).reshape(clusters, keys)
+        return dense.reshape(clusters, keys * terms)
+    from scipy import sparse
+
+    row = np.tile(cluster, terms)
+    column = np.concatenate([key * terms + i for i in range(terms)])
+    shape = (clusters, keys * terms)
+    return sparse.coo_array((np.concatenate(values), (row, column)), shape=shape).tocsr()

@@ -1,0 +1,224 @@
+"""Compiled scans over sorted rows, sixteen resamples at a time. Optional: without the compiler NumPy does the same.
+
+The compiler is imported, and the kernels compiled or loaded from their cache, at the first use only.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.metrics.randomness import mix
+
+Floats = npt.NDArray[np.float64]
+
+LANES = 16
+GRID = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+_NEVER = 1e300
+
+
+@cache
+def available() -> bool:
+    """True if the compiler is installed (the extra `fast`)."""
+    return find_spec("numba") is not None
+
+
+def scan(
+    cluster: npt.NDArray[np.int64],
+    loss: Floats,
+    ends: npt.NDArray[np.int64],
+    weights: npt.NDArray[Any],
+    asked: Floats,
+    c: float,
+    grid: tuple[float, ...],
+) -> Floats:
+    """AURC, AUGRC, both up to c, and the risk at each coverage of the sorted `grid`, one row a resample."""
+    closes = np.zeros(len(cluster), np.bool_)
+    closes[ends] = True
+    count = len(weights)
+    blocks = lane_blocks(weights)
+    padded = np.ones(blocks.shape[0] * LANES)
+    padded[:count] = asked
+    return np.asarray(_compiled()["scan"](cluster, loss, closes, blocks, padded, c, np.asarray(grid, float)))[:count]
+
+
+def lane_blocks(weights: npt.NDArray[Any]) -> npt.NDArray[np.uint16]:
+    """Weights as (blocks, clusters, lanes): the sixteen resamples of a block side by side."""
+    count, clusters = weights.shape
+    blocks = -(-count // LANES)
+    full = np.zeros((blocks * LANES, clusters), np.uint16)
+    full[:count] = weights
+    return np.ascontiguousarray(full.reshape(blocks, LANES, clusters).transpose(0, 2, 1))
+
+
+def hull_areas(
+    cluster: npt.NDArray[np.int64],
+    loss: Floats,
+    ends: npt.NDArray[np.int64],
+    weights: Floats,
+    asked: Floats,
+    height: float,
+) -> Floats:
+    """The area under the lower convex hull of each resample's curve."""
+    closes = np.zeros(len(cluster), np.bool_)
+    closes[ends] = True
+    return np.asarray(_compiled()["hull"](cluster, loss, closes, np.ascontiguousarray(weights), asked, height, len(ends)))
+
+
+def tally(seed: int, first: int, last: int, clusters: int) -> npt.NDArray[np.uint16]:
+    """Multinomial counts of resamples first, …, last − 1: the same stream as `uncertainty.weights` draws in NumPy."""
+    base = mix(np.array([seed % 2**64], np.uint64))
+    keys = mix(base ^ mix(np.arange(first, last, dtype=np.uint64)))
+    return np.asarray(_compiled()["tally"](keys, clusters))
+
+
+@cache
+def _compiled() -> dict[str, Any]:
+    import numba
+
+    def compile_(function: Any, **options: Any) -> Any:
+        try:
+            return numba.njit(cache=True, boundscheck=False, error_model="numpy", **options)(function)
+        except RuntimeError:  # nowhere to keep the compiled code
+            return numba.njit(boundscheck=False, error_model="numpy", **options)(function)
+
+    smallest = compile_(_smallest_count)
+
+    def scan_(cluster, loss, closes, blocks, asked, c, grid):  # type: ignore[no-untyped-def]
+        size = grid.shape[0]
+        out = np.full((blocks.shape[0] * LANES, 4 + size), np.nan)
+        for b in range(blocks.shape[0]):
+            weights = blocks[b]
+            k = np.zeros(LANES)
+            s = np.zeros(LANES)
+            k_before = np.zeros(LANES)
+            s_before = np.zeros(LANES)
+            risk_before = np.zeros(LANES)
+            area = np.zeros(LANES)
+            general = np.zeros(LANES)
+            next_event = np.zeros(LANES)
+            stop = np.zeros(LANES)
+            reach = np.zeros(LANES)
+            step = np.zeros(LANES, np.int64)
+            for q in range(LANES):
+                n = asked[b * LANES + q]
+                count = smallest(c, n)
+                while count / n <= c:
+                    count += 1
+                stop[q] = count
+                reach[q] = smallest(grid[0], n)
+                next_event[q] = min(stop[q], reach[q])
+            for i in range(cluster.shape[0]):
+                g = cluster[i]
+                x = loss[i]
+                for q in range(LANES):
+                    w = float(weights[g, q])
+                    k[q] += w
+                    s[q] += w * x
+                if closes[i]:
+                    due = 0
+                    for q in range(LANES):
+                        due += k[q] >= next_event[q]
+                    if due:
+                        for q in range(LANES):
+                            if k[q] >= next_event[q]:
+                                row = b * LANES + q
+                                n = asked[row]
+                                risk = s[q] / k[q]
+                                start = risk if k_before[q] == 0.0 else risk_before[q]
+                                if k[q] >= stop[q]:
+                                    width = (k[q] - k_before[q]) / n
+                                    taken = c - k_before[q] / n
+                                    at = start + taken * (risk - start) / width
+                                    low = s_before[q] / n
+                                    high = low + taken * (s[q] / n - low) / width
+                                    out[row, 2] = 0.5 * area[q] / n + 0.5 * taken * (start + at)
+                                    out[row, 3] = 0.5 * general[q] / n / n + 0.5 * taken * (low + high)
+                                    stop[q] = _NEVER
+                                while k[q] >= reach[q]:
+                                    out[row, 4 + step[q]] = risk
+                                    step[q] += 1
+                                    reach[q] = smallest(grid[step[q]], n) if step[q] < size else _NEVER
+                                next_event[q] = min(stop[q], reach[q])
+                    for q in range(LANES):
+                        added = k[q] - k_before[q]
+                        risk = s[q] / max(k[q], 1.0)
+                        start = risk if k_before[q] == 0.0 else risk_before[q]
+                        area[q] += added * (risk + start)
+                        general[q] += added * (s[q] + s_before[q])
+                        k_before[q] = k[q]
+                        s_before[q] = s[q]
+                        risk_before[q] = risk
+            for q in range(LANES):
+                row = b * LANES + q
+                n = asked[row]
+                out[row, 0] = 0.5 * area[q] / n
+                out[row, 1] = 0.5 * general[q] / n / n
+                if stop[q] < _NEVER:
+                    out[row, 2] = out[row, 0]
+                    out[row, 3] = out[row, 1]
+        return out
+
+    def hull_(cluster, loss, closes, weights, asked, height, points):  # type: ignore[no-untyped-def]
+        out = np.full(weights.shape[0], np.nan)
+        xs = np.empty(points)
+        ys = np.empty(points)
+        for r in range(weights.shape[0]):
+            k = 0.0
+            s = 0.0
+            seen = 0.0
+            top = 0
+            for i in range(cluster.shape[0]):
+                w = weights[r, cluster[i]]
+                k += w
+                s += w * loss[i]
+                if closes[i] and k > seen:
+                    seen = k
+                    x = k / asked[r]
+                    y = s / k
+                    while top >= 2:
+                        run = x - xs[top - 2]
+                        chord = ys[top - 2] + (y - ys[top - 2]) * (xs[top - 1] - xs[top - 2]) / run
+                        if chord - ys[top - 1] > height:
+                            break
+                        top -= 1
+                    xs[top] = x
+                    ys[top] = y
+                    top += 1
+            if top > 0:
+                total = xs[0] * ys[0]
+                for j in range(1, top):
+                    total += 0.5 * (xs[j] - xs[j - 1]) * (ys[j] + ys[j - 1])
+                out[r] = total
+        return out
+
+    def tally_(keys, clusters):  # type: ignore[no-untyped-def]
+        counts = np.zeros((keys.shape[0], clusters), np.uint16)
+        p = np.uint64(clusters)
+        for r in range(keys.shape[0]):
+            for d in range((clusters + 1) // 2):
+                z = keys[r] + np.uint64(d) * np.uint64(0xD1342543DE82EF95) + np.uint64(0x9E3779B97F4A7C15)
+                z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+                z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+                z = z ^ (z >> np.uint64(31))
+                counts[r, ((z & np.uint64(0xFFFFFFFF)) * p) >> np.uint64(32)] += np.uint16(1)
+                if 2 * d + 1 < clusters:
+                    counts[r, ((z >> np.uint64(32)) * p) >> np.uint64(32)] += np.uint16(1)
+        return counts
+
+    return {"scan": compile_(scan_), "hull": compile_(hull_), "tally": compile_(tally_)}
+
+
+def _smallest_count(c: float, n: float) -> float:
+    """The smallest whole k with k/n ≥ c, by the comparison the definition uses."""
+    k = math.ceil(c * n)
+    while k > 0 and (k - 1) / n >= c:
+        k -= 1
+    while k / n < c:
+        k += 1
+    return float(k)

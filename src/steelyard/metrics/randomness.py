@@ -1,0 +1,45 @@
+"""Random numbers that depend on a counter, not on order: draw d of resample r is a function of (seed, r, d).
+
+Any block of resamples can be drawn alone, by any worker, and comes out the same.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Words = npt.NDArray[np.uint64]
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_STEP = np.uint64(0xD1342543DE82EF95)
+SIGN_DRAWS = 9_999
+
+
+def mix(words: Words) -> Words:
+    """SplitMix64's output function: neighbouring inputs give unrelated outputs."""
+    with np.errstate(over="ignore"):
+        z = words + _GOLDEN
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))
+
+
+def words(seed: int, first: int, last: int, draws: int) -> Words:
+    """64 random bits for each of `draws` draws of resamples first, …, last − 1: (resamples, draws)."""
+    with np.errstate(over="ignore"):
+        base = mix(np.array([seed % 2**64], np.uint64))
+        key = mix(base ^ mix(np.arange(first, last, dtype=np.uint64)))
+        return mix(key[:, None] + np.arange(draws, dtype=np.uint64) * _STEP)
+
+
+def signs(clusters: int, *, seed: int = 42, count: int | None = None) -> npt.NDArray[np.float64]:
+    """Random ±1 for each cluster, one row a draw; fewer draws where there are very many clusters."""
+    rows = count if count is not None else int(np.clip(50_000_000 // max(clusters, 1), 999, SIGN_DRAWS))
+    return sign_block(seed, 0, rows, clusters)
+
+
+def sign_block(seed: int, first: int, last: int, clusters: int) -> npt.NDArray[np.float64]:
+    """Rows first, …, last − 1 of the stream of random signs."""
+    packed = words(seed ^ 0x5167, first, last, (clusters + 63) // 64)
+    bits = np.unpackbits(packed.view(np.uint8), axis=1, bitorder="little")[:, :clusters]
+    return bits * 2.0 - 1.0

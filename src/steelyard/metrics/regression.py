@@ -1,0 +1,199 @@
+"""How far off is a numeric answer? Read on answered rows with a target; the others are counted.
+
+Sums of squares lose their digits far from zero, so what needs them is centred and scaled by constants of the whole
+table, which do not change the value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.errors import UsageError
+from steelyard.metrics.contract import Constant, evidence, metric
+from steelyard.metrics.evidence import Cells, Terms, row_score, sums
+from steelyard.metrics.quantiles import quantile
+from steelyard.records.table import Records
+
+Floats = npt.NDArray[np.float64]
+BINS = ("1-3", "5-8", "13-21", "34+")
+_NO_SPREAD = 1e-13  # a sum of squares this small beside its terms is rounding
+
+
+@metric(better="lower", bounds=(0, None), rows="answered", formula="mean |prediction − target|")
+def mae(target: Floats, prediction: Floats) -> Floats:
+    """Mean absolute error.
+
+    >>> value("mae", target=[1.0, 2.0], prediction=[1.0, 4.0])
+    1.0
+    """
+    return abs(prediction - target)
+
+
+@metric(better="lower", bounds=(0, None), rows="answered", formula="median |prediction − target|")
+def mdae(target: Floats, prediction: Floats) -> Terms:
+    """Median absolute error: robust to outliers.
+
+    >>> value("mdae", target=[1.0, 2.0, 3.0], prediction=[1.0, 4.0, 9.0])
+    2.0
+    """
+    return sums(n=1, by=abs(prediction - target))
+
+
+@mdae.finish
+def _(s: Cells) -> Floats:
+    return quantile(s.key(), s.n, 0.5)
+
+
+@metric(better="lower", bounds=(0, None), rows="answered", formula="√ mean (prediction − target)²")
+def rmse(target: Floats, prediction: Floats, *, scale: Constant) -> Terms:
+    """Root mean squared error: large errors weigh more.
+
+    >>> round(value("rmse", target=[1.0, 2.0], prediction=[1.0, 4.0]), 6)
+    1.414214
+    """
+    return sums(square=((prediction - target) / scale) ** 2, n=1)
+
+
+@rmse.finish
+def _(s: Cells, *, scale: Constant) -> Floats:
+    return np.sqrt(s.square / s.n) * scale
+
+
+@rmse.prepare
+def _(tables: Sequence[Records]) -> dict[str, Any]:
+    errors = [np.abs(t.numbers("prediction", needed_by="rmse") - t.numbers("target", needed_by="rmse")) for t in tables]
+    largest = max((float(np.nanmax(e)) for e in errors if not np.isnan(e).all()), default=0.0)
+    return {"scale": largest or 1.0}
+
+
+@metric(bounds=(None, None), rows="answered", formula="mean (prediction − target)")
+def bias(target: Floats, prediction: Floats) -> Floats:
+    """Mean signed error: positive where predictions are too high.
+
+    >>> value("bias", target=[1.0, 2.0], prediction=[2.0, 2.0])
+    0.5
+    """
+    return prediction - target
+
+
+@evidence(rows="answered")
+def moments(target: Floats, prediction: Floats, *, centre: Constant, scale: Constant) -> Terms:
+    """First and second moments of target and prediction, centred and scaled."""
+    x, y = (target - centre[0]) / scale[0], (prediction - centre[1]) / scale[1]
+    error = (prediction - target) / scale[0]
+    return sums(x=x, y=y, xx=x * x, yy=y * y, xy=x * y, ee=error * error, n=1)
+
+
+@moments.prepare
+def _(tables: Sequence[Records]) -> dict[str, Any]:
+    centre, scale = [], []
+    for name in ("target", "prediction"):
+        values = np.concatenate([t.numbers(name, needed_by="this metric") for t in tables])
+        values = np.sort(values[~np.isnan(values)])
+        middle = float(values[len(values) // 2]) if len(values) else 0.0
+        width = float(values[-1] - values[0]) if len(values) else 0.0
+        centre.append(middle)
+        scale.append(width if 0 < width < np.inf else 1.0)
+    return {"centre": tuple(centre), "scale": tuple(scale)}
+
+
+def _spread(square: Floats, total: Floats, n: Floats) -> Floats:
+    """Σ(x − x̄)², NaN where there is none."""
+    spread = square - total * total / n
+    return np.where(spread > _NO_SPREAD * square, spread, np.nan)
+
+
+@moments.metric(better="higher", bounds=(None, 1), formula="1 − Σ(prediction − target)² / Σ(target − mean target)²")
+def r2(s: Cells) -> Floats:
+    """Share of the target's variance that is explained; negative if the mean would do better. Undefined if constant.
+
+    >>> value("r2", target=[1.0, 2.0, 3.0], prediction=[1.0, 2.0, 4.0])
+    0.5
+    """
+    return 1 - s.ee / _spread(s.xx, s.x, s.n)
+
+
+@moments.metric(better="higher", bounds=(-1, 1), formula="cov(target, prediction) / (σ_target σ_prediction)")
+def pearson(s: Cells) -> Floats:
+    """Linear correlation of target and prediction; undefined where either is constant.
+
+    >>> value("pearson", target=[1.0, 2.0, 3.0], prediction=[2.0, 4.0, 6.0])
+    1.0
+    """
+    x, y = _spread(s.xx, s.x, s.n), _spread(s.yy, s.y, s.n)
+    return np.clip((s.xy - s.x * s.y / s.n) / np.sqrt(x * y), -1, 1)
+
+
+@metric(better="higher", bounds=(-1, 1), rows="answered", formula="Pearson correlation of midranks")
+def spearman(target: Floats, prediction: Floats) -> Terms:
+    """Rank correlation of target and prediction; ties share their mean rank.
+
+    >>> value("spearman", target=[1.0, 2.0, 3.0], prediction=[1.0, 20.0, 300.0])
+    1.0
+    """
+    return sums(n=1, by=(target, prediction))
+
+
+@spearman.finish
+def _(s: Cells) -> Floats:
+    n = s.n.sum(-1, keepdims=True)
+    x, y = (_midranks(s.key(part), s.n) - (n + 1) / 2 for part in (0, 1))
+    x_spread, y_spread = (s.n * x * x).sum(-1), (s.n * y * y).sum(-1)
+    covered = (x_spread > 0) & (y_spread > 0)
+    together = (s.n * x * y).sum(-1) / np.sqrt(np.where(covered, x_spread * y_spread, 1))
+    return np.where(covered, np.clip(together, -1, 1), np.nan)
+
+
+def _midranks(values: Floats, counts: Floats) -> Floats:
+    """The mean rank of each value under every row of counts."""
+    if not len(values):
+        return counts
+    order = np.argsort(values, kind="stable")
+    first = np.flatnonzero(np.r_[True, np.diff(values[order]) > 0])
+    together = np.add.reduceat(counts[:, order], first, axis=-1)
+    ranks = np.cumsum(together, -1) - (together - 1) / 2
+    group = np.empty(len(values), np.int64)
+    group[order] = np.repeat(np.arange(len(first)), np.diff(np.r_[first, len(values)]))
+    return ranks[:, group]
+
+
+@metric(
+    better="lower",
+    bounds=(0, None),
+    rows="answered",
+    formula="mean |prediction − target| where the target is in the bin",
+    members=lambda records, bins: bins,
+)
+def mae_by_bin(target: Floats, prediction: Floats, *, bins: tuple[str, ...] = BINS, label: str) -> Terms:
+    """Mean absolute error where the target lies in a bin: `mae_by_bin.5-8`. Both ends belong to the bin.
+
+    An empty bin is undefined. Targets in no bin are counted. Choose others with `mae_by_bin(bins=["0-1", "2-3"])`.
+
+    >>> value("mae_by_bin.1-3", target=[1.0, 2.0, 8.0], prediction=[2.0, 2.0, 9.0])
+    0.5
+    """
+    edges = {name: _edges(name) for name in bins}
+    if label not in edges:
+        raise UsageError(f"mae_by_bin has the bins {', '.join(bins)}, not '{label}'")
+    low, high = edges[label]
+    inside = (target >= low) & (target <= high)
+    anywhere = np.logical_or.reduce([(target >= a) & (target <= b) for a, b in edges.values()])
+    left_out = {"target in no bin": ~anywhere & ~np.isnan(target), "target in another bin": anywhere & ~inside}
+    return row_score(abs(prediction - target), left_out=left_out)
+
+
+def _edges(name: str) -> tuple[float, float]:
+    number = r"(\d+(?:\.\d+)?)"
+    found = re.fullmatch(number + r"(?:-" + number + r"|(\+))", name)
+    if found is None:
+        raise UsageError("mae_by_bin: a bin is written as 5-8 or 34+")
+    low = float(found[1])
+    high = np.inf if found[3] else float(found[2])
+    if high < low:
+        raise UsageError("mae_by_bin: a bin goes from low to high")
+    return low, high

@@ -1,0 +1,212 @@
+"""What does declining buy? Risk against coverage, and the areas under both curves.
+
+The model answers, or declines, and says how sure it is; a user may accept only answers above a threshold. Raw AURC
+rewards abstaining: between runs with unequal cmax, compare the area up to the common cmax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.errors import InputError, UsageError
+from steelyard.metrics.contract import Column, Constant, compose, evidence
+from steelyard.metrics.curve import CurveReading, CurveTerms
+from steelyard.metrics.kernels import GRID
+from steelyard.records.derive import loss_name, loss_values
+from steelyard.records.table import Records
+
+Floats = npt.NDArray[np.float64]
+
+
+@evidence(reads=("target", "prediction"))
+def curve(
+    records: Records, *, rank: Column = Column("confidence"), loss: str | None = None, range: float | None = None
+) -> CurveTerms:
+    """Asked rows by what ranks them, with their loss."""
+    answered = records.array("answered") == 1
+    losses = loss_values(records, str(loss), range)
+    ranks = np.asarray(rank, float)
+    no_target = answered & np.isnan(losses)
+    silent = answered & np.isnan(ranks) & ~no_target
+    if silent.any():
+        file, line = records.where(int(np.flatnonzero(silent)[0]))
+        raise InputError(
+            f"{int(silent.sum())} answered rows have nothing to rank them by; every answered row needs a value",
+            file=file,
+            line=line,
+        )
+    return CurveTerms(ranks, losses, answered, {"no target": no_target} if no_target.any() else {})
+
+
+@curve.prepare
+def _(tables: Sequence[Records], loss: str | None, range: float | None) -> dict[str, Any]:
+    """The loss and range in use: as asked, else what the task and the kind of the targets imply."""
+    return {"loss": loss_name(tables[0], loss), "range": range if range is not None else tables[0].task.range}
+
+
+def _curve_detail(c: CurveReading, *, loss: Constant, range: Constant) -> dict[str, Any]:
+    return {
+        "loss": loss,
+        **({"range": range} if loss == "abs_norm" else {}),
+        "curve": {
+            "coverage": c.coverage[0].tolist(),
+            "selective_risk": c.risk[0].tolist(),
+            "generalized_risk": c.generalized[0].tolist(),
+            "threshold": c.thresholds.tolist(),
+        },
+    }
+
+
+@curve.metric(bounds=(0, 1), formula="answered / N")
+def cmax(c: CurveReading) -> Floats:
+    """The largest coverage the model allows: answered rows over asked rows.
+
+    >>> value("cmax", target=["a", "b"], prediction=["a", None], confidence=[0.9, None])
+    0.5
+    """
+    return c.cmax
+
+
+@curve.metric(better="lower", bounds=(0, None), formula="∫ selective risk d coverage over [0, cmax], risk(0) = first risk")
+def aurc(c: CurveReading, *, ties: str = "plateau") -> Floats:
+    """Area under the risk-coverage curve. Undefined if nothing was answered: silence must not look perfect.
+
+    The trapezoid is generous to plateaus; `aurc(ties=exact)` takes the mean over the orders of tied rows.
+
+    >>> value("aurc", target=["a", "b"], prediction=["a", "a"], confidence=[0.9, 0.4])
+    0.125
+    """
+    if ties not in ("plateau", "exact"):
+        raise UsageError("aurc: ties is plateau or exact")
+    return c.exact if ties == "exact" else c.areas[0]
+
+
+@curve.metric(better="lower", bounds=(0, None), formula="∫ generalized risk d coverage over [0, cmax], 0 at 0")
+def augrc(c: CurveReading) -> Floats:
+    """Area under the generalized risk-coverage curve: the risk of an accepted wrong answer, averaged over coverage.
+
+    >>> value("augrc", target=["a", "b"], prediction=["a", "a"], confidence=[0.9, 0.4])
+    0.125
+    """
+    return c.areas[1]
+
+
+aurc.detail(_curve_detail)
+augrc.detail(_curve_detail)
+
+
+@curve.metric(better="lower", bounds=(0, None), formula="AURC if answered rows were ranked by their loss")
+def aurc_optimal(c: CurveReading) -> Floats:
+    """The AURC that a perfect ranking of the same answers would have.
+
+    >>> value("aurc_optimal", target=["a", "b"], prediction=["a", "a"], confidence=[0.4, 0.9])
+    0.125
+    """
+    return c.optimal[0]
+
+
+@curve.metric(better="lower", bounds=(0, None), formula="AUGRC if answered rows were ranked by their loss")
+def augrc_optimal(c: CurveReading) -> Floats:
+    """The AUGRC that a perfect ranking of the same answers would have.
+
+    >>> value("augrc_optimal", target=["a", "b"], prediction=["a", "a"], confidence=[0.4, 0.9])
+    0.125
+    """
+    return c.optimal[1]
+
+
+@compose(aurc, aurc_optimal, better="lower", formula="aurc − aurc_optimal")
+def eaurc(area: Floats, optimal: Floats) -> Floats:
+    """Excess AURC: what the ranking loses. Can be slightly negative, because the trapezoid is generous to plateaus.
+
+    >>> round(value("eaurc", target=["a", "b"], prediction=["a", "a"], confidence=[0.4, 0.9]), 6)
+    0.625
+    """
+    return area - optimal
+
+
+@compose(augrc, augrc_optimal, better="lower", formula="augrc − augrc_optimal")
+def eaugrc(area: Floats, optimal: Floats) -> Floats:
+    """Excess AUGRC: what the ranking loses.
+
+    >>> round(value("eaugrc", target=["a", "b"], prediction=["a", "a"], confidence=[0.4, 0.9]), 6)
+    0.25
+    """
+    return area - optimal
+
+
+@curve.metric(
+    better="lower",
+    bounds=(0, None),
+    formula="AURC of the lower convex hull of the working points",
+    no_interval="an optimum chosen on the data it is computed from",
+)
+def aurc_achievable(c: CurveReading) -> Floats:
+    """AURC with the best choice of working points; an in-sample optimum.
+
+    >>> value("aurc_achievable", target=["a", "b"], prediction=["a", "a"], confidence=[0.9, 0.4])
+    0.125
+    """
+    return c.achievable
+
+
+def _coverage(owner: str, c: float) -> float:
+    if not 0 < c <= 1:
+        raise UsageError(f"{owner}: c is a coverage in (0, 1]")
+    return c
+
+
+def _used(reading: CurveReading, *, c: float) -> dict[str, Any]:
+    cmax = float(reading.cmax[0])
+    return {"requested": c, "used": min(c, cmax) if cmax > 0 else None}
+
+
+@curve.metric(better="lower", bounds=(0, None), formula="∫ selective risk d coverage up to min(c, cmax)")
+def aurc_at(reading: CurveReading, *, c: float = 0.5) -> Floats:
+    """AURC up to coverage c, interpolated to land on it.
+
+    >>> value("aurc_at(c=0.5)", target=["a", "b"], prediction=["a", "a"], confidence=[0.9, 0.4])
+    0.0
+    """
+    return reading.areas_at(_coverage("aurc_at", c))[0]
+
+
+@curve.metric(better="lower", bounds=(0, None), formula="∫ generalized risk d coverage up to min(c, cmax)")
+def augrc_at(reading: CurveReading, *, c: float = 0.5) -> Floats:
+    """AUGRC up to coverage c, interpolated to land on it.
+
+    >>> value("augrc_at(c=1)", target=["a", "b"], prediction=["a", "a"], confidence=[0.9, 0.4])
+    0.125
+    """
+    return reading.areas_at(_coverage("augrc_at", c))[1]
+
+
+aurc_at.detail(_used)
+augrc_at.detail(_used)
+
+
+@curve.metric(
+    better="lower",
+    bounds=(0, None),
+    formula="selective risk at the first working point with coverage ≥ c",
+    members=lambda records, c: [{"c": at} for at in GRID] if c is None else [{"c": c}],
+)
+def risk_at(reading: CurveReading, *, c: float | None = None) -> Floats:
+    """Risk when at least a share c must be answered: `risk_at(c=0.8)`; alone, at 0.1, 0.2, …, 0.9.
+
+    Undefined where the model never answers that much.
+
+    >>> value("risk_at(c=0.5)", target=["a", "b"], prediction=["a", "a"], confidence=[0.9, 0.4])
+    0.0
+    """
+    return reading.risk_at(_coverage("risk_at", float(c or 0)))
+
+
+@risk_at.detail
+def _(reading: CurveReading, *, c: float) -> dict[str, Any]:
+    achieved = float(reading.coverage_at(c)[0])
+    return {"requested": c, "achieved": None if np.isnan(achieved) else achieved}

@@ -1,0 +1,176 @@
+"""What follows from the columns that came in: outcome, correctness, losses, and the unperturbed partner of a row.
+
+Each is derived once and in one place, so that every metric counts the same rows the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from steelyard.errors import InputError, UsageError
+from steelyard.records.schema import KEY, OUTCOMES, SHOWN, UNPERTURBED, kind_of
+from steelyard.registry import Registry
+
+if TYPE_CHECKING:
+    from steelyard.records.table import Labels, Records
+
+Floats = npt.NDArray[np.float64]
+ANSWERED, ABSTAINED, UNPARSED, FAILED = range(4)
+
+
+def outcome_codes(records: Records) -> npt.NDArray[np.int8]:
+    """One of the four outcomes a row, as an index into OUTCOMES.
+
+    A stated outcome wins. Without one, a null prediction means abstained where the table has a prediction column;
+    a table without one holds row scores of another tool and is all answered.
+    """
+    if "prediction" in records:
+        implied = np.where(_null(records.column("prediction")), ABSTAINED, ANSWERED).astype(np.int8)
+    else:
+        implied = np.full(len(records), ANSWERED, np.int8)
+    if "outcome" not in records or kind_of(records.column("outcome")) == "null":
+        return implied
+    stated = pc.fill_null(pc.index_in(records.column("outcome"), pa.array(OUTCOMES)), -1).to_numpy()
+    return np.where(stated >= 0, stated, implied).astype(np.int8)
+
+
+def correct(records: Records) -> Floats:
+    """1 where an answer equals its target, 0 where it does not or none was given, NaN without a target."""
+    if "correct" in records.stated and not {"target", "prediction"} <= set(records.stated):
+        scores = np.where(records.array("answered") == 1, records.stated_numbers("correct"), 0.0)
+        if not np.isin(scores[~np.isnan(scores)], (0.0, 1.0)).all():
+            raise InputError("holds other values than true and false", field="correct", file=records.name)
+        return scores
+    target, prediction = records.column("target"), records.column("prediction")
+    same_kind(records)
+    if "null" in (kind_of(target), kind_of(prediction)):
+        equal = np.zeros(len(records))
+    else:
+        equal = pc.fill_null(pc.equal(target, prediction), False).to_numpy(zero_copy_only=False).astype(float)
+    equal[records.array("answered") == 0] = 0.0
+    equal[_null(target)] = np.nan
+    return equal
+
+
+def same_kind(records: Records) -> None:
+    """Refuse to match labels of different kinds: "1", 1, 1.0 and true are four labels."""
+    kinds = {name: kind_of(records.column(name)) for name in ("target", "prediction")}
+    if "list" in kinds.values():
+        raise InputError("lists are not labels", file=records.name)
+    if "null" not in kinds.values() and len(set(kinds.values())) > 1:
+        raise InputError(
+            f"target holds {SHOWN[kinds['target']]} and prediction {SHOWN[kinds['prediction']]}; labels of different "
+            "kinds never match. Write both columns the same way",
+            file=records.name,
+        )
+
+
+@dataclass(frozen=True)
+class Loss:
+    """How wrong an answer is. `numeric` losses need numbers and may need the width of the score's range."""
+
+    name: str
+    definition: str
+    numeric: bool
+    function: Callable[[Floats, Floats, float], Floats]
+
+
+losses: Registry[Loss] = Registry("loss")
+for _loss in (
+    Loss("zero_one", "0 if prediction = target, else 1", False, lambda t, p, _: (t != p).astype(float)),
+    Loss("abs", "abs(prediction - target)", True, lambda t, p, _: np.abs(p - t)),
+    Loss("abs_norm", "abs(prediction - target) / range", True, lambda t, p, width: np.abs(p - t) / width),
+):
+    losses.add(_loss.name, _loss)
+
+
+def loss_name(records: Records, asked: str | None) -> str:
+    """The loss to use: the one asked for, else zero_one for labels and abs for numbers."""
+    if asked is not None:
+        return losses[asked].name
+    if records.task.labels is not None or "target" not in records:
+        return "zero_one"
+    return "abs" if records.is_numeric("target") else "zero_one"
+
+
+def loss_values(records: Records, name: str, width: float | None) -> Floats:
+    """The loss of every answered row with a target, NaN elsewhere."""
+    loss = losses[name]
+    if not loss.numeric:
+        return np.where(records.array("answered") == 1, 1.0 - records.array("correct"), np.nan)
+    if name == "abs_norm" and width is None:
+        raise UsageError("the loss abs_norm needs the width of the score range: range=3, or `range` in the task file")
+    target, prediction = records.numbers("target"), records.numbers("prediction")
+    values = loss.function(target, prediction, width or 1.0)
+    return np.where(records.array("answered") == 1, values, np.nan)
+
+
+def with_reference(records: Records) -> Records:
+    """The records with `reference.*` columns: what the unperturbed partner of each row has there.
+
+    Joined on the whole table before any split, so that terms may look only at their own row. A row without a
+    partner, and an unperturbed row itself, has nulls there.
+    """
+    if "perturbation" not in records or "reference.outcome" in records:
+        return records
+    original = records.is_unperturbed()
+    rows = np.flatnonzero(original)
+    parts = [records.codes(name) for name in KEY if name in records and name != "perturbation"]
+    key = combine(parts, len(records))
+    order = rows[np.argsort(key[rows], kind="stable")]
+    place = np.searchsorted(key[order], key)
+    found = (place < len(order)) & ~original
+    found[found] = key[order[place[found]]] == key[found]
+    partner = np.where(found, order[np.minimum(place, len(order) - 1)] if len(order) else 0, -1)
+    take = pa.array(np.maximum(partner, 0), mask=partner < 0)
+    added = {"reference.outcome": pa.array(np.array(OUTCOMES, dtype=object)[records.outcome]).take(take)}
+    for name in records.stated:
+        if name not in (*KEY, "cluster", "outcome") and not name.startswith("group."):
+            added[f"reference.{name}"] = records.column(name).take(take)
+    return records.with_columns(added)
+
+
+def unperturbed_mask(column: pa.Array) -> npt.NDArray[np.bool_]:
+    if kind_of(column) != "text":
+        return _null(column)
+    return pc.or_kleene(pc.is_null(column), pc.is_in(column, pa.array(UNPERTURBED))).to_numpy(zero_copy_only=False)
+
+
+def combine(parts: list[npt.NDArray[np.int64]], n: int) -> npt.NDArray[np.int64]:
+    """One integer a row for a tuple of codes; equal tuples, and only those, share it. Order follows the tuple's."""
+    key = np.zeros(n, np.int64)
+    for codes in parts:
+        size = int(codes.max(initial=-1)) + 2
+        if int(key.max(initial=0)) > (2**62) // size:
+            key = np.unique(key, return_inverse=True)[1].astype(np.int64)
+        key = key * size + codes + 1
+    return key
+
+
+def _null(column: pa.Array) -> npt.NDArray[np.bool_]:
+    return column.is_null().to_numpy(zero_copy_only=False)
+
+
+def _flag(code: int) -> Callable[[Records], Floats]:
+    return lambda records: (records.outcome == code).astype(float)
+
+
+def _asked(records: Records) -> Floats:
+    return (records.outcome != FAILED).astype(float)
+
+
+DERIVED: Mapping[str, Callable[[Records], Floats | Labels]] = {
+    "answered": _flag(ANSWERED),
+    "abstained": _flag(ABSTAINED),
+    "unparsed": _flag(UNPARSED),
+    "failed": _flag(FAILED),
+    "asked": _asked,
+    "correct": correct,
+}

@@ -1,0 +1,182 @@
+"""From files to records: which reader takes a file, how several files become one table, and which task they are of.
+
+    records = read("answers.jsonl", cluster="patient")
+    records = read(["monday.csv", "tuesday.csv"], rename={"item": "item_id"}, where={"model": "a"})
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from steelyard.errors import InputError, SteelyardError, UsageError, printable
+from steelyard.records.readers import csv, jsonl, parquet  # noqa: F401 - each adds its format
+from steelyard.records.readers.contract import Input, Reader, Table, joined, readers, widened
+from steelyard.records.schema import SHOWN, kind_of
+from steelyard.records.table import Records, Source
+from steelyard.records.task import Task
+from steelyard.registry import load_entry_points
+
+__all__ = ["Input", "Reader", "Table", "read", "readers"]
+
+STANDARD_INPUT = "-"
+
+
+def read(
+    path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    format: str | None = None,
+    cluster: str | None = None,
+    task: Task | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    rename: Mapping[str, str] | None = None,
+    where: Mapping[str, str] | None = None,
+    salvage: bool = False,
+) -> Records:
+    """The records in a file, in several, or on standard input ("-"), after every rule at the door.
+
+    format   a reader's name; by default the one that goes by the file's suffix, and jsonl for standard input
+    cluster  the column whose values are resampled together, such as patient
+    task     what is known of the task: a `Task`, a mapping or a file. By default `<stem>.task.yaml` beside the data,
+             else `.task.yaml` in its folder, where there is one
+    rename   {name here: name in the file}, as in {"item": "item_id"}
+    where    {column: value}: the rows to keep, compared as text, after all rows have been checked
+    salvage  leave out an incomplete last record, with a warning, instead of refusing the file
+
+    The rows of several files follow each other. A column that one of them lacks is null there; whole numbers in one
+    and fractions in the other become fractions; other kinds do not meet. Every file's sha256 is in `sources`.
+    """
+    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    _check_request(paths, rename or {})
+    known = task if isinstance(task, Task) else _task(task, paths)
+    tables, sources, renamed = [], [], set[str]()
+    for each in paths:
+        with _opened(os.fspath(each)) as (name, stream):
+            source = Input(name, stream, rename=rename, salvage=salvage)
+            table = _reader(os.fspath(each), format).load(source)
+        tables.append(table)
+        sources.append(Source(name, source.sha256, table.rows, table.lines, table.first_line))
+        renamed |= source.renamed
+    columns = _together(tables, sources)
+    for original in (rename or {}).values():
+        if original not in renamed:
+            raise UsageError(
+                f"cannot rename '{printable(original)}': there is no such column; "
+                f"columns: {', '.join(map(printable, columns))}"
+            )
+    warnings = [warning for table in tables for warning in table.warnings]
+    records = Records.checked(columns, cluster=cluster, task=known, sources=sources, warnings=warnings)
+    return _kept(records, where) if where else records
+
+
+def _check_request(paths: Sequence[str | os.PathLike[str]], rename: Mapping[str, str]) -> None:
+    if not paths:
+        raise UsageError("no file to read was given")
+    if sum(os.fspath(path) == STANDARD_INPUT for path in paths) > 1:
+        raise UsageError("standard input can be read only once")
+    originals = list(rename.values())
+    for original in originals:
+        if originals.count(original) > 1:
+            raise UsageError(f"the column '{printable(original)}' is renamed twice")
+
+
+def _reader(path: str, format: str | None) -> Reader:
+    if format is not None:
+        return readers[format]
+    if path == STANDARD_INPUT:
+        return readers["jsonl"]
+    suffix = Path(path).suffix.lower()
+    for _ in range(2):
+        for reader in readers.values():
+            if suffix in reader.suffixes:
+                return reader
+        if not load_entry_points():
+            break
+    known = ", ".join(f"{reader.name} ({' '.join(reader.suffixes)})" for reader in readers.values())
+    raise UsageError(f"{printable(path)}: no format goes by this suffix; name one with format=: {known}")
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[tuple[str, BinaryIO]]:
+    """The input's name for messages and its bytes; whatever the system refuses is an error with the file's name."""
+    name = "<stdin>" if path == STANDARD_INPUT else path
+    try:
+        if path == STANDARD_INPUT:
+            yield name, sys.stdin.buffer
+        else:
+            with open(path, "rb") as stream:
+                yield name, stream
+    except SteelyardError:
+        raise
+    except OSError as problem:
+        reason = (problem.strerror or "it cannot be read").lower()
+        raise InputError(f"cannot be read: {reason}", file=name) from None
+    except ValueError:
+        raise InputError("cannot be read: this is no file name", file=name) from None
+
+
+def _task(task: Mapping[str, Any] | str | os.PathLike[str] | None, paths: Sequence[str | os.PathLike[str]]) -> Task:
+    if isinstance(task, str | os.PathLike):
+        return Task.load(os.fspath(task))
+    if task is not None:
+        return Task.of(task)
+    found: dict[Path, Task] = {}
+    for path in paths:
+        beside = _task_file(Path(path)) if os.fspath(path) != STANDARD_INPUT else None
+        if beside is not None and beside not in found:
+            found[beside] = Task.load(beside)
+    tasks = list(found.values())
+    if any(other != tasks[0] for other in tasks[1:]):
+        files = ", ".join(map(printable, found))
+        raise UsageError(f"the files belong to different tasks ({files}); name the one that holds with task=")
+    return tasks[0] if tasks else Task()
+
+
+def _task_file(data: Path) -> Path | None:
+    for candidate in (data.with_name(f"{data.stem}.task.yaml"), data.with_name(".task.yaml")):
+        if os.path.isfile(candidate):
+            return candidate
+    return None
+
+
+def _together(tables: Sequence[Table], sources: Sequence[Source]) -> dict[str, pa.Array]:
+    """One array a column from all tables, null where a table lacks the column."""
+    if len(tables) == 1:
+        return dict(tables[0].columns)
+    columns: dict[str, pa.Array] = {}
+    for name in dict.fromkeys(name for table in tables for name in table.columns):
+        arrays = [table.columns.get(name, pa.nulls(table.rows)) for table in tables]
+        kind = widened(arrays)
+        if kind is None:
+            raise _clash(name, arrays, sources)
+        try:
+            columns[name] = joined([array.cast(kind) for array in arrays])
+        except pa.ArrowInvalid:
+            raise InputError("whole numbers this large cannot be kept beside fractions", field=name) from None
+    return columns
+
+
+def _clash(name: str, arrays: Sequence[pa.Array], sources: Sequence[Source]) -> InputError:
+    stated = [(kind_of(array), source.name) for array, source in zip(arrays, sources, strict=True)]
+    stated = [(kind, file) for kind, file in stated if kind != "null"]
+    kind, file = stated[0]
+    other, elsewhere = next(
+        pair for pair in stated[1:] if pair[0] != kind and {pair[0], kind} != {"int", "float"} or pair[0] == "list"
+    )
+    return InputError(
+        f"holds {SHOWN[other]} here and {SHOWN[kind]} in {printable(file)}; write the column the same way in both",
+        file=elsewhere,
+        field=name,
+    )
+
+
+def _kept(records: Records, where: Mapping[str, str]) -> Records:
+    kept = records.filter(where)
+    if not len(kept):
+        raise UsageError(f"no row has {' and '.join(f'{printable(c)}={printable(v)}' for c, v in where.items())}")
+    return kept

@@ -1,0 +1,184 @@
+"""What a reader is: a function from one opened input to one table of columns.
+
+A new format is one file that ends with
+
+    readers.add("myformat", Reader("myformat", (".mine",), load))
+
+where `load(source: Input) -> Table` reads `source.blocks()` (text) or `source.whole()` (binary), names its columns
+with `source.column(name)`, and raises `InputError` with the line and the field, never with the value. The rules
+of the vocabulary (kinds, ranges, unique keys) are checked once, later, for all formats.
+"""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import mmap
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from steelyard.errors import InputError, UsageError, printable
+from steelyard.records.schema import kind_of
+from steelyard.registry import Registry
+
+LONGEST_LINE = 4 * 2**20
+MOST_COLUMNS = 1_000
+_BLOCK = 2**19  # small enough that the rows of a block stay in the processor's cache
+_SIGNATURES = {
+    b"\x00\x00\xfe\xff": "UTF-32",
+    b"\xff\xfe\x00\x00": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """What came out of one input: its columns, and the line of each row (None: `first_line` and onwards)."""
+
+    columns: Mapping[str, pa.Array]
+    rows: int
+    lines: npt.NDArray[np.int64] | None = None
+    first_line: int = 1
+    warnings: tuple[str, ...] = ()
+
+
+class Block(NamedTuple):
+    """Whole lines of a text file, where they start in it, and whether nothing follows."""
+
+    data: bytes
+    offset: int
+    last: bool
+
+
+class Input:
+    """One opened input: its bytes, digested as they are read, and how its columns are to be called."""
+
+    def __init__(
+        self, name: str, stream: BinaryIO, *, rename: Mapping[str, str] | None = None, salvage: bool = False
+    ) -> None:
+        self.name, self.salvage = name, salvage
+        self.renamed: set[str] = set()
+        self._stream = stream
+        self._known = {original: known for known, original in (rename or {}).items()}
+        self._digest = hashlib.sha256()
+
+    @property
+    def sha256(self) -> str:
+        """The digest of everything read so far."""
+        return self._digest.hexdigest()
+
+    def column(self, original: str) -> str:
+        """The name under which a column of the file enters the table."""
+        if original not in self._known:
+            return original
+        self.renamed.add(original)
+        return self._known[original]
+
+    def error(self, problem: str, *, line: int | None = None, field: str | None = None) -> InputError:
+        """A problem at a place in this input."""
+        return InputError(problem, file=self.name, line=line, field=field)
+
+    def blocks(self) -> Iterator[Block]:
+        """The text, some megabytes of whole lines at a time, without its byte order mark.
+
+        A line beyond `LONGEST_LINE` ends the reading: it is handed over, incomplete, as the first line of the last
+        block, so that problems before it are found first.
+        """
+        parts: list[bytes] = []  # of a line that has not ended yet
+        ready, offset = b"", 0
+        for chunk in self._chunks():
+            if not offset and not ready and not parts and chunk.startswith(codecs.BOM_UTF8):
+                chunk, offset = chunk[3:], 3
+            cut = chunk.rfind(b"\n") + 1
+            if cut:
+                if ready:
+                    yield Block(ready, offset, last=False)
+                offset += len(ready)
+                ready, parts = b"".join((*parts, chunk[:cut])), []
+            parts.append(chunk[cut:])
+            if sum(map(len, parts)) > LONGEST_LINE:
+                break
+        rest = b"".join(parts)
+        if ready:
+            yield Block(ready, offset, last=not rest)
+        if rest:
+            yield Block(rest, offset + len(ready), last=True)
+
+    def whole(self) -> pa.Buffer:
+        """All bytes; mapped into memory where the input is a plain file."""
+        state = os.fstat(self._stream.fileno())
+        if stat.S_ISREG(state.st_mode) and state.st_size:
+            data: bytes | mmap.mmap = mmap.mmap(self._stream.fileno(), 0, access=mmap.ACCESS_READ)
+        else:
+            data = self._stream.read()
+        self._digest.update(data)
+        return pa.py_buffer(data)
+
+    def not_utf8(self, offset: int, *, line: int | None = None) -> InputError:
+        """The byte at `offset` is not UTF-8."""
+        return self.error(f"not UTF-8 text (byte {offset}); convert the file to UTF-8", line=line)
+
+    def taken(self, column: str) -> UsageError:
+        """Two columns of the file would bear one name."""
+        original = {known: original for original, known in self._known.items()}.get(column, column)
+        return UsageError(
+            f"cannot rename '{printable(original)}' to '{printable(column)}': "
+            f"{printable(self.name)} has a column of that name already"
+        )
+
+    def _chunks(self) -> Iterator[bytes]:
+        first = self._stream.read(_BLOCK)
+        self._digest.update(first)
+        for signature, encoding in _SIGNATURES.items():
+            if first.startswith(signature):
+                raise self.error(f"not UTF-8 but {encoding} text (byte 0); convert the file to UTF-8")
+        if 0 <= (place := first.find(b"\x00", 0, 4)):  # UTF-16 or -32 without a mark: no text starts like that
+            raise self.not_utf8(place)
+        yield first
+        while chunk := self._stream.read(_BLOCK):
+            self._digest.update(chunk)
+            yield chunk
+
+
+Load = Callable[[Input], Table]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A file format: its name, the suffixes it goes by, and the function that reads it."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    load: Load
+
+
+readers: Registry[Reader] = Registry("format")
+
+
+def joined(chunks: list[pa.Array]) -> pa.Array:
+    """Pieces of one column, of one type, as one array; text beyond two gigabytes needs wide offsets."""
+    if chunks[0].type == pa.string() and sum(chunk.nbytes for chunk in chunks) > 2**31 - 2**20:
+        chunks = [chunk.cast(pa.large_string()) for chunk in chunks]
+    return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
+
+
+def widened(arrays: list[pa.Array]) -> pa.DataType | None:
+    """The one type that holds all these arrays exactly as they are meant, or None if their kinds clash."""
+    types = {array.type for array in arrays if kind_of(array) != "null"}
+    if len(types) <= 1:
+        return types.pop() if types else pa.null()
+    kinds = {kind_of(array) for array in arrays} - {"null"}
+    if kinds == {"int", "float"}:
+        return pa.float64()
+    if kinds == {"list"}:
+        inner = widened([array.flatten() for array in arrays if kind_of(array) == "list"])
+        return None if inner is None else pa.list_(inner)
+    return pa.large_string() if kinds == {"text"} else None

@@ -1,0 +1,472 @@
+"""How JSON Lines become columns: one object a line, at the speed of msgspec, with honest errors.
+
+    {"item": "q1", "target": "A", "prediction": "B", "confidence": 0.8, "group": {"site": "x"}, "seconds": 2.5}
+
+Nested objects flatten to dotted columns (`group.site`), lists of plain values of one kind stay lists, blank lines are
+skipped. The reader learns the fields and their kinds from the lines and has msgspec decode into exactly those; a
+line that msgspec refuses is read again by the slower and stricter standard library, which either teaches the reader
+something new (a field, a fraction where whole numbers stood) or says what is wrong with the line.
+
+msgspec lets the last of two equal keys win. A text has at least as many colons as keys, so where the lines have
+exactly as many colons as the rows have fields, no key stands twice. Otherwise the suspicious lines are read again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from math import isinf
+from operator import attrgetter, is_
+from typing import Annotated, Any, NoReturn, Union
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import UNSET, UnsetType
+
+from steelyard.errors import InputError, UsageError, printable
+from steelyard.records.readers.contract import (
+    LONGEST_LINE,
+    MOST_COLUMNS,
+    Block,
+    Input,
+    Reader,
+    Table,
+    joined,
+    readers,
+)
+from steelyard.records.schema import LARGEST_INT, SHOWN, expected, field_of, text_array
+
+_DEEPEST = 8
+_INT = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_TYPES: dict[str, Any] = {"text": str, "int": _INT, "float": float, "bool": bool, "null": None}
+_ARROW = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "null": pa.null()}
+_KINDS: dict[type, str] = {
+    str: "text", bool: "bool", int: "int", float: "float", list: "list", dict: "object", type(None): "null"
+}  # fmt: skip
+_NAMED = {**SHOWN, "object": "an object", "null": "null"}
+_UNSAYABLE = re.compile(r'[\x00-\x1f"\\\ud800-\udfff]')  # msgspec takes no such character in a field's name
+
+
+def load(source: Input) -> Table:
+    """The columns of a JSON Lines input."""
+    lines = _Lines(source)
+    for block in source.blocks():
+        lines.read(block)
+    return lines.table()
+
+
+readers.add("jsonl", Reader("jsonl", (".jsonl", ".ndjson"), load))
+
+
+class _Leaf:
+    """A field that is a column: its name, the rule for it, and the kind of its values so far."""
+
+    def __init__(self, column: str) -> None:
+        self.column = column
+        self.rule = field_of(column)
+        self.kind, self.element = "null", "null"
+
+    @property
+    def type(self) -> Any:
+        return list[Union[_TYPES[self.element], None]] if self.kind == "list" else _TYPES[self.kind]  # type: ignore[misc]  # noqa: UP007
+
+    @property
+    def arrow(self) -> pa.DataType:
+        return pa.list_(_ARROW[self.element]) if self.kind == "list" else _ARROW[self.kind]
+
+
+class _Node:
+    """An object: its fields, and the Struct that msgspec decodes it into (`built`: its fields in that order)."""
+
+    def __init__(self) -> None:
+        self.fields: dict[str, _Leaf | _Node] = {}
+        self.built: list[_Leaf | _Node] = []
+        self.size = 0  # how many fields the Struct has, those of nested ones included
+        self.struct: type[msgspec.Struct] = msgspec.Struct
+        self.empty: Any = None
+
+    def build(self) -> bool:
+        """Make the Struct; False if a field's name cannot be told to msgspec, so that every line must go slow."""
+        sayable = not any(map(_UNSAYABLE.search, self.fields))
+        self.built = list(self.fields.values())
+        types: list[Any] = []
+        for place, child in enumerate(self.built):
+            if isinstance(child, _Node):
+                sayable &= child.build()
+            kind = child.struct if isinstance(child, _Node) else child.type
+            types.append((f"f{place}", Union[kind, None, UnsetType], UNSET))  # noqa: UP007
+        names = {f"f{place}": key for place, key in enumerate(self.fields)} if sayable else None
+        self.struct = msgspec.defstruct("Row", types, rename=names, gc=False, forbid_unknown_fields=True)
+        self.empty = self.struct()
+        self.size = sum(1 + child.size if isinstance(child, _Node) else 1 for child in self.built)
+        return sayable
+
+    def instance(self, values: dict[str, Any]) -> msgspec.Struct:
+        """The Struct of an object that the standard library has read."""
+        given = {}
+        for place, (key, child) in enumerate(self.fields.items()):
+            if key in values:
+                value = values[key]
+                nested = isinstance(child, _Node) and value is not None
+                given[f"f{place}"] = child.instance(value) if nested else value  # type: ignore[union-attr]
+        return self.struct(**given)
+
+    def leaves(self) -> Iterator[_Leaf]:
+        """The fields that are columns, in the order in which they were met."""
+        for child in self.fields.values():
+            if isinstance(child, _Node):
+                yield from child.leaves()
+            else:
+                yield child
+
+
+class _Lines:
+    """The state of reading one input: the fields learned so far, and the batches of columns made of its lines."""
+
+    def __init__(self, source: Input) -> None:
+        self._source = source
+        self._root = _Node()
+        self._columns: dict[str, str] = {}  # column -> the field it comes from
+        self._batches: list[tuple[int, dict[str, pa.Array]]] = []
+        self._rows = 0
+        self._next = 1  # the number of the first line of the next block
+        self._blank: list[int] = []
+        self._warnings: list[str] = []
+        self._decode: Callable[[bytes], msgspec.Struct] = _refuse
+        self._rebuild()
+
+    def read(self, block: Block) -> None:
+        """Read the lines of a block into batches; a new field or kind closes a batch."""
+        lines = block.data.split(b"\n")
+        if not lines[-1]:
+            lines.pop()
+        number, self._next = self._next, self._next + len(lines)
+        if len(lines[0]) > LONGEST_LINE:
+            raise self._source.error(f"the line is longer than {LONGEST_LINE // 2**20} MiB", line=number)
+        pending = iter(lines)
+        rows: list[msgspec.Struct] = []
+        first = blank = 0  # the batch's first line, and how many of its lines were blank
+        while True:
+            try:
+                rows.extend(map(self._decode, pending))  # keeps what it has when a line is refused
+                break
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                at = first + len(rows) + blank
+            if not lines[at].strip():
+                blank += 1
+                self._blank.append(number + at)
+                continue
+            try:
+                values = self._strict(lines[at], number + at, block.offset + sum(map(len, lines[:at])) + at)
+            except _TornError:
+                if not block.last or any(map(bytes.strip, pending)):
+                    raise
+                self._torn(number + at, self._rows + len(rows))
+                del lines[at:]
+                break
+            if self._learn(self._root, values, (), number + at):
+                self._close(rows, lines[first:at], number + first)
+                rows, first, blank = [], at, 0
+                self._rebuild()
+            rows.append(self._root.instance(values))
+        whole = len(rows) == len(lines)
+        self._close(rows, lines[first:], number + first, block.data if whole else None)
+
+    def table(self) -> Table:
+        """All batches as one table."""
+        if not self._rows:
+            raise self._source.error("there are no records: the file is empty or blank")
+        lines = None
+        if self._blank:
+            lines = np.setdiff1d(np.arange(1, self._next), self._blank)[: self._rows]
+        columns = {leaf.column: self._joined(leaf, lines) for leaf in self._root.leaves()}
+        return Table(columns, self._rows, lines, warnings=tuple(self._warnings))
+
+    # -- one line, strictly ------------------------------------------------------------------------------------
+
+    def _strict(self, raw: bytes, number: int, offset: int) -> dict[str, Any]:
+        """The object on a line by the standard library; what it would let pass silently is marked `_Bad`."""
+        try:
+            found = json.loads(
+                raw.decode(),
+                object_pairs_hook=_object,
+                parse_constant=lambda _: _Bad("a finite number is expected (null where a value is missing)"),
+                parse_float=_float,
+                parse_int=_int,
+            )
+        except UnicodeDecodeError as problem:
+            if problem.end == len(raw) and "end of data" in problem.reason:
+                raise _TornError("not valid JSON", file=self._source.name, line=number) from None
+            raise self._source.not_utf8(offset + problem.start, line=number) from None
+        except RecursionError:
+            raise self._source.error("nested too deeply", line=number) from None
+        except json.JSONDecodeError as problem:
+            raise self._not_json(raw, problem, number) from None
+        if isinstance(found, _Bad):
+            raise self._source.error(found.problem, line=number, field=found.key)
+        if not isinstance(found, dict):
+            raise self._source.error(
+                f"one object per line is expected, this is {_NAMED[type(found)]}", line=number
+            )
+        return found
+
+    def _not_json(self, raw: bytes, problem: json.JSONDecodeError, number: int) -> InputError:
+        if problem.msg.startswith("Extra data"):
+            return self._source.error("one object per line is expected, more follows the first", line=number)
+        text = raw.strip(b" \t\r\x00")
+        message = f"not valid JSON (column {problem.pos + 1}); one object per line is expected"
+        torn = not text.endswith(b"}") or _truncated(raw)
+        return (_TornError if torn else InputError)(message, file=self._source.name, line=number)
+
+    def _torn(self, number: int, whole: int) -> None:
+        """The last line ends early: an error, or with `salvage` a warning."""
+        if self._source.salvage:
+            self._warnings.append(
+                f"{printable(self._source.name)}:{number}: the last line is incomplete and was left out; "
+                f"{whole:,} whole records were kept"
+            )
+            return
+        hint = f"; --salvage keeps the {whole:,} whole records before it" if whole else ""
+        raise self._source.error(f"the last line is incomplete, the file ends inside a record{hint}", line=number)
+
+    # -- learning fields and kinds -----------------------------------------------------------------------------
+
+    def _learn(self, node: _Node, values: dict[str, Any], path: tuple[str, ...], number: int) -> bool:
+        """Check an object against the fields known so far and add what is new; True if anything was."""
+        changed = False
+        for key, value in values.items():
+            name = ".".join((*path, key))
+
+            def refuse(problem: str, field: str = name) -> NoReturn:
+                raise self._source.error(problem, line=number, field=field)
+
+            child = node.fields.get(key)
+            if isinstance(value, _Bad):
+                refuse(value.problem, name if value.key is None else f"{name}.{value.key}")
+            if isinstance(value, dict):
+                rule = field_of(self._source.column(name))
+                if rule is not None:
+                    refuse(f"{expected(rule)} is expected, this is an object")
+                if len(path) + 1 >= _DEEPEST:
+                    refuse(f"objects nest deeper than {_DEEPEST} levels")
+                if child is None or (isinstance(child, _Leaf) and child.kind == "null"):
+                    self._columns.pop(self._source.column(name), None)
+                    node.fields[key] = child = _Node()
+                    changed = True
+                if isinstance(child, _Leaf):
+                    refuse(f"{SHOWN[child.kind]} is expected as in the rows before, this is an object")
+                changed |= self._learn(child, value, (*path, key), number)
+                continue
+            if child is None:
+                node.fields[key] = child = self._leaf(name, number)
+                changed = True
+            if isinstance(child, _Leaf):
+                changed |= _fit(child, value, refuse)
+            elif value is not None:
+                refuse(f"an object is expected as in the rows before, this is {_NAMED[_KINDS[type(value)]]}")
+        return changed
+
+    def _leaf(self, name: str, number: int) -> _Leaf:
+        column = self._source.column(name)
+        if column in self._columns:
+            if {column} != {name, self._columns[column]}:
+                raise self._source.taken(column)
+            raise self._source.error("stands twice: as a dotted name and as an object", line=number, field=name)
+        if len(self._columns) >= MOST_COLUMNS:
+            raise self._source.error(f"more than {MOST_COLUMNS:,} different fields", line=number, field=name)
+        self._columns[column] = name
+        return _Leaf(column)
+
+    def _rebuild(self) -> None:
+        self._decode = msgspec.json.Decoder(self._root.struct).decode if self._root.build() else _refuse
+
+    # -- columns -----------------------------------------------------------------------------------------------
+
+    def _close(
+        self, rows: list[msgspec.Struct], lines: list[bytes], number: int, text: bytes | None = None
+    ) -> None:
+        """Turn decoded rows into columns, once it is certain that no key stood twice and no number was rounded."""
+        if not rows:
+            return
+        arrays: dict[str, pa.Array] = {}
+        keys = np.full(len(rows), self._root.size)
+        _extract(self._root.built, rows, arrays, keys)
+        text, total = b"\n".join(lines) if text is None else text, int(keys.sum())
+        rounded = any(_inexact(array) is not None for array in arrays.values() if "double" in str(array.type))
+        if rounded or (np.count_nonzero(np.frombuffer(text, np.uint8) == ord(":")) != total != _most_keys(text)):
+            whole = [(number + at, line) for at, line in enumerate(lines) if line.strip()]
+            for (at, line), known in zip(whole, keys.tolist(), strict=True):
+                if rounded or _most_keys(line) != known:
+                    self._learn(self._root, self._strict(line, at, 0), (), at)
+        self._batches.append((len(rows), arrays))
+        self._rows += len(rows)
+
+    def _joined(self, leaf: _Leaf, lines: npt.NDArray[np.int64] | None) -> pa.Array:
+        """One array of the column's final kind from all batches."""
+        chunks: list[pa.Array] = []
+        for rows, arrays in self._batches:
+            chunk = arrays.get(leaf.column)
+            if chunk is None or pa.types.is_null(chunk.type):
+                chunk = pa.nulls(rows, leaf.arrow)
+            elif chunk.type != leaf.arrow:
+                if (place := _inexact(chunk)) is not None:
+                    row = sum(map(len, chunks)) + place
+                    line = row + 1 if lines is None else int(lines[row])
+                    raise self._source.error(_TOO_LARGE, line=line, field=leaf.column)
+                chunk = chunk.cast(leaf.arrow)
+            chunks.append(chunk)
+        return joined(chunks)
+
+
+@dataclass(frozen=True)
+class _Bad:
+    """A value, or an object with a key of that name, that must not pass."""
+
+    problem: str
+    key: str | None = None
+
+
+class _TornError(InputError):
+    """The line ends early, as the last one does if the writer was stopped."""
+
+
+_TOO_LARGE = "a whole number this large cannot be kept exactly"
+
+
+def _fit(leaf: _Leaf, value: Any, refuse: Callable[[str], NoReturn]) -> bool:
+    """Check a value against its column and widen the column's kind if needed; True if that changed."""
+    kind, element = _KINDS[type(value)], "null"
+    if kind == "null":
+        return False
+    if leaf.rule is not None and kind not in leaf.rule.kinds:
+        refuse(f"{expected(leaf.rule)} is expected, this is {SHOWN[kind]}{_unquote(value)}")
+    if leaf.rule is not None and leaf.rule.kinds == ("int", "float"):
+        kind = "float"
+    before = leaf.kind, leaf.element
+    if kind == "list":
+        for part in value:
+            if isinstance(part, list | dict | _Bad):
+                refuse(part.problem if isinstance(part, _Bad) else "a list may hold plain values only, no lists or objects")
+            element = _wider(element, _KINDS[type(part)]) or refuse("a list may hold values of one kind only")
+        element = _wider(leaf.element, element) or refuse("lists of another kind stand in the rows before")
+    wider = _wider(leaf.kind, kind)
+    if wider is None:
+        refuse(f"{SHOWN[leaf.kind]} is expected as in the rows before, this is {SHOWN[kind]}{_unquote(value)}")
+    leaf.kind, leaf.element = wider, element
+    if "float" in (leaf.kind, leaf.element):
+        parts = value if kind == "list" else [value]
+        if any(type(part) is int and abs(part) > LARGEST_INT for part in parts):
+            refuse(_TOO_LARGE)
+    return (leaf.kind, leaf.element) != before
+
+
+def _wider(one: str, other: str) -> str | None:
+    """The kind that holds both, None if there is none."""
+    if one == other or other == "null":
+        return one
+    if one == "null":
+        return other
+    return "float" if {one, other} == {"int", "float"} else None
+
+
+def _unquote(value: Any) -> str:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return ""
+    return "; write the number without quotes" if isinstance(value, str) else ""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Bad:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    seen: set[str] = set()
+    twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    return _Bad("the key stands twice in one object", twice)
+
+
+def _float(text: str) -> float | _Bad:
+    value = float(text)
+    return _Bad("a number this large cannot be kept; a finite number is expected") if isinf(value) else value
+
+
+def _int(text: str) -> int | _Bad:
+    if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
+        return _Bad(_TOO_LARGE)
+    return int(text)
+
+
+def _refuse(_: bytes) -> NoReturn:
+    raise msgspec.DecodeError
+
+
+def _truncated(raw: bytes) -> bool:
+    try:
+        msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        return "truncated" in str(problem)
+    return False
+
+
+def _most_keys(text: bytes) -> int:
+    """At least as many as the keys in `text`, and exactly that in ordinary texts.
+
+    A key ends with a quote and a colon, with or without blanks between. A backslash before the quote says that it
+    stands inside a string, unless the backslash itself was escaped.
+    """
+    found = text.count(b'":') + text.count(b" :") + text.count(b"\t:") + text.count(b"\r:")
+    return found if b'\\\\"' in text else found - text.count(b'\\":')
+
+
+def _extract(
+    fields: Sequence[_Leaf | _Node], rows: list[Any], arrays: dict[str, pa.Array], keys: npt.NDArray[np.int_]
+) -> None:
+    """The columns of decoded objects; `keys`, the number of keys on each line, loses those that are absent."""
+    for place, field in enumerate(fields):
+        values = list(map(attrgetter(f"f{place}"), rows))
+        if isinstance(field, _Leaf):
+            arrays[field.column] = _array(field, values, keys)
+            continue
+        if set(map(type, values)) != {field.struct}:
+            keys -= _absent(values)
+            values = [value if type(value) is field.struct else field.empty for value in values]
+        _extract(field.built, values, arrays, keys)
+
+
+def _array(leaf: _Leaf, values: list[Any], keys: npt.NDArray[np.int_]) -> pa.Array:
+    try:
+        return pa.array(values, leaf.arrow)
+    except (pa.ArrowException, UnicodeEncodeError):  # Arrow takes neither UNSET nor lone surrogates
+        keys -= _absent(values)
+        values = [None if value is UNSET else value for value in values]
+    if leaf.kind == "text":
+        return text_array(values)
+    if leaf.kind == "list" and leaf.element == "text":
+        flat = text_array([part for value in values for part in value or ()])
+        ends = np.cumsum([0, *(len(value or ()) for value in values)])
+        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), flat, mask=pa.array([v is None for v in values]))
+    return pa.array(values, leaf.arrow)
+
+
+def _absent(values: list[Any]) -> npt.NDArray[np.bool_]:
+    return np.fromiter(map(is_, values, repeat(UNSET)), bool, len(values))
+
+
+def _inexact(array: pa.Array) -> int | None:
+    """The first row with a number so large that a whole one may be rounded as a float."""
+    listed = pa.types.is_list(array.type)
+    values = array.flatten() if listed else array
+    if not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
+        return None
+    ends = pc.min_max(values).as_py()
+    if ends["min"] is None or (ends["max"] <= LARGEST_INT and ends["min"] >= -LARGEST_INT):
+        return None
+    place = pc.index(pc.or_(pc.greater(values, LARGEST_INT), pc.less(values, -LARGEST_INT)), True).as_py()
+    return int(pc.list_parent_indices(array)[place].as_py()) if listed else place

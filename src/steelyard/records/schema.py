@@ -1,0 +1,314 @@
+"""The column vocabulary: which columns exist, what each may hold, and the checks at the door.
+
+Columns are Arrow arrays of five kinds: text, int, float, bool and null (nothing known yet). One column has one kind:
+"1", 1 and true never meet. Every check names the row and the field and never shows the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from steelyard.errors import InputError, printable
+from steelyard.registry import closest
+
+KEY = ("model", "strategy", "task", "item", "repeat", "perturbation")
+CELL = ("model", "strategy", "task", "perturbation")
+OUTCOMES = ("answered", "abstained", "unparsed", "failed")
+UNPERTURBED = ("none", "original")
+PREFIXES = ("group", "signal")
+LARGEST_INT = 2**53  # beyond it neighbouring whole numbers share one double
+
+Where = Callable[[int], "tuple[str | None, int]"]
+
+
+@dataclass(frozen=True)
+class Field:
+    """What one known column may hold. `kinds` are the allowed kinds, `low`/`high` the allowed range."""
+
+    name: str
+    kinds: tuple[str, ...]
+    meaning: str
+    low: float | None = None
+    high: float | None = None
+    hint: str = ""
+
+
+_ID = ("text", "int")
+_LABEL = ("text", "int", "float", "bool", "list")
+_NUMBER = ("int", "float")
+
+FIELDS: Mapping[str, Field] = {
+    field.name: field
+    for field in (
+        Field("model", _ID, "the model that answered"),
+        Field("strategy", _ID, "how it was asked"),
+        Field("task", _ID, "the task the item belongs to"),
+        Field("item", _ID, "the item that was asked; the one required column"),
+        Field("repeat", _ID, "which repetition of the same question"),
+        Field("perturbation", _ID, "how the question was altered; empty for the original"),
+        Field("cluster", _ID, "the unit of resampling, such as a patient"),
+        Field("target", _LABEL, "the right answer"),
+        Field("prediction", _LABEL, "what the model answered; null if it declined"),
+        Field("outcome", ("text",), "one of " + ", ".join(OUTCOMES)),
+        Field(
+            "confidence",
+            _NUMBER,
+            "probability that the answer is right",
+            0,
+            1,
+            hint="a confidence is a probability: divide percentages by 100, or rank by another column with rank=",
+        ),
+        Field("should_abstain", ("bool",), "whether declining was the right thing to do"),
+        Field("latency_ms", _NUMBER, "milliseconds to the answer", 0),
+        Field("input_tokens", ("int",), "tokens read", 0),
+        Field("output_tokens", ("int",), "tokens written", 0),
+    )
+}
+
+
+def kind_of(array: pa.Array) -> str:
+    """The kind of an Arrow array: text, int, float, bool, list or null."""
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "text"
+    if pa.types.is_integer(kind):
+        return "int"
+    if pa.types.is_floating(kind):
+        return "float"
+    if pa.types.is_boolean(kind):
+        return "bool"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return "list"
+    if pa.types.is_null(kind):
+        return "null"
+    raise TypeError(str(kind))
+
+
+def field_of(name: str) -> Field | None:
+    """The rule for a column, or None for extra data that is kept as it is."""
+    prefix, _, rest = name.partition(".")
+    if rest and prefix == "group":
+        return Field(name, ("text", "int", "bool"), "a group to slice by")
+    if rest and prefix == "signal":
+        return Field(name, ("text", "int", "float", "bool"), "a signal the model or pipeline gave")
+    return FIELDS.get(name)
+
+
+def expected(field: Field) -> str:
+    """What a column holds, in words: "text or a whole number"."""
+    kinds = [k for k in field.kinds if k != "list" and not (k == "int" and "float" in field.kinds)]
+    return " or ".join(SHOWN[k] for k in kinds)
+
+
+def to_arrow(name: str, values: Any, where: Where) -> pa.Array:
+    """Lists with None, NumPy or Arrow arrays as one Arrow array of one kind; mixed kinds are an error with the row."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if isinstance(values, pa.Array):
+        return _plain(name, values)
+    if isinstance(values, np.ndarray):
+        if values.ndim != 1:
+            raise InputError(f"a column is one-dimensional, this array has {values.ndim} dimensions", field=name)
+        if values.dtype == object or values.dtype.kind in "US":
+            values = values.tolist()
+        else:
+            return _plain(name, pa.array(values))
+    return _from_list(name, list(values), where)
+
+
+def _from_list(name: str, values: list[Any], where: Where) -> pa.Array:
+    types = set(map(type, values)) - {type(None)}
+    kinds = {_python_kind(t) for t in types}
+    if kinds <= {"int", "float"} or len(kinds) == 1:
+        try:
+            return text_array(values) if kinds == {"text"} else _plain(name, pa.array(values))
+        except (pa.ArrowInvalid, OverflowError):
+            raise _first_offender(name, values, kinds, where) from None
+        except pa.ArrowTypeError:
+            raise InputError("the lists in this column hold mixed kinds", field=name) from None
+    raise _first_offender(name, values, kinds, where)
+
+
+def _first_offender(name: str, values: list[Any], kinds: set[str], where: Where) -> InputError:
+    first = next(i for i, v in enumerate(values) if v is not None)
+    expected = _python_kind(type(values[first]))
+    for row, value in enumerate(values):
+        kind = _python_kind(type(value))
+        if value is None or kind == expected or {kind, expected} == {"int", "float"}:
+            if kind == "int" and abs(value) > 2**63 - 1:
+                return _at(where, row, name, "a whole number this large cannot be kept exactly")
+            continue
+        return _at(
+            where,
+            row,
+            name,
+            f"{SHOWN.get(expected, expected)} is expected as in the rows before, this is {SHOWN.get(kind, kind)}",
+        )
+    return InputError(f"cannot make one column of {', '.join(sorted(kinds))}", field=name)
+
+
+SHOWN = {"text": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "list": "a list"}
+
+
+def _python_kind(kind: type) -> str:
+    if issubclass(kind, str):
+        return "text"
+    if issubclass(kind, bool | np.bool_):
+        return "bool"
+    if issubclass(kind, int | np.integer):
+        return "int"
+    if issubclass(kind, float | np.floating):
+        return "float"
+    if issubclass(kind, list | tuple | np.ndarray):
+        return "list"
+    return kind.__name__
+
+
+def text_array(values: Sequence[str | None]) -> pa.Array:
+    """Strings as Arrow text, lone surrogates included (kept as their three-byte form)."""
+    try:
+        return pa.array(values, pa.string())
+    except UnicodeEncodeError:
+        raw = pa.array([None if v is None else v.encode("utf-8", "surrogatepass") for v in values], pa.binary())
+        return pa.Array.from_buffers(pa.string(), len(raw), raw.buffers(), raw.null_count)
+
+
+def texts(array: pa.Array) -> list[str | None]:
+    """The Python strings of a text column; the reverse of `text_array`."""
+    raw = array.cast(pa.large_binary()) if pa.types.is_large_string(array.type) else array.view(pa.binary())
+    return [None if v is None else v.decode("utf-8", "surrogatepass") for v in raw.to_pylist()]
+
+
+def _plain(name: str, array: pa.Array) -> pa.Array:
+    """The array in one of the house's types: string, int64, double, bool, list or null."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return _plain(name, array.dictionary_decode())
+    if pa.types.is_integer(kind):
+        return array if pa.types.is_int64(kind) else _cast(name, array, pa.int64())
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return array if pa.types.is_float64(kind) else _cast(name, array, pa.float64())
+    if pa.types.is_string_view(kind):
+        return array.cast(pa.string())
+    try:
+        kind_of(array)
+    except TypeError:
+        raise InputError(
+            f"columns hold text, numbers, true/false or lists; this one holds {kind}", field=name
+        ) from None
+    return array
+
+
+def _cast(name: str, array: pa.Array, kind: pa.DataType) -> pa.Array:
+    try:
+        return array.cast(kind)
+    except pa.ArrowInvalid:
+        raise InputError("a number in this column is too large to keep exactly", field=name) from None
+
+
+def check(columns: Mapping[str, pa.Array], where: Where) -> list[str]:
+    """Apply every rule of the vocabulary; returns warnings about unknown columns that look misspelt."""
+    if "item" not in columns:
+        have = ", ".join(printable(c) for c in columns) or "none"
+        near = closest("item", list(columns)) or next((c for c in columns if c.lower().endswith("id")), None)
+        hint = f"; rename one with --map item={printable(near)}" if near else ""
+        raise InputError(f"the column 'item' is required; columns: {have}{hint}", file=where(0)[0])
+    for name, array in columns.items():
+        field = field_of(name)
+        if field is not None:
+            _check_kind(field, array, where)
+            _check_range(field, array, where)
+        elif kind_of(array) == "float":
+            _check_finite(name, array, where)
+    for name in ("item", "cluster"):
+        if name in columns and columns[name].null_count:
+            raise _at(where, _first(pc.is_null(columns[name])), name, "a value is required in every row")
+    _check_outcome(columns, where)
+    return [warning for name in columns if (warning := _misspelt(name, columns))]
+
+
+def _check_kind(field: Field, array: pa.Array, where: Where) -> None:
+    kind = kind_of(array)
+    if kind == "null" or kind in field.kinds:
+        return
+    row = _first(pc.is_valid(array))
+    raise _at(where, row, field.name, f"{expected(field)} is expected, this is {SHOWN[kind]}")
+
+
+def _check_finite(name: str, array: pa.Array, where: Where) -> None:
+    bad = pc.invert(pc.is_finite(array))
+    if pc.any(bad).as_py():
+        raise _at(where, _first(bad), name, "a finite number is expected (leave missing values null)")
+
+
+def _check_range(field: Field, array: pa.Array, where: Where) -> None:
+    kind = kind_of(array)
+    if kind == "float":
+        _check_finite(field.name, array, where)
+    if kind == "int" and "float" in field.kinds:
+        large = pc.greater(pc.abs(array), LARGEST_INT)
+        if pc.any(large).as_py():
+            raise _at(where, _first(large), field.name, "a whole number this large cannot be kept exactly")
+    if kind not in _NUMBER or field.low is None:
+        return
+    bad = pc.less(array, field.low)
+    bounds = f"at least {field.low:g}"
+    if field.high is not None:
+        bad = pc.or_(bad, pc.greater(array, field.high))
+        bounds = f"in [{field.low:g}, {field.high:g}]"
+    if pc.any(bad).as_py():
+        hint = f"; {field.hint}" if field.hint else ""
+        raise _at(where, _first(bad), field.name, f"a number {bounds} is expected{hint}")
+
+
+def _check_outcome(columns: Mapping[str, pa.Array], where: Where) -> None:
+    outcome = columns.get("outcome")
+    if outcome is None or kind_of(outcome) == "null":
+        return
+    unknown = pc.and_(pc.is_valid(outcome), pc.invert(pc.is_in(outcome, pa.array(OUTCOMES))))
+    if pc.any(unknown).as_py():
+        raise _at(where, _first(unknown), "outcome", f"one of {', '.join(OUTCOMES)} is expected")
+    prediction = columns.get("prediction")
+    if prediction is not None:
+        empty = pc.and_(pc.fill_null(pc.equal(outcome, "answered"), False), pc.is_null(prediction))
+        if pc.any(empty).as_py():
+            raise _at(where, _first(empty), "outcome", "says answered, but the prediction is null")
+
+
+def _misspelt(name: str, columns: Mapping[str, pa.Array]) -> str | None:
+    head = name.partition(".")[0]
+    if name in FIELDS or head in PREFIXES:
+        return None
+    for known in (*FIELDS, *PREFIXES):
+        if known not in columns and one_edit(head, known):
+            return f"column '{printable(name)}' is kept as extra data; did you mean '{known}'?"
+    return None
+
+
+def one_edit(a: str, b: str) -> bool:
+    """True if one insertion, deletion, substitution or swap of neighbours turns `a` into `b`."""
+    if a == b or abs(len(a) - len(b)) > 1:
+        return False
+    start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    rest_a, rest_b = a[start:], b[start:]
+    return (
+        rest_a[1:] == rest_b[1:]
+        or rest_a[1:] == rest_b
+        or rest_a == rest_b[1:]
+        or (rest_a[:2] == rest_b[1::-1] and rest_a[2:] == rest_b[2:])
+    )
+
+
+def _first(mask: pa.Array) -> int:
+    return int(pc.index(mask, True).as_py())
+
+
+def _at(where: Where, row: int, name: str, problem: str) -> InputError:
+    file, line = where(row)
+    return InputError(problem, file=file, line=line, field=name)

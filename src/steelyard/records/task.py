@@ -1,0 +1,102 @@
+"""What is known of a task beyond its rows: labels, the range of its scores, which direction is better.
+
+Comes from `read(..., task=...)`, `--task-file`, or a `.task.yaml` beside the data:
+
+    labels: [Low, Medium, High]      # the fixed set; a target outside it is an input error
+    range: [0, 3]                    # of numeric targets, or just the width: 3
+    direction: higher                # of row scores that another tool computed: mean(score)
+    facts: {wall_seconds: 812.5}     # facts of the whole table: values without interval
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from steelyard.errors import UsageError, printable
+from steelyard.registry import closest
+from steelyard.strict_yaml import load_yaml
+
+Label = str | int | bool
+FACTS = ("wall_seconds", "kwh", "co2_kg")
+
+
+@dataclass(frozen=True)
+class Task:
+    """Facts of a task; everything is optional."""
+
+    labels: tuple[Label, ...] | None = None
+    range: float | None = None
+    direction: str | None = None
+    facts: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: Path | str) -> Task:
+        """Read a task file."""
+        return cls.of(load_yaml(Path(path)), source=str(path))
+
+    @classmethod
+    def of(cls, document: Any, *, source: str = "task") -> Task:
+        """A Task from a mapping, checked; unknown keys are errors with a hint."""
+        if isinstance(document, Task):
+            return document
+        if document is None:
+            return cls()
+        if not isinstance(document, Mapping):
+            raise UsageError(f"{printable(source)}: a mapping with labels, range or direction is expected")
+        known = ["labels", "range", "direction", "facts"]
+        for key in document:
+            if key not in known:
+                near = closest(str(key), known)
+                hint = f"did you mean '{near}'?" if near else f"known: {', '.join(known)}"
+                raise UsageError(f"{printable(source)}: unknown key '{printable(key)}'; {hint}")
+        return cls(
+            _labels(document.get("labels"), source),
+            _range(document.get("range"), source),
+            _direction(document.get("direction"), source),
+            _facts(document.get("facts"), source),
+        )
+
+
+def _labels(value: Any, source: str) -> tuple[Label, ...] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list | tuple) or len(value) < 2 or len({type(v) for v in value}) != 1:
+        raise UsageError(f"{printable(source)}: labels is a list of at least two labels of one type")
+    if not isinstance(value[0], str | int | bool):
+        raise UsageError(f"{printable(source)}: labels are texts or whole numbers")
+    if len(set(value)) != len(value):
+        raise UsageError(f"{printable(source)}: a label stands twice in labels")
+    return tuple(value)
+
+
+def _range(value: Any, source: str) -> float | None:
+    if value is None:
+        return None
+    ends = value if isinstance(value, list | tuple) else [0, value]
+    ok = len(ends) == 2 and all(isinstance(v, int | float) and not isinstance(v, bool) and isfinite(v) for v in ends)
+    if not ok or not ends[1] > ends[0]:
+        raise UsageError(f"{printable(source)}: range is [low, high] or a positive width")
+    return float(ends[1] - ends[0])
+
+
+def _direction(value: Any, source: str) -> str | None:
+    if value not in (None, "higher", "lower"):
+        raise UsageError(f"{printable(source)}: direction is higher or lower")
+    return None if value is None else str(value)
+
+
+def _facts(value: Any, source: str) -> dict[str, float]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise UsageError(f"{printable(source)}: facts is a mapping of names to numbers")
+    for name, number in value.items():
+        if name not in FACTS:
+            raise UsageError(f"{printable(source)}: unknown fact '{printable(name)}'; known: {', '.join(FACTS)}")
+        if isinstance(number, bool) or not isinstance(number, int | float) or not isfinite(number) or number < 0:
+            raise UsageError(f"{printable(source)}: the fact '{name}' is a finite number, at least 0")
+    return {str(name): float(number) for name, number in value.items()}

@@ -1,0 +1,94 @@
+"""Named things that can be found, listed and added from outside: metrics, readers, losses.
+
+A lookup that fails says what was meant. Third parties register by importing: a package that declares an entry
+point in the group "steelyard" has it loaded before a name is given up as unknown.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+from steelyard.errors import UsageError, printable
+
+T = TypeVar("T")
+
+ENTRY_POINT_GROUP = "steelyard"
+
+
+class Registry(Generic[T]):
+    """An ordered mapping from names (and aliases) to things of one kind.
+
+    >>> losses = Registry[int]("loss")
+    >>> losses.add("abs", 1)
+    >>> losses["abs"]
+    1
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._items: dict[str, T] = {}
+        self._aliases: dict[str, str] = {}
+
+    def add(self, name: str, item: T, *, aliases: tuple[str, ...] = ()) -> None:
+        for key in (name, *aliases):
+            if key in self._items or key in self._aliases:
+                raise UsageError(f"the {self.kind} '{key}' is defined twice; choose another name")
+        self._items[name] = item
+        for alias in aliases:
+            self._aliases[alias] = name
+
+    def remove(self, name: str) -> None:
+        del self._items[name]
+        self._aliases = {alias: target for alias, target in self._aliases.items() if target != name}
+
+    def __getitem__(self, name: str) -> T:
+        found = self._find(name)
+        if found is None and load_entry_points():
+            found = self._find(name)
+        if found is None:
+            raise UsageError(self._unknown(name))
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._items or name in self._aliases
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def values(self) -> Iterator[T]:
+        return iter(self._items.values())
+
+    def _find(self, name: str) -> T | None:
+        return self._items.get(self._aliases.get(name, name))
+
+    def _unknown(self, name: str) -> str:
+        close = closest(name, [*self._items, *self._aliases])
+        hint = f"did you mean '{close}'?" if close else f"known: {', '.join(self._items)}"
+        return f"unknown {self.kind} '{printable(name)}'; {hint}"
+
+
+def closest(name: str, known: list[str]) -> str | None:
+    """The known name most like `name`, or None if none is near."""
+    match = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return match[0] if match else None
+
+
+_loaded: list[str] = []
+
+
+def load_entry_points() -> bool:
+    """Import every installed plug-in once; True if this call loaded any."""
+    if _loaded:
+        return False
+    from importlib.metadata import entry_points
+
+    found = entry_points(group=ENTRY_POINT_GROUP)
+    _loaded.append(ENTRY_POINT_GROUP)
+    for point in found:
+        point.load()
+    return bool(found)

@@ -1,0 +1,1 @@
+"""How sure are we? Cluster weights, intervals, paired tests and corrections for many comparisons."""

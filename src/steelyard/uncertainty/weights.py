@@ -1,0 +1,99 @@
+"""Cluster weights: how often each cluster is drawn in each resample.
+
+One set serves every metric of a table and both sides of a comparison. The default stream is counter-based: any block
+of resamples can be drawn alone and does not depend on row order, partitions or workers. Above a hundred thousand
+clusters the multinomial is replaced by independent Poisson counts. The legacy stream repeats NumPy's
+`RandomState(seed).randint(0, P, P)` per resample over the sorted clusters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.errors import UsageError
+from steelyard.metrics import kernels
+from steelyard.metrics.randomness import words
+
+Counts = npt.NDArray[Any]
+
+STREAMS = ("counter", "legacy")
+MULTINOMIAL_LIMIT = 100_000
+_KEPT = 60_000_000  # weights kept in memory; more are drawn block by block
+_COMPILED = 20_000_000
+
+
+class Weights:
+    """The weights of `resamples` resamples of `clusters` clusters."""
+
+    def __init__(self, clusters: int, *, resamples: int, seed: int, stream: str = "counter") -> None:
+        if stream not in STREAMS:
+            raise UsageError(f"stream is counter or legacy, not '{stream}'")
+        if resamples < 1:
+            raise UsageError("resamples is at least 1")
+        self.clusters, self.resamples, self.seed, self.stream = clusters, resamples, seed, stream
+
+    @property
+    def scheme(self) -> str:
+        """How the weights are drawn: multinomial or poisson."""
+        return "poisson" if self.stream == "counter" and self.clusters > MULTINOMIAL_LIMIT else "multinomial"
+
+    def blocks(self, size: int) -> Iterator[Counts]:
+        """All resamples, in blocks of at most `size`."""
+        for first in range(0, self.resamples, size):
+            yield self.block(first, min(self.resamples, first + size))
+
+    def block(self, first: int, last: int) -> Counts:
+        """Resamples first, …, last − 1: one row of counts each."""
+        if self.stream == "legacy":
+            return _legacy(self.clusters, self.resamples, self.seed)[first:last]
+        if self.clusters * self.resamples <= _KEPT:
+            return _all(self.clusters, self.resamples, self.seed)[first:last]
+        return _draw(self.seed, first, last, self.clusters)
+
+
+@lru_cache(maxsize=4)
+def _all(clusters: int, resamples: int, seed: int) -> Counts:
+    return _draw(seed, 0, resamples, clusters)
+
+
+@lru_cache(maxsize=2)
+def _legacy(clusters: int, resamples: int, seed: int) -> Counts:
+    draws = np.random.RandomState(seed).randint(0, clusters, size=(resamples, clusters))  # noqa: NPY002 - the point
+    return _tally(draws, clusters)
+
+
+def _draw(seed: int, first: int, last: int, clusters: int) -> Counts:
+    if clusters > MULTINOMIAL_LIMIT:
+        return _poisson(seed, first, last, clusters)
+    if (last - first) * clusters >= _COMPILED and kernels.available():
+        return kernels.tally(seed, first, last, clusters)
+    step = max(1, 4_000_000 // max(clusters, 1))
+    parts = []
+    for start in range(first, last, step):
+        stop = min(last, start + step)
+        bits = words(seed, start, stop, (clusters + 1) // 2)
+        halves = np.stack([bits & np.uint64(0xFFFFFFFF), bits >> np.uint64(32)], -1).reshape(stop - start, -1)
+        parts.append(_tally((halves[:, :clusters] * np.uint64(clusters)) >> np.uint64(32), clusters))
+    return np.concatenate(parts)
+
+
+def _tally(draws: npt.NDArray[Any], clusters: int) -> Counts:
+    rows = len(draws)
+    place = draws.astype(np.int64) + np.arange(rows)[:, None] * clusters
+    counts = np.bincount(place.ravel(), minlength=rows * clusters).reshape(rows, clusters)
+    return counts.astype(np.uint8 if clusters <= 255 else np.uint16)
+
+
+def _poisson(seed: int, first: int, last: int, clusters: int) -> Counts:
+    # P(Poisson(1) ≤ k); twenty steps leave less than 1e-19
+    steps = np.cumsum(np.exp(-1.0) / np.cumprod(np.r_[1.0, np.arange(1, 20)]))
+    parts = []
+    for row in range(first, last):
+        uniform = (words(seed, row, row + 1, clusters)[0] >> np.uint64(11)) * 2.0**-53
+        parts.append(np.searchsorted(steps, uniform, side="right").astype(np.uint16))
+    return np.stack(parts)
