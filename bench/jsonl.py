@@ -14,7 +14,7 @@ import msgspec
 
 ROWS = 1_000_000
 GOAL = 1.1
-ROUNDS = 3
+ROUNDS = 5
 
 
 class Group(msgspec.Struct):

@@ -279,27 +279,20 @@ def _delta(pair: Pair, metric: Metric, settings: Settings, slice_: Mapping[str, 
     failed = counted[0] | counted[1]
     companions: dict[str, Any] = {}
     notes: list[str] = []
-    everything = _rows(metric) == "all"
+    everything = metric.population == "all"
     inner = pair if everything or not failed.any() else pair.take(~failed)
     if failed.any() and not everything:
         notes.append(f"{int(failed.sum())} rows failed on either side and left both")
         companions["failure_rate"] = {"base": float(counted[0].mean()), "new": float(counted[1].mean())}
-        if _rows(metric) == "asked":
+        if metric.population == "asked":
             strict = Pair(*(_failed_as_wrong(t) for t in pair.tables))
             companions["failed_as_wrong"] = _short(_measured(strict, metric, settings, slice_, []))
     found = _measured(inner, metric, settings, slice_, notes)
-    if _rows(metric) == "answered":
+    if metric.population == "answered":
         found = _with_rates(found, inner, metric, settings, companions)
     if isinstance(metric.definition.source, RowSource) and metric.definition.name in _AREAS and len(inner.base):
         found = _with_common_coverage(found, inner, metric, settings, companions)
     return replace(found, companions=companions)
-
-
-def _rows(metric: Metric) -> str:
-    source = metric.definition.source
-    if isinstance(source, RowSource):
-        return source.rows
-    return _rows(metric.base) if metric.base is not None else "asked"
 
 
 def _failed_as_wrong(records: Records) -> Records:
@@ -448,10 +441,10 @@ def _delta_interval(
         undefined = len(drawn) - len(defined)
         if len(defined) > 1 and defined.max() > defined.min():
             if settings.plain:
-                interval, method = intervals.percentile(defined, settings.level), "percentile"
+                interval, method = intervals.percentile(defined, intervals.tail_of(settings.level)), "percentile"
             else:
                 left_out = _left_out(sides, np.flatnonzero(sides[0].evidence.rows + sides[1].evidence.rows))
-                interval, method = intervals.bca(delta, defined, left_out, settings.level), "bca"
+                interval, method = intervals.bca(delta, defined, left_out, intervals.tail_of(settings.level)), "bca"
     if settings.stream == "legacy":
         return interval, method if interval else "none", undefined, ""
     if different < FEW_DIFFERENT and bounded:

@@ -137,7 +137,7 @@ def equal_mass(counts: Floats, bins: int) -> Floats:
 
 @metric(better="lower", bounds=(0, 1), rows="answered", formula="mean (confidence − correct)²",
         reference="Brier (1950), Verification of forecasts expressed in terms of probability")
-def brier(confidence: Floats, correct: Floats, *, binary: bool = False, label_count: Constant) -> Terms:
+def brier(confidence: Floats, correct: Floats, *, binary: bool = False) -> Floats:
     """Mean squared distance of confidence and correctness: a proper score.
 
     `brier(binary=true)` is undefined where the answered rows hold more than two labels.
@@ -145,21 +145,20 @@ def brier(confidence: Floats, correct: Floats, *, binary: bool = False, label_co
     >>> round(value("brier", target=["a", "a"], prediction=["a", "b"], confidence=[0.9, 0.9]), 6)
     0.41
     """
-    refused = np.full(len(confidence), binary and label_count > 2)
-    return sums(total=(confidence - correct) ** 2, n=1, left_out={"more than two labels": refused})
+    return (confidence - correct) ** 2
 
 
 @brier.prepare
 def _(tables: Sequence[Records], binary: bool) -> dict[str, Any]:
     if not binary:
-        return {"label_count": 0}
+        return {}
     seen: set[Any] = set()
     for table in tables:
         answered = table.array("answered") == 1
         for name in ("target", "prediction"):
             labels: Labels = table.labels(name)[answered]
             seen |= {labels.values[code] for code in np.unique(labels.codes) if code >= 0}
-    return {"label_count": len(seen)}
+    return {"undefined": f"the answered rows hold {len(seen)} labels, not two"} if len(seen) > 2 else {}
 
 
 @metric(better="lower", bounds=(0, None), rows="answered", formula="−mean log p(observed), p clipped to [1e-6, 1 − 1e-6]")

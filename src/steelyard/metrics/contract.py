@@ -97,7 +97,10 @@ class RowSource:
         return self._params
 
     def prepare(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-        """Register what is computed once from the whole table(s), before any split: `f(tables, **options) -> dict`."""
+        """Register what is computed once from the whole table(s), before any split: `f(tables, **options) -> dict`.
+
+        An entry `undefined` says why the metric has no value on these tables.
+        """
         self.prepared = function
         return function
 
@@ -255,6 +258,7 @@ class Definition:
     norm_members: tuple[str, ...] | None = None
     members: tuple[str, ...] | Callable[..., tuple[Any, ...]] | None = None
     share: bool | None = None  # whether 0/1 row scores are a share; by default if the bounds are [0, 1]
+    answered_if: Callable[[Mapping[str, Any]], bool] | None = None  # options under which only answered rows count
     undefined: str = ""  # what the metric needs to be defined, said where it is not
     no_delta: str = ""  # why it cannot be compared between runs, where that is so
     perturbed_only: bool = False
@@ -300,7 +304,9 @@ class Definition:
     @property
     def params(self) -> tuple[Param, ...]:
         """The options, in signature order."""
-        named = {p.name: p for p in (*self.source.params, *self.extra)}
+        named = {p.name: p for p in (*self.extra, *self.source.params)}
+        order = dict.fromkeys(p.name for p in (*self.source.params, *self.extra))
+        named = {name: named[name] for name in order}
         return tuple(p for p in named.values() if not (self.labelled and p.name == "label"))
 
     @property
@@ -410,6 +416,16 @@ class Metric:
         """The columns this metric needs."""
         return self.definition.source.reads(self._all_options())
 
+    @property
+    def population(self) -> str:
+        """The rows that count: all, asked or answered."""
+        source, options = self.definition.source, dict(self.options)
+        if self.definition.answered_if is not None and self.definition.answered_if(options):
+            return "answered"
+        if isinstance(source, RowSource):
+            return source.rows
+        return self.base.population if self.base is not None else "asked"
+
     def expanded(self, records: Records) -> tuple[Metric, ...]:
         """The metric itself, or the members of a family: `latency`, `mae_by_bin`, `f1` without a label."""
         members = self.definition.members
@@ -436,9 +452,11 @@ class Metric:
                 value = self._call(definition._finish, reading, constants)
             else:
                 assert definition.norm is not None
-                value = definition.norm(self.noise(reading, constants))
+                noise = self.noise(reading, constants)
+                value = definition.norm(noise) if noise.shape[-1] else np.full(len(noise), np.nan)
             array = np.asarray(value, np.float64)
-        return np.where(np.isfinite(array), array, np.nan)
+        defined = np.isfinite(array) & ("undefined" not in constants)
+        return np.where(defined, array, np.nan)
 
     def noise(self, reading: Any, constants: Constants) -> Floats:
         """The vector whose norm the value is, where the metric has one."""

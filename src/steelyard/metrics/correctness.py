@@ -6,7 +6,7 @@ and have a rate of their own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -147,6 +147,10 @@ def _refuse_outside(target: Labels, labels: tuple[Any, ...], records: Records) -
         raise InputError("the target is not among the labels", file=file, line=line, field="target")
 
 
+def _asks_answered(options: Mapping[str, Any]) -> bool:
+    return bool(options["answered_only"])
+
+
 class _Counts:
     """Hits, support and predictions per class, (resamples, classes) each, over the given or the seen labels."""
 
@@ -177,7 +181,10 @@ class _Counts:
 
 
 @confusion.metric(
-    better="higher", bounds=(0, 1), formula="mean over classes of 2 TP / (support + predicted)",
+    better="higher",
+    bounds=(0, 1),
+    answered_if=_asks_answered,
+    formula="mean over classes of 2 TP / (support + predicted)",
     reference="Opitz & Burst (2019), Macro F1 and Macro F1",
 )
 def f1_macro(s: Cells, *, labels: Constant) -> Floats:
@@ -215,7 +222,7 @@ def _(s: Cells, *, labels: Constant) -> dict[str, Any]:
     }
 
 
-@confusion.metric(better="higher", bounds=(0, 1), formula="Σ_c support_c / N · F1_c")
+@confusion.metric(better="higher", bounds=(0, 1), answered_if=_asks_answered, formula="Σ_c support_c / N · F1_c")
 def f1_weighted(s: Cells, *, labels: Constant) -> Floats:
     """Mean F1 over the classes, each weighted by its support.
 
@@ -240,7 +247,14 @@ def _classes(records: Records) -> tuple[str, ...]:
     return tuple(map(value_name, sorted({*records.labels("target").values, *records.labels("prediction").values})))
 
 
-@confusion.metric(better="higher", bounds=(0, 1), formula="2 TP / (support + predicted)", members=_classes)
+@confusion.metric(
+    better="higher",
+    bounds=(0, 1),
+    answered_if=_asks_answered,
+    formula="2 TP / (support + predicted)",
+    members=_classes,
+    undefined="the class is neither a target nor predicted",
+)
 def f1(s: Cells, *, labels: Constant, label: str) -> Floats:
     """F1 of one class: `f1.Critical`. Undefined where the class is neither a target nor predicted.
 
@@ -295,6 +309,7 @@ def recall(records: Records, *, label: str) -> Terms:
     bounds=(0, 1),
     formula="P(score of a positive > score of a negative) + ½ P(equal)",
     undefined="it needs both positives and negatives",
+    answered_if=lambda options: options["positive"] is None,
     reads=("target", "prediction"),
 )
 def auroc(records: Records, *, positive: str | None = None, score: Column = Column("confidence")) -> Terms:

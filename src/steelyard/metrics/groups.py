@@ -25,7 +25,6 @@ from steelyard.metrics.contract import (
     register,
 )
 from steelyard.metrics.evidence import Cells, GroupReading, Terms, sums
-from steelyard.records.derive import same_kind
 from steelyard.records.table import Records, value_name
 
 Floats = npt.NDArray[np.float64]
@@ -189,15 +188,13 @@ def flips(records: Records) -> Terms:
     answered = records.array("answered") == 1
     same = np.asarray(outcome == partner) & (~answered | (records.labels("prediction") == records.labels("reference.prediction")))
     change = np.where(same, 0.0, 1.0)
+    now = before = np.zeros(len(records))
     if "target" in records and "prediction" in records:
-        same_kind(records)
-        now = np.nan_to_num(records.array("correct"))
-    else:
-        now = np.zeros(len(records))
+        now, before = (np.nan_to_num(t.array("correct")) for t in (records, records.as_reference()))
     return sums(
         flip=change,
         to_correct=change * now,
-        to_incorrect=change * (1 - now),
+        to_incorrect=change * before * (1 - now),
         n=1,
         left_out={"no unperturbed partner": alone, "partner failed": failed},
     )

@@ -221,7 +221,7 @@ def undefined_reason(s: Sample) -> str:
     if not int(s.evidence.rows.sum()):
         lost = ", ".join(f"{n} {reason}" for reason, n in s.evidence.excluded.items())
         return f"undefined: no row counts ({lost})" if lost else "undefined: no row counts"
-    return f"undefined: {s.metric.definition.undefined or 'the data do not determine it'}"
+    return f"undefined: {s.constants.get('undefined') or s.metric.definition.undefined or 'the data do not determine it'}"
 
 
 def _interval(s: Sample, settings: Settings) -> tuple[Interval | None, float | None, str, int, str]:
@@ -242,7 +242,7 @@ def _interval(s: Sample, settings: Settings) -> tuple[Interval | None, float | N
     if float(defined.max()) == float(defined.min()):
         return None, se, "none", undefined, "no interval: every resample gives the same value"
     if settings.plain:
-        found = intervals.percentile(defined, settings.level)
+        found = intervals.percentile(defined, intervals.tail_of(settings.level))
         kept = found if settings.stream == "legacy" else intervals.containing(found, s.value)
         return kept, se, "percentile", undefined, ""
     if settings.method == "auto" and s.vector is not None:
@@ -252,8 +252,8 @@ def _interval(s: Sample, settings: Settings) -> tuple[Interval | None, float | N
         return _within(found, s), se, "ball", undefined, ""
     left_out = leave_one_out(s.evidence, lambda reading: s.metric.finished(reading, s.constants))
     widened = settings.method == "auto"
-    level = intervals.expanded_level(settings.level, s.clusters) if widened else settings.level
-    found = intervals.bca(s.value, defined, left_out, level)
+    tail = intervals.expanded_tail(settings.level, s.clusters) if widened else intervals.tail_of(settings.level)
+    found = intervals.bca(s.value, defined, left_out, tail)
     return _within(found, s), se, "bca", undefined, ""
 
 

@@ -50,35 +50,45 @@ def wilson(p: float, se: float, clusters: int, minority: int, level: float) -> I
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def percentile(replicates: Floats, level: float) -> Interval:
-    """The plain percentile interval of the defined replicates."""
-    tail = (1 - level) / 2
+def percentile(replicates: Floats, tail: float) -> Interval:
+    """The plain percentile interval that leaves `tail` of the replicates out on each side."""
     low, high = np.percentile(replicates, [100 * tail, 100 * (1 - tail)])
     return float(low), float(high)
 
 
-def expanded_level(level: float, clusters: int) -> float:
-    """The level at which a percentile interval has the width of a t interval with the cluster correction."""
-    tail = float(ndtr(-math.sqrt(clusters / (clusters - 1)) * quantile_t(level, clusters)))
-    return 1 - 2 * tail
+def tail_of(level: float) -> float:
+    """What a two-sided level leaves out on each side."""
+    return (1 - level) / 2
 
 
-def bca(value: float, replicates: Floats, left_out: Floats, level: float) -> Interval:
-    """Efron's BCa interval; percentile at the same level where the bias correction is infinite."""
+def expanded_tail(level: float, clusters: int) -> float:
+    """The tail at which a percentile interval has the width of a t interval with the cluster correction."""
+    return float(ndtr(-math.sqrt(clusters / (clusters - 1)) * quantile_t(level, clusters)))
+
+
+def bca(value: float, replicates: Floats, left_out: Floats, tail: float) -> Interval:
+    """Efron's BCa interval; percentile with the same tail where the bias correction is infinite."""
     below = (np.count_nonzero(replicates < value) + np.count_nonzero(replicates == value) / 2) / len(replicates)
     if not 0 < below < 1:
-        return percentile(replicates, level)
+        return percentile(replicates, tail)
     bias = float(ndtri(below))
     influence = left_out[~np.isnan(left_out)]
     centred = influence.mean() - influence if len(influence) else np.zeros(1)
     spread = float((centred**2).sum())
     acceleration = float((centred**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
-    tails = []
-    for z in (ndtri((1 - level) / 2), ndtri((1 + level) / 2)):
-        moved = bias + (bias + z) / (1 - acceleration * (bias + z))
-        tails.append(float(ndtr(moved)))
-    low, high = np.percentile(replicates, [100 * t for t in sorted(tails)])
+    z = float(ndtri(tail))
+    shares = sorted(_corrected(end, bias, acceleration) for end in (z, -z))
+    low, high = np.percentile(replicates, [100 * share for share in shares])
     return float(low), float(high)
+
+
+def _corrected(z: float, bias: float, acceleration: float) -> float:
+    """The share of replicates below the end of the interval that a normal one would have at z."""
+    moved = bias + z
+    room = 1 - acceleration * moved
+    if not math.isfinite(moved) or room <= 0:  # so far out that the correction turns over
+        return 0.0 if moved < 0 else 1.0
+    return float(ndtr(bias + moved / room))
 
 
 def ball(value: float, distances: Floats, clusters: int, level: float) -> Interval:

@@ -138,11 +138,15 @@ class _Lines:
         self._next = 1  # the number of the first line of the next block
         self._blank: list[int] = []
         self._warnings: list[str] = []
-        self._decode: Callable[[bytes], msgspec.Struct] = _refuse
-        self._rebuild()
+        self._decoder: msgspec.json.Decoder[Any] | _Refusing = _Refusing()
 
     def read(self, block: Block) -> None:
         """Read the lines of a block into batches; a new field or kind closes a batch."""
+        rows = self._at_once(block.data)
+        if rows is not None:
+            self._close(rows, block.data, self._next)
+            self._next += len(rows)
+            return
         lines = block.data.split(b"\n")
         if not lines[-1]:
             lines.pop()
@@ -150,11 +154,11 @@ class _Lines:
         if len(lines[0]) > LONGEST_LINE:
             raise self._source.error(f"the line is longer than {LONGEST_LINE // 2**20} MiB", line=number)
         pending = iter(lines)
-        rows: list[msgspec.Struct] = []
+        rows = []
         first = blank = 0  # the batch's first line, and how many of its lines were blank
         while True:
             try:
-                rows.extend(map(self._decode, pending))  # keeps what it has when a line is refused
+                rows.extend(map(self._decoder.decode, pending))  # keeps what it has when a line is refused
                 break
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 at = first + len(rows) + blank
@@ -171,12 +175,28 @@ class _Lines:
                 del lines[at:]
                 break
             if self._learn(self._root, values, (), number + at):
-                self._close(rows, lines[first:at], number + first)
+                self._close(rows, b"\n".join(lines[first:at]), number + first)
                 rows, first, blank = [], at, 0
                 self._rebuild()
             rows.append(self._root.instance(values))
-        whole = len(rows) == len(lines)
-        self._close(rows, lines[first:], number + first, block.data if whole else None)
+        self._close(rows, b"\n".join(lines[first:]), number + first)
+
+    def _at_once(self, text: bytes) -> list[Any] | None:
+        """The rows of a whole block in one go, if it is certain that each line is one object.
+
+        After a closing brace only a new object may open without a comma. So where every line ends with one brace and
+        begins with the other, no object spans lines, and with as many objects as lines none shares its line.
+        """
+        try:
+            rows: list[Any] = self._decoder.decode_lines(text)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        letters = np.frombuffer(text, np.uint8)
+        ends = np.flatnonzero(letters == ord("\n"))
+        if len(ends) != len(rows) or letters[-1] != ord("\n") or letters[0] != ord("{"):
+            return None
+        closed, opened = letters[ends - 1] == ord("}"), letters[ends[:-1] + 1] == ord("{")
+        return rows if closed.all() and opened.all() else None
 
     def table(self) -> Table:
         """All batches as one table."""
@@ -284,23 +304,21 @@ class _Lines:
         return _Leaf(column)
 
     def _rebuild(self) -> None:
-        self._decode = msgspec.json.Decoder(self._root.struct).decode if self._root.build() else _refuse
+        self._decoder = msgspec.json.Decoder(self._root.struct) if self._root.build() else _Refusing()
 
     # -- columns -----------------------------------------------------------------------------------------------
 
-    def _close(
-        self, rows: list[msgspec.Struct], lines: list[bytes], number: int, text: bytes | None = None
-    ) -> None:
+    def _close(self, rows: list[Any], text: bytes, number: int) -> None:
         """Turn decoded rows into columns, once it is certain that no key stood twice and no number was rounded."""
         if not rows:
             return
         arrays: dict[str, pa.Array] = {}
         keys = np.full(len(rows), self._root.size)
         _extract(self._root.built, rows, arrays, keys)
-        text, total = b"\n".join(lines) if text is None else text, int(keys.sum())
+        total = int(keys.sum())
         rounded = any(_inexact(array) is not None for array in arrays.values() if "double" in str(array.type))
         if rounded or (np.count_nonzero(np.frombuffer(text, np.uint8) == ord(":")) != total != _most_keys(text)):
-            whole = [(number + at, line) for at, line in enumerate(lines) if line.strip()]
+            whole = [(number + at, line) for at, line in enumerate(text.split(b"\n")) if line.strip()]
             for (at, line), known in zip(whole, keys.tolist(), strict=True):
                 if rounded or _most_keys(line) != known:
                     self._learn(self._root, self._strict(line, at, 0), (), at)
@@ -311,7 +329,7 @@ class _Lines:
         """One array of the column's final kind from all batches."""
         chunks: list[pa.Array] = []
         for rows, arrays in self._batches:
-            chunk = arrays.get(leaf.column)
+            chunk = arrays.pop(leaf.column, None)  # so that a column is not held twice for long
             if chunk is None or pa.types.is_null(chunk.type):
                 chunk = pa.nulls(rows, leaf.arrow)
             elif chunk.type != leaf.arrow:
@@ -403,8 +421,13 @@ def _int(text: str) -> int | _Bad:
     return int(text)
 
 
-def _refuse(_: bytes) -> NoReturn:
-    raise msgspec.DecodeError
+class _Refusing:
+    """Stands for msgspec where it cannot help: before the first line, and beside names that it does not take."""
+
+    def decode(self, _: bytes) -> NoReturn:
+        raise msgspec.DecodeError
+
+    decode_lines = decode
 
 
 def _truncated(raw: bytes) -> bool:
@@ -430,17 +453,24 @@ def _extract(
 ) -> None:
     """The columns of decoded objects; `keys`, the number of keys on each line, loses those that are absent."""
     for place, field in enumerate(fields):
-        values = list(map(attrgetter(f"f{place}"), rows))
+        get = attrgetter(f"f{place}")
         if isinstance(field, _Leaf):
-            arrays[field.column] = _array(field, values, keys)
+            arrays[field.column] = _array(field, rows, get, keys)
             continue
+        values = list(map(get, rows))
         if set(map(type, values)) != {field.struct}:
             keys -= _absent(values)
             values = [value if type(value) is field.struct else field.empty for value in values]
         _extract(field.built, values, arrays, keys)
 
 
-def _array(leaf: _Leaf, values: list[Any], keys: npt.NDArray[np.int_]) -> pa.Array:
+def _array(leaf: _Leaf, rows: list[Any], get: Callable[[Any], Any], keys: npt.NDArray[np.int_]) -> pa.Array:
+    if leaf.kind == "float":
+        try:
+            return pa.array(np.fromiter(map(get, rows), float, len(rows)))
+        except TypeError:  # a null among them
+            pass
+    values = list(map(get, rows))
     try:
         return pa.array(values, leaf.arrow)
     except (pa.ArrowException, UnicodeEncodeError):  # Arrow takes neither UNSET nor lone surrogates
