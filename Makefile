@@ -21,7 +21,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.run $(TRIAGE)/answers.jsonl ## evaluate the bundled example: table on screen, artifact in build/demo
-	$(VENV)/bin/steelyard evaluate $(TRIAGE)/answers.jsonl --task-file $(TRIAGE)/triage.task.yaml --cluster patient --out build/demo
+	$(VENV)/bin/steelyard evaluate $(TRIAGE)/answers.jsonl --task-file $(TRIAGE)/triage.task.yaml --cluster patient --where perturbation=none --out build/demo
 
 $(TRIAGE)/answers.jsonl: | $(VENV)/.run
 	$(PY) $(TRIAGE)/make.py

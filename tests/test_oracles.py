@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from steelyard.compare import compare
+from steelyard.comparison import compare
 from steelyard.errors import InputError
-from steelyard.evaluate import evaluate, value
+from steelyard.evaluation import evaluate, value
 from steelyard.records.table import Records
 
 HERE = Path(__file__).parent / "oracles"

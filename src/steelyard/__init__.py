@@ -1,4 +1,11 @@
-"""Steelyard: how good a model's answers are, how sure we are, and whether it may pass."""
+"""Steelyard: how good a model's answers are, how sure we are, and whether it may pass.
+
+    import steelyard as sy
+    records = sy.read("run.jsonl", cluster="patient")
+    result = sy.evaluate(records, ["accuracy", "ece(bins=15)", "aurc"], by=["group.site"])
+    result["aurc"].value, result["aurc"].interval
+    sy.compare(old, new, ["accuracy", "aurc"])["aurc"].delta
+"""
 
 from __future__ import annotations
 
@@ -7,12 +14,26 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Comparison": "steelyard.comparison",
+    "Delta": "steelyard.comparison",
+    "Estimate": "steelyard.uncertainty.estimate",
+    "Evaluation": "steelyard.evaluation",
     "Records": "steelyard.records.table",
+    "SteelyardError": "steelyard.errors",
     "Task": "steelyard.records.task",
+    "compare": "steelyard.comparison",
+    "compose": "steelyard.metrics.contract",
+    "evaluate": "steelyard.evaluation",
+    "evidence": "steelyard.metrics.contract",
+    "metric": "steelyard.metrics.contract",
+    "over": "steelyard.metrics.contract",
     "read": "steelyard.records.readers",
+    "row_score": "steelyard.metrics.evidence",
+    "sums": "steelyard.metrics.evidence",
+    "value": "steelyard.evaluation",
 }
 
-__all__ = ["Records", "Task", "__version__", "read"]
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:
@@ -21,4 +42,6 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'steelyard' has no attribute '{name}'")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), name)
+    found = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = found  # a submodule of the same name must not shadow the function
+    return found

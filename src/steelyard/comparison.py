@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from steelyard.errors import InputError, UsageError, printable
-from steelyard.evaluate import Asked, expanded, joined, listed, pick, several
+from steelyard.evaluation import Asked, expanded, joined, listed, pick, several
 from steelyard.metrics.contract import Collector, Metric, RowSource, metric_of
 from steelyard.metrics.curve import Curve
 from steelyard.metrics.evidence import leave_one_out

@@ -1,0 +1,1 @@
+"""The command line. A command parses, calls one library function, and prints."""

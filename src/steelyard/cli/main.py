@@ -1,0 +1,74 @@
+"""`steelyard`: the entry point, its commands, and how failures end.
+
+Only the light parser is imported here; a command imports what it needs when it runs, so that `--help` is immediate.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
+import typer
+
+from steelyard import __version__
+from steelyard.cli import compare, evaluate, metrics
+from steelyard.errors import SteelyardError, printable
+
+SOFTWARE_FAULT = 70
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="How good a model's answers are, how sure we are, and whether it may pass.",
+    epilog="Exit codes: 0 done, 1 gate failed, 2 usage, 3 bad input data, 4 model backend, 5 storage, 6 gate inconclusive.",
+)
+app.command("evaluate")(evaluate.evaluate)
+app.command("compare")(compare.compare)
+app.command("metrics")(metrics.metrics)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"steelyard {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version.")) -> None:
+    """Takes what a model answered and says how good it is, how sure we are, and whether it may pass."""
+
+
+def main() -> None:
+    """Run a command. No traceback reaches a user; the exit code says the class of a failure."""
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        app()
+    except SteelyardError as problem:
+        _fail(str(problem), problem.exit_code)
+    except KeyboardInterrupt:
+        _fail("stopped", 130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except MemoryError:
+        _fail("out of memory; fewer resamples or a smaller table would fit", 5)
+    except Exception as problem:
+        if os.environ.get("STEELYARD_DEBUG"):
+            raise
+        # the message of an unforeseen exception may hold data: only its type is shown
+        _fail(
+            f"a fault in steelyard itself ({type(problem).__name__}); set STEELYARD_DEBUG=1 to see where, and report it",
+            SOFTWARE_FAULT,
+        )
+
+
+def _terminated(_number: int, _frame: FrameType | None) -> None:
+    _fail("stopped", 143)
+
+
+def _fail(message: str, code: int) -> None:
+    sys.stderr.write(f"steelyard: error: {printable(message, limit=2000)}\n")
+    sys.exit(code)

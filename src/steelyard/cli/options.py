@@ -1,0 +1,112 @@
+"""Options that several commands share, and how their text becomes values."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from steelyard.errors import UsageError, printable
+
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option("--metric", "-m", help="A metric, such as accuracy or ece(bins=15); repeat for more. See `steelyard metrics`."),
+]
+By = Annotated[list[str] | None, typer.Option("--by", help="Also per value of this column; a*b crosses two. Repeatable.")]
+Cluster = Annotated[
+    str | None, typer.Option("--cluster", help="The column that is resampled as a unit, such as patient. Default: cluster, else task and item.")
+]
+Map = Annotated[list[str] | None, typer.Option("--map", help="Rename columns: item=item_id,repeat=epoch (known=original).")]
+Where = Annotated[list[str] | None, typer.Option("--where", help="Keep rows with this value: model=a. Repeatable.")]
+TaskFile = Annotated[Path | None, typer.Option("--task-file", help="YAML with labels, range, direction of the task.")]
+InputFormat = Annotated[str | None, typer.Option("--input-format", help="jsonl, csv or parquet; default: from the file's name.")]
+Salvage = Annotated[bool, typer.Option("--salvage", help="Keep the whole lines before a torn last one, and say how many.")]
+Format = Annotated[str, typer.Option("--format", help="table, json or markdown.")]
+Out = Annotated[Path | None, typer.Option("--out", help="A folder to write the result document to.")]
+Resamples = Annotated[int, typer.Option("--resamples", help="Bootstrap resamples.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of the resamples.")]
+Level = Annotated[float, typer.Option("--level", help="Level of the intervals.")]
+Method = Annotated[str, typer.Option("--method", help="auto (by family), percentile or bca.")]
+Stream = Annotated[str, typer.Option("--stream", help="counter, or legacy to reproduce published percentile intervals.")]
+
+FORMATS = ("table", "json", "markdown")
+
+
+def pairs(texts: list[str] | None, option: str) -> dict[str, str]:
+    """`a=b,c=d` and repeated options as a mapping."""
+    found: dict[str, str] = {}
+    for text in texts or []:
+        for part in text.split(","):
+            name, equals, value = part.partition("=")
+            if not equals or not name.strip() or not value.strip():
+                raise UsageError(f"--{option} takes name=value, not '{printable(part)}'")
+            if name.strip() in found:
+                raise UsageError(f"--{option} names '{printable(name.strip())}' twice")
+            found[name.strip()] = value.strip()
+    return found
+
+
+def check_format(format_: str) -> None:
+    if format_ not in FORMATS:
+        raise UsageError(f"--format is one of {', '.join(FORMATS)}, not '{printable(format_)}'")
+
+
+def allow_plugins(metrics: list[str] | None) -> None:
+    """Let `--metric module:name` find a module in the working folder."""
+    if any(":" in m for m in metrics or []) and "" not in sys.path:
+        sys.path.insert(0, "")
+
+
+def show(document: Any, report: Any, format_: str, out: Path | None, name: str) -> None:
+    """Print the result in the format asked for, and write the document where asked."""
+    from steelyard.report import markdown, text
+    from steelyard.runs.artifact import dumps
+    from steelyard.runs.store import write_atomic
+
+    if out is not None:
+        write_atomic(out / name, dumps(document))
+    if format_ == "json":
+        sys.stdout.write(dumps(document))
+    else:
+        sys.stdout.write((markdown if format_ == "markdown" else text).render(report))
+    sys.stdout.flush()
+    if out is not None:
+        say(f"wrote {out / name}")
+
+
+def say(message: str) -> None:
+    """A remark beside the result: on standard error, so that pipes stay clean."""
+    sys.stderr.write(printable(message, limit=2000) + "\n")
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Callable[[float], None] | None]:
+    """A bar on a terminal once work exceeds a second; nothing in pipes."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from time import monotonic
+
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bar = Progress(TextColumn(title), BarColumn(), TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+    task = bar.add_task(title, total=1.0)
+    started, shown = monotonic(), False
+
+    def update(share: float) -> None:
+        nonlocal shown
+        if not shown and monotonic() - started > 1.0:
+            bar.start()
+            shown = True
+        bar.update(task, completed=share)
+
+    try:
+        yield update
+    finally:
+        if shown:
+            bar.stop()

@@ -1,0 +1,112 @@
+"""The registry for people: every metric in one table, and one metric explained."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from steelyard.evaluation import known_metrics
+from steelyard.metrics.contract import Definition, bound
+from steelyard.metrics import metrics as registry
+from steelyard.naming import parse, value_text
+from steelyard.report.document import Document, Heading, Note, Table
+
+
+def catalogue_report() -> Document:
+    """Every metric: what it reads, better, bounds, and its first sentence."""
+    rows = tuple(
+        (d.name, _reads(d), d.better or "", _bounds(d), _options(d), _first_sentence(d)) for d in known_metrics()
+    )
+    return [
+        Table(("metric", "reads", "better", "bounds", "options", "what it says"), rows),
+        Note("steelyard metrics NAME explains one with formula and example."),
+    ]
+
+
+def explanation(name: str) -> Document:
+    """One metric: what it is, its formula, edge cases and an example."""
+    d = _found(name)
+    prose, example = _parts(d.doc)
+    facts = [
+        ("formula", d.formula),
+        ("reads", _reads(d)),
+        ("rows", _rows(d)),
+        ("better", d.better or "neither direction by itself"),
+        ("bounds", _bounds(d)),
+        ("unit", d.unit),
+        ("options", _options(d)),
+        ("members", ", ".join(d.members) if isinstance(d.members, tuple) else ""),
+        ("interval", f"none: {d.no_interval}" if isinstance(d.no_interval, str) and d.no_interval else ""),
+        ("reference", d.reference),
+    ]
+    document: Document = [Heading(d.name), *(Note(paragraph) for paragraph in prose)]
+    document.append(Table(("fact", "value"), tuple((k, v) for k, v in facts if v)))
+    if example:
+        document += [Note("Example (from steelyard import value):"), *(Note(line) for line in example)]
+    return document
+
+
+def catalogue_document(name: str | None = None) -> Any:
+    """The same as data."""
+    chosen = [_found(name)] if name else known_metrics()
+    found = [
+        {
+            "name": d.name,
+            "reads": list(_reads(d).split(", ")) if _reads(d) else [],
+            "better": d.better,
+            "bounds": [b if isinstance(b, int | float) else None for b in d.bounds],
+            "unit": d.unit,
+            "options": {p.name: {"kind": p.kind, **({} if p.required else {"default": p.default})} for p in d.params},
+            "formula": d.formula,
+            "reference": d.reference,
+            "description": "\n\n".join(_parts(d.doc)[0]),
+        }
+        for d in chosen
+    ]
+    return found[0] if name else {"metrics": found}
+
+
+def _found(name: str) -> Definition:
+    if ":" in name or "(" in name or "." in name:
+        return bound(parse(name)).definition
+    return registry[name]
+
+
+def _reads(d: Definition) -> str:
+    options = {p.name: None if p.required else p.default for p in d.params}
+    if any(p.kind == "metric" for p in d.params):
+        return "what its metric reads" + (", by" if "by" in options else "")
+    return ", ".join(d.source.reads({**options, "name": d.name}))
+
+
+def _rows(d: Definition) -> str:
+    rows = getattr(d.source, "rows", None)
+    named = {"asked": "all but failed rows", "answered": "answered rows", "all": "all rows, failed ones included"}
+    return named.get(str(rows), "")
+
+
+def _bounds(d: Definition) -> str:
+    low, high = d.bounds
+    if isinstance(low, str):
+        return "as its metric"
+    return "" if low is None and high is None else f"[{'−∞' if low is None else low}, {'∞' if high is None else high}]"
+
+
+def _options(d: Definition) -> str:
+    shown = []
+    for p in d.params:
+        default = "" if p.required or p.default is None else f"={value_text(p.default)}"
+        shown.append(f"{p.name}{default}")
+    return ", ".join(shown)
+
+
+def _first_sentence(d: Definition) -> str:
+    prose = _parts(d.doc)[0]
+    return prose[0].split(". ")[0].rstrip(".") if prose else ""
+
+
+def _parts(doc: str) -> tuple[list[str], list[str]]:
+    """Paragraphs of prose, and the lines of the example."""
+    prose, _, example = doc.partition(">>>")
+    paragraphs = [re.sub(r"\s+", " ", p).strip() for p in prose.split("\n\n") if p.strip()]
+    return paragraphs, [line for line in (">>>" + example).splitlines() if line.strip()] if example else []

@@ -1,0 +1,150 @@
+"""A document: headings, paragraphs and tables. What is said is decided here once; how it looks is a renderer's matter.
+
+Every cell is text already fit for people. Cells that came from data are escaped by the renderer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steelyard.comparison import Comparison, Delta
+from steelyard.evaluation import Evaluation
+from steelyard.records.table import Source, value_name
+from steelyard.uncertainty.estimate import Estimate
+
+
+@dataclass(frozen=True)
+class Heading:
+    text: str
+
+
+@dataclass(frozen=True)
+class Note:
+    text: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """`right` names the columns that are numbers."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    right: frozenset[str] = frozenset()
+
+
+Document = list[Heading | Note | Table]
+
+_ARROWS = {"higher": "↑", "lower": "↓", None: ""}
+
+
+def evaluation_report(evaluation: Evaluation) -> Document:
+    """The table a user reads first: every value with its interval, its denominator and what was left out."""
+    document: Document = [Note(f"{_files(evaluation.sources)}: {_population(evaluation.population)}; "
+                               f"{_clusters(evaluation.clusters, evaluation.cluster)}")]
+    level = f"{100 * evaluation.settings.level:g}% interval"
+    for slice_, found in _by_slice(evaluation.estimates):
+        if slice_:
+            document.append(Heading(slice_))
+        rows = tuple(_estimate_row(e) for e in found)
+        document.append(
+            Table(("metric", "value", level, "method", "n", "clusters", "left out", "note"), rows, _RIGHT)
+        )
+    document += [Note(f"warning: {w}") for w in evaluation.warnings]
+    return document
+
+
+def comparison_report(comparison: Comparison) -> Document:
+    """Paired deltas with their verdicts."""
+    sides = comparison.population
+    document: Document = [
+        Note(f"base {_files(comparison.sources['base'])}: {_population(sides['base'])}"),
+        Note(f"new  {_files(comparison.sources['new'])}: {_population(sides['new'])}"),
+    ]
+    lost = comparison.unmatched
+    if lost["base_rows"] or lost["new_rows"] or lost["cells"]:
+        document.append(
+            Note(f"left out: {lost['base_rows']} base rows, {lost['new_rows']} new rows and {len(lost['cells'])} cells without partner")
+        )
+    level = f"{100 * comparison.settings.level:g}% interval"
+    for slice_, found in _by_slice(comparison.deltas):
+        if slice_:
+            document.append(Heading(slice_))
+        rows = tuple(_delta_row(d) for d in found)
+        columns = ("metric", "base", "new", "delta", level, "p", "p adjusted", "verdict", "note")
+        document.append(Table(columns, rows, _RIGHT))
+    document += [Note(f"warning: {w}") for w in comparison.warnings]
+    return document
+
+
+_RIGHT = frozenset({"value", "base", "new", "delta", "n", "clusters", "p", "p adjusted"})
+
+
+def number(value: float | None, *, signed: bool = False) -> str:
+    """A number for people: four significant digits, `n/a` where undefined."""
+    if value is None:
+        return "n/a"
+    sign = "+" if signed and value > 0 else ""
+    if value == 0:
+        return "0"
+    if 1e-3 <= abs(value) < 1e5:
+        digits = 4 if abs(value) < 1 else max(0, 4 - len(str(int(abs(value)))))
+        return f"{sign}{value:.{digits}f}"
+    return f"{sign}{value:.3g}"
+
+
+def _estimate_row(e: Estimate) -> tuple[str, ...]:
+    left_out = ", ".join(f"{n} {reason}" for reason, n in e.excluded.items())
+    return (
+        f"{e.metric} {_ARROWS[e.better]}".strip(),
+        number(e.value) + (f" {e.unit}" if e.unit and e.value is not None else ""),
+        _interval(e.interval),
+        e.method if e.interval is not None else "",
+        f"{e.n:,}",
+        f"{e.clusters:,}",
+        left_out,
+        e.note,
+    )
+
+
+def _delta_row(d: Delta) -> tuple[str, ...]:
+    return (
+        f"{d.metric} {_ARROWS[d.better]}".strip(),
+        number(d.base),
+        number(d.new),
+        number(d.delta, signed=True),
+        _interval(d.interval, signed=True),
+        number(d.p_value),
+        number(d.p_adjusted),
+        d.verdict,
+        d.note,
+    )
+
+
+def _interval(interval: tuple[float, float] | None, *, signed: bool = False) -> str:
+    return "" if interval is None else f"[{number(interval[0], signed=signed)}, {number(interval[1], signed=signed)}]"
+
+
+def _by_slice(found: Sequence[Any]) -> list[tuple[str, list[Any]]]:
+    groups: dict[str, list[Any]] = {}
+    for e in found:
+        groups.setdefault(_slice(e.slice), []).append(e)
+    return list(groups.items())
+
+
+def _slice(slice_: Mapping[str, Any]) -> str:
+    return ", ".join(f"{column}={value_name(value)}" for column, value in slice_.items())
+
+
+def _files(sources: Sequence[Source]) -> str:
+    return " + ".join(source.name for source in sources) or "records"
+
+
+def _population(counts: Mapping[str, int]) -> str:
+    outcomes = ", ".join(f"{n:,} {name}" for name, n in counts.items() if name not in ("rows", "clusters") and n)
+    return f"{counts['rows']:,} rows ({outcomes})"
+
+
+def _clusters(count: int, columns: Sequence[str]) -> str:
+    return f"{count:,} clusters ({', '.join(columns)})"

@@ -1,0 +1,91 @@
+"""The wire form of results: the one place that knows the shape of every document.
+
+Non-finite numbers are never written: they become null, and a note says why. Equal inputs and settings give equal bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+import steelyard
+from steelyard.comparison import Comparison, Delta
+from steelyard.evaluation import Evaluation
+from steelyard.records.table import Source
+from steelyard.uncertainty.estimate import Estimate, Settings
+
+SCHEMA_VERSION = "1"
+
+
+def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
+    """`evaluation.json`."""
+    return {
+        **_head("evaluation"),
+        "inputs": [_input(s) for s in evaluation.sources],
+        "population": dict(evaluation.population),
+        "uncertainty": {
+            **_settings(evaluation.settings),
+            "cluster": list(evaluation.cluster),
+            "clusters": evaluation.clusters,
+        },
+        "estimates": [estimate_document(e) for e in evaluation],
+        "warnings": list(evaluation.warnings),
+    }
+
+
+def comparison_document(comparison: Comparison) -> dict[str, Any]:
+    """`comparison.json`."""
+    return {
+        **_head("comparison"),
+        "inputs": {side: [_input(s) for s in sources] for side, sources in comparison.sources.items()},
+        "population": plain(comparison.population),
+        "unmatched": plain(comparison.unmatched),
+        "uncertainty": {**_settings(comparison.settings), "cluster": list(comparison.cluster)},
+        "deltas": [delta_document(d) for d in comparison],
+        "warnings": list(comparison.warnings),
+    }
+
+
+def estimate_document(e: Estimate) -> dict[str, Any]:
+    return plain(asdict(e))  # type: ignore[no-any-return]
+
+
+def delta_document(d: Delta) -> dict[str, Any]:
+    return plain(asdict(d))  # type: ignore[no-any-return]
+
+
+def dumps(document: Any) -> str:
+    """The document as text: strict JSON, indented, ending in a newline."""
+    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=True) + "\n"
+
+
+def plain(value: Any) -> Any:
+    """The value in JSON's own types; non-finite numbers are null."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value
+
+
+def _head(kind: str) -> dict[str, Any]:
+    return {"schema_version": SCHEMA_VERSION, "kind": kind, "tool": {"name": "steelyard", "version": steelyard.__version__}}
+
+
+def _input(source: Source) -> dict[str, Any]:
+    return {"path": source.name, "sha256": source.sha256, "rows": source.rows}
+
+
+def _settings(settings: Settings) -> dict[str, Any]:
+    return asdict(settings)

@@ -1,0 +1,42 @@
+"""How a file reaches the disk: whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from steelyard.errors import StorageError, printable
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Write a temporary file beside `path`, flush it to disk, and rename it into place.
+
+    Whatever fails, the file that was there before is intact and nothing half-written stays behind.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        _flush_folder(path.parent)
+    except OSError as problem:
+        raise StorageError(
+            f"cannot write {printable(path)}: {problem.strerror or type(problem).__name__}. Nothing was changed"
+        ) from None
+
+
+def _flush_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
