@@ -94,8 +94,8 @@ def value(metric: Asked, records: Records | None = None, /, **columns: Any) -> f
         records = joined(records, [chosen])
         records = records.take(~records.is_unperturbed())
     constants = chosen.constants([records])
-    collector = Collector.whole(records)
-    reading = Draw.unit(1).read(collector.evidence(chosen, constants))
+    collector = Collector(records) if chosen.definition.by_cluster else Collector.whole(records)
+    reading = Draw.unit(len(collector.ids)).read(collector.evidence(chosen, constants))
     return float(chosen.finished(reading, constants)[0])
 
 

@@ -245,6 +245,7 @@ def signed_reliability(confidence: Floats, correct: Floats, *, bins: int = 10) -
 @signed_reliability.metric(
     bounds=(0, 1),
     formula="mean over random cluster signs s of Σ_b |Σ_c s_c d_cb| / N, d = hits − mass",
+    by_cluster=True,
     no_interval="it is itself an average over chance",
     no_delta="ece_null describes the noise in one run",
 )
@@ -260,6 +261,7 @@ def ece_null(s: SignedReading) -> Floats:
 @signed_reliability.metric(
     bounds=(0, 1),
     formula="(1 + #{ece under random signs ≥ ece}) / (B + 1)",
+    by_cluster=True,
     no_interval="a p-value has no interval",
     no_delta="p_calibrated is a test of one run",
 )

@@ -262,6 +262,7 @@ class Definition:
     undefined: str = ""  # what the metric needs to be defined, said where it is not
     no_delta: str = ""  # why it cannot be compared between runs, where that is so
     perturbed_only: bool = False
+    by_cluster: bool = False  # the value itself depends on the clusters
     aliases: tuple[str, ...] = ()
     extra: tuple[Param, ...] = ()
     labelled: bool = False

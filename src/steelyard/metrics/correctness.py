@@ -192,8 +192,8 @@ def f1_macro(s: Cells, *, labels: Constant) -> Floats:
 
     A non-answer is a miss for its true class and a false positive for none; `answered_only=true` leaves it out.
 
-    >>> value("f1_macro", target=["a", "a", "b", "b"], prediction=["a", "b", "b", None])
-    0.5
+    >>> round(value("f1_macro", target=["a", "a", "b", "b"], prediction=["a", "b", "b", None]), 6)
+    0.583333
     """
     counts = _Counts(s, labels)
     counted = counts.counted
@@ -326,10 +326,14 @@ def auroc(records: Records, *, positive: str | None = None, score: Column = Colu
         hit = np.where(records.array("answered") == 1, records.array("correct"), np.nan)
         return sums(pos=hit, neg=1 - hit, by=scores)
     target = records.labels("target")
-    if positive not in map(value_name, target.values) and positive not in map(value_name, records.task.labels or ()):
-        raise UsageError(f"auroc: no target equals the positive label '{positive}'")
     hit = np.where(target.missing, np.nan, _is(records, "target", positive))
     return sums(pos=hit, neg=1 - hit, by=scores)
+
+
+@auroc.prepare
+def _(tables: Sequence[Records], positive: str | None) -> dict[str, Any]:
+    known = {value_name(v) for t in tables for v in t.labels("target").values} if positive is not None else set()
+    return {} if positive is None or positive in known else {"undefined": "no target equals the positive label"}
 
 
 @auroc.finish

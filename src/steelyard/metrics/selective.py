@@ -124,7 +124,7 @@ def eaurc(area: Floats, optimal: Floats) -> Floats:
     """Excess AURC: what the ranking loses. Can be slightly negative, because the trapezoid is generous to plateaus.
 
     >>> round(value("eaurc", target=["a", "b"], prediction=["a", "a"], confidence=[0.4, 0.9]), 6)
-    0.625
+    0.75
     """
     return area - optimal
 

@@ -1,4 +1,4 @@
-"""From files to records: which reader takes a file, how several files become one table, and which task they are of.
+"""From files to records: which reader takes a file, how several become one table, of which task they are.
 
     records = read("answers.jsonl", cluster="patient")
     records = read(["monday.csv", "tuesday.csv"], rename={"item": "item_id"}, where={"model": "a"})
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from steelyard.errors import InputError, SteelyardError, UsageError, printable
 from steelyard.records.readers import csv, jsonl, parquet  # noqa: F401 - each adds its format
-from steelyard.records.readers.contract import Input, Reader, Table, joined, readers, widened
+from steelyard.records.readers.contract import Column, Input, Reader, Table, joined, readers, widened
 from steelyard.records.schema import SHOWN, kind_of
 from steelyard.records.table import Records, Source
 from steelyard.records.task import Task
@@ -42,14 +42,14 @@ def read(
 
     format   a reader's name; by default the one that goes by the file's suffix, and jsonl for standard input
     cluster  the column whose values are resampled together, such as patient
-    task     what is known of the task: a `Task`, a mapping or a file. By default `<stem>.task.yaml` beside the data,
-             else `.task.yaml` in its folder, where there is one
+    task     what is known of the task: a `Task`, a mapping or a file. By default `<stem>.task.yaml` beside the
+             data, else `.task.yaml` in its folder, where there is one
     rename   {name here: name in the file}, as in {"item": "item_id"}
     where    {column: value}: the rows to keep, compared as text, after all rows have been checked
     salvage  leave out an incomplete last record, with a warning, instead of refusing the file
 
-    The rows of several files follow each other. A column that one of them lacks is null there; whole numbers in one
-    and fractions in the other become fractions; other kinds do not meet. Every file's sha256 is in `sources`.
+    The rows of several files follow each other. A column that one of them lacks is null there; whole numbers in
+    one and fractions in the other become fractions; other kinds do not meet. Every file's sha256 is in `sources`.
     """
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
     _check_request(paths, rename or {})
@@ -103,7 +103,7 @@ def _reader(path: str, format: str | None) -> Reader:
 
 @contextmanager
 def _opened(path: str) -> Iterator[tuple[str, BinaryIO]]:
-    """The input's name for messages and its bytes; whatever the system refuses is an error with the file's name."""
+    """The input's name for messages, and its bytes; what the system refuses is an error with that name."""
     name = "<stdin>" if path == STANDARD_INPUT else path
     try:
         if path == STANDARD_INPUT:
@@ -144,11 +144,11 @@ def _task_file(data: Path) -> Path | None:
     return None
 
 
-def _together(tables: Sequence[Table], sources: Sequence[Source]) -> dict[str, pa.Array]:
+def _together(tables: Sequence[Table], sources: Sequence[Source]) -> dict[str, Column]:
     """One array a column from all tables, null where a table lacks the column."""
     if len(tables) == 1:
         return dict(tables[0].columns)
-    columns: dict[str, pa.Array] = {}
+    columns: dict[str, Column] = {}
     for name in dict.fromkeys(name for table in tables for name in table.columns):
         arrays = [table.columns.get(name, pa.nulls(table.rows)) for table in tables]
         kind = widened(arrays)
@@ -161,15 +161,12 @@ def _together(tables: Sequence[Table], sources: Sequence[Source]) -> dict[str, p
     return columns
 
 
-def _clash(name: str, arrays: Sequence[pa.Array], sources: Sequence[Source]) -> InputError:
+def _clash(name: str, arrays: Sequence[Column], sources: Sequence[Source]) -> InputError:
     stated = [(kind_of(array), source.name) for array, source in zip(arrays, sources, strict=True)]
-    stated = [(kind, file) for kind, file in stated if kind != "null"]
-    kind, file = stated[0]
-    other, elsewhere = next(
-        pair for pair in stated[1:] if pair[0] != kind and {pair[0], kind} != {"int", "float"} or pair[0] == "list"
-    )
+    (kind, file), *others = [(kind, file) for kind, file in stated if kind != "null"]
+    other, elsewhere = next(pair for pair in others if pair[0] == "list" or {pair[0], kind} - {"int", "float"})
     return InputError(
-        f"holds {SHOWN[other]} here and {SHOWN[kind]} in {printable(file)}; write the column the same way in both",
+        f"holds {SHOWN[other]} here and {SHOWN[kind]} in {printable(file)}; write it the same way in both",
         file=elsewhere,
         field=name,
     )

@@ -4,9 +4,9 @@ A new format is one file that ends with
 
     readers.add("myformat", Reader("myformat", (".mine",), load))
 
-where `load(source: Input) -> Table` reads `source.blocks()` (text) or `source.whole()` (binary), names its columns
-with `source.column(name)`, and raises `InputError` with the line and the field, never with the value. The rules
-of the vocabulary (kinds, ranges, unique keys) are checked once, later, for all formats.
+where `load(source: Input) -> Table` reads `source.blocks()` (text) or `source.whole()` (binary), names its
+columns with `source.column(name)`, and raises `source.error(...)` with the line and the field, never with the value.
+The rules of the vocabulary (kinds, ranges, unique keys) are checked once, later, for all formats.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from steelyard.errors import InputError, UsageError, printable
 from steelyard.records.schema import kind_of
 from steelyard.registry import Registry
 
+Column = Any  # an Arrow array; pyarrow's stubs know few of the calls that its functions take
 LONGEST_LINE = 4 * 2**20
 MOST_COLUMNS = 1_000
 _BLOCK = 2**19  # small enough that the rows of a block stay in the processor's cache
@@ -43,7 +44,7 @@ _SIGNATURES = {
 class Table:
     """What came out of one input: its columns, and the line of each row (None: `first_line` and onwards)."""
 
-    columns: Mapping[str, pa.Array]
+    columns: Mapping[str, Column]
     rows: int
     lines: npt.NDArray[np.int64] | None = None
     first_line: int = 1
@@ -89,8 +90,8 @@ class Input:
     def blocks(self) -> Iterator[Block]:
         """The text, some megabytes of whole lines at a time, without its byte order mark.
 
-        A line beyond `LONGEST_LINE` ends the reading: it is handed over, incomplete, as the first line of the last
-        block, so that problems before it are found first.
+        A line beyond `LONGEST_LINE` ends the reading: it is handed over, incomplete, as the first line of the
+        last block, so that problems before it are found first.
         """
         parts: list[bytes] = []  # of a line that has not ended yet
         ready, offset = b"", 0
@@ -126,6 +127,16 @@ class Input:
         """The byte at `offset` is not UTF-8."""
         return self.error(f"not UTF-8 text (byte {offset}); convert the file to UTF-8", line=line)
 
+    def torn(self, line: int, whole: int) -> InputError:
+        """The input ends inside its last record."""
+        hint = f"; --salvage keeps the {whole:,} whole records before it" if whole else ""
+        return self.error(f"the last record is incomplete, the file ends inside it{hint}", line=line)
+
+    def salvaged(self, line: int, whole: int) -> str:
+        """The warning that stands in for `torn` if the user wants the rest."""
+        place = f"{printable(self.name)}:{line}"
+        return f"{place}: the last record is incomplete and was left out; {whole:,} whole records were kept"
+
     def taken(self, column: str) -> UsageError:
         """Two columns of the file would bear one name."""
         original = {known: original for original, known in self._known.items()}.get(column, column)
@@ -140,7 +151,8 @@ class Input:
         for signature, encoding in _SIGNATURES.items():
             if first.startswith(signature):
                 raise self.error(f"not UTF-8 but {encoding} text (byte 0); convert the file to UTF-8")
-        if 0 <= (place := first.find(b"\x00", 0, 4)):  # UTF-16 or -32 without a mark: no text starts like that
+        place = first.find(b"\x00", 0, 4)  # no text starts like that, but UTF-16 or -32 without a mark does
+        if place >= 0:
             raise self.not_utf8(place)
         yield first
         while chunk := self._stream.read(_BLOCK):
@@ -163,14 +175,14 @@ class Reader:
 readers: Registry[Reader] = Registry("format")
 
 
-def joined(chunks: list[pa.Array]) -> pa.Array:
+def joined(chunks: list[Column]) -> Column:
     """Pieces of one column, of one type, as one array; text beyond two gigabytes needs wide offsets."""
     if chunks[0].type == pa.string() and sum(chunk.nbytes for chunk in chunks) > 2**31 - 2**20:
         chunks = [chunk.cast(pa.large_string()) for chunk in chunks]
     return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
 
 
-def widened(arrays: list[pa.Array]) -> pa.DataType | None:
+def widened(arrays: list[Column]) -> Any:
     """The one type that holds all these arrays exactly as they are meant, or None if their kinds clash."""
     types = {array.type for array in arrays if kind_of(array) != "null"}
     if len(types) <= 1:

@@ -1,24 +1,21 @@
 """How JSON Lines become columns: one object a line, at the speed of msgspec, with honest errors.
 
-    {"item": "q1", "target": "A", "prediction": "B", "confidence": 0.8, "group": {"site": "x"}, "seconds": 2.5}
+    {"item": "q1", "target": "A", "prediction": "B", "confidence": 0.8, "group": {"site": "x"}, "words": 25}
 
-Nested objects flatten to dotted columns (`group.site`), lists of plain values of one kind stay lists, blank lines are
-skipped. The reader learns the fields and their kinds from the lines and has msgspec decode into exactly those; a
-line that msgspec refuses is read again by the slower and stricter standard library, which either teaches the reader
-something new (a field, a fraction where whole numbers stood) or says what is wrong with the line.
+Nested objects flatten to dotted columns (`group.site`), lists of plain values of one kind stay lists, blank
+lines are skipped. The reader learns the fields and their kinds from the lines and has msgspec decode into exactly
+those. A line that msgspec refuses is read again by `strict_json`, and either teaches the reader something new (a
+field, a fraction where whole numbers stood) or is refused with the reason.
 
 msgspec lets the last of two equal keys win. A text has at least as many colons as keys, so where the lines have
-exactly as many colons as the rows have fields, no key stands twice. Otherwise the suspicious lines are read again.
+exactly as many colons as the rows have fields, no key stands twice. Otherwise suspicious lines are read again.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import repeat
-from math import isinf
 from operator import attrgetter, is_
 from typing import Annotated, Any, NoReturn, Union
 
@@ -29,28 +26,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import UNSET, UnsetType
 
-from steelyard.errors import InputError, UsageError, printable
+from steelyard.errors import printable
 from steelyard.records.readers.contract import (
     LONGEST_LINE,
     MOST_COLUMNS,
     Block,
+    Column,
     Input,
     Reader,
     Table,
     joined,
     readers,
 )
+from steelyard.records.readers.strict_json import TOO_LARGE, Flaw, NotJsonError, parse_line
 from steelyard.records.schema import LARGEST_INT, SHOWN, expected, field_of, text_array
 
 _DEEPEST = 8
 _INT = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _TYPES: dict[str, Any] = {"text": str, "int": _INT, "float": float, "bool": bool, "null": None}
-_ARROW = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "null": pa.null()}
-_KINDS: dict[type, str] = {
-    str: "text", bool: "bool", int: "int", float: "float", list: "list", dict: "object", type(None): "null"
+_ARROW: dict[str, Any] = {
+    "text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "null": pa.null()
 }  # fmt: skip
-_NAMED = {**SHOWN, "object": "an object", "null": "null"}
+_KINDS = {str: "text", bool: "bool", int: "int", float: "float", list: "list", type(None): "null"}
 _UNSAYABLE = re.compile(r'[\x00-\x1f"\\\ud800-\udfff]')  # msgspec takes no such character in a field's name
+_REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def load(source: Input) -> Table:
@@ -74,10 +73,12 @@ class _Leaf:
 
     @property
     def type(self) -> Any:
-        return list[Union[_TYPES[self.element], None]] if self.kind == "list" else _TYPES[self.kind]  # type: ignore[misc]  # noqa: UP007
+        if self.kind != "list":
+            return _TYPES[self.kind]
+        return list.__class_getitem__(Union[_TYPES[self.element], None])  # noqa: UP007 - made at run time
 
     @property
-    def arrow(self) -> pa.DataType:
+    def arrow(self) -> Any:
         return pa.list_(_ARROW[self.element]) if self.kind == "list" else _ARROW[self.kind]
 
 
@@ -92,7 +93,7 @@ class _Node:
         self.empty: Any = None
 
     def build(self) -> bool:
-        """Make the Struct; False if a field's name cannot be told to msgspec, so that every line must go slow."""
+        """Make the Struct; False if msgspec cannot be told a field's name, so that every line must go slow."""
         sayable = not any(map(_UNSAYABLE.search, self.fields))
         self.built = list(self.fields.values())
         types: list[Any] = []
@@ -100,7 +101,7 @@ class _Node:
             if isinstance(child, _Node):
                 sayable &= child.build()
             kind = child.struct if isinstance(child, _Node) else child.type
-            types.append((f"f{place}", Union[kind, None, UnsetType], UNSET))  # noqa: UP007
+            types.append((f"f{place}", Union[kind, None, UnsetType], UNSET))  # noqa: UP007 - made at run time
         names = {f"f{place}": key for place, key in enumerate(self.fields)} if sayable else None
         self.struct = msgspec.defstruct("Row", types, rename=names, gc=False, forbid_unknown_fields=True)
         self.empty = self.struct()
@@ -108,7 +109,7 @@ class _Node:
         return sayable
 
     def instance(self, values: dict[str, Any]) -> msgspec.Struct:
-        """The Struct of an object that the standard library has read."""
+        """The Struct of an object that `strict_json` has read."""
         given = {}
         for place, (key, child) in enumerate(self.fields.items()):
             if key in values:
@@ -126,19 +127,28 @@ class _Node:
                 yield child
 
 
+class _Refusing:
+    """Stands for msgspec where it cannot help: before the first line, and beside names that it does not take."""
+
+    def decode(self, _: bytes) -> NoReturn:
+        raise msgspec.DecodeError
+
+    decode_lines = decode
+
+
 class _Lines:
-    """The state of reading one input: the fields learned so far, and the batches of columns made of its lines."""
+    """The state of reading one input: the fields learned so far, and batches of columns made of its lines."""
 
     def __init__(self, source: Input) -> None:
         self._source = source
         self._root = _Node()
+        self._decoder: Any = _Refusing()
         self._columns: dict[str, str] = {}  # column -> the field it comes from
-        self._batches: list[tuple[int, dict[str, pa.Array]]] = []
+        self._batches: list[tuple[int, dict[str, Column]]] = []
         self._rows = 0
         self._next = 1  # the number of the first line of the next block
         self._blank: list[int] = []
         self._warnings: list[str] = []
-        self._decoder: msgspec.json.Decoder[Any] | _Refusing = _Refusing()
 
     def read(self, block: Block) -> None:
         """Read the lines of a block into batches; a new field or kind closes a batch."""
@@ -160,43 +170,28 @@ class _Lines:
             try:
                 rows.extend(map(self._decoder.decode, pending))  # keeps what it has when a line is refused
                 break
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            except _REFUSED:
                 at = first + len(rows) + blank
             if not lines[at].strip():
                 blank += 1
                 self._blank.append(number + at)
                 continue
             try:
-                values = self._strict(lines[at], number + at, block.offset + sum(map(len, lines[:at])) + at)
-            except _TornError:
-                if not block.last or any(map(bytes.strip, pending)):
-                    raise
+                values = self._object(lines[at], number + at)
+            except NotJsonError as problem:
+                last = block.last and not any(map(bytes.strip, pending))
+                if not (problem.torn and last):
+                    start = block.offset + sum(map(len, lines[:at])) + at
+                    raise self._not_json(problem, number + at, start) from None
                 self._torn(number + at, self._rows + len(rows))
                 del lines[at:]
                 break
             if self._learn(self._root, values, (), number + at):
                 self._close(rows, b"\n".join(lines[first:at]), number + first)
                 rows, first, blank = [], at, 0
-                self._rebuild()
+                self._decoder = msgspec.json.Decoder(self._root.struct) if self._root.build() else _Refusing()
             rows.append(self._root.instance(values))
         self._close(rows, b"\n".join(lines[first:]), number + first)
-
-    def _at_once(self, text: bytes) -> list[Any] | None:
-        """The rows of a whole block in one go, if it is certain that each line is one object.
-
-        After a closing brace only a new object may open without a comma. So where every line ends with one brace and
-        begins with the other, no object spans lines, and with as many objects as lines none shares its line.
-        """
-        try:
-            rows: list[Any] = self._decoder.decode_lines(text)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return None
-        letters = np.frombuffer(text, np.uint8)
-        ends = np.flatnonzero(letters == ord("\n"))
-        if len(ends) != len(rows) or letters[-1] != ord("\n") or letters[0] != ord("{"):
-            return None
-        closed, opened = letters[ends - 1] == ord("}"), letters[ends[:-1] + 1] == ord("{")
-        return rows if closed.all() and opened.all() else None
 
     def table(self) -> Table:
         """All batches as one table."""
@@ -208,52 +203,41 @@ class _Lines:
         columns = {leaf.column: self._joined(leaf, lines) for leaf in self._root.leaves()}
         return Table(columns, self._rows, lines, warnings=tuple(self._warnings))
 
-    # -- one line, strictly ------------------------------------------------------------------------------------
+    # -- lines -------------------------------------------------------------------------------------------------
 
-    def _strict(self, raw: bytes, number: int, offset: int) -> dict[str, Any]:
-        """The object on a line by the standard library; what it would let pass silently is marked `_Bad`."""
+    def _at_once(self, text: bytes) -> list[Any] | None:
+        """The rows of a whole block in one go, if it is certain that each line is one object.
+
+        After a closing brace only a new object may open without a comma. So where every line ends with one brace
+        and begins with the other, no object spans lines, and with as many objects as lines none shares its line.
+        """
         try:
-            found = json.loads(
-                raw.decode(),
-                object_pairs_hook=_object,
-                parse_constant=lambda _: _Bad("a finite number is expected (null where a value is missing)"),
-                parse_float=_float,
-                parse_int=_int,
-            )
-        except UnicodeDecodeError as problem:
-            if problem.end == len(raw) and "end of data" in problem.reason:
-                raise _TornError("not valid JSON", file=self._source.name, line=number) from None
-            raise self._source.not_utf8(offset + problem.start, line=number) from None
-        except RecursionError:
-            raise self._source.error("nested too deeply", line=number) from None
-        except json.JSONDecodeError as problem:
-            raise self._not_json(raw, problem, number) from None
-        if isinstance(found, _Bad):
+            rows: list[Any] = self._decoder.decode_lines(text)
+        except _REFUSED:
+            return None
+        letters = np.frombuffer(text, np.uint8)
+        ends = np.flatnonzero(letters == ord("\n"))
+        if len(ends) != len(rows) or letters[-1] != ord("\n") or letters[0] != ord("{"):
+            return None
+        closed, opened = letters[ends - 1] == ord("}"), letters[ends[:-1] + 1] == ord("{")
+        return rows if closed.all() and opened.all() else None
+
+    def _object(self, line: bytes, number: int) -> dict[str, Any]:
+        found = parse_line(line)
+        if isinstance(found, Flaw):
             raise self._source.error(found.problem, line=number, field=found.key)
-        if not isinstance(found, dict):
-            raise self._source.error(
-                f"one object per line is expected, this is {_NAMED[type(found)]}", line=number
-            )
         return found
 
-    def _not_json(self, raw: bytes, problem: json.JSONDecodeError, number: int) -> InputError:
-        if problem.msg.startswith("Extra data"):
-            return self._source.error("one object per line is expected, more follows the first", line=number)
-        text = raw.strip(b" \t\r\x00")
-        message = f"not valid JSON (column {problem.pos + 1}); one object per line is expected"
-        torn = not text.endswith(b"}") or _truncated(raw)
-        return (_TornError if torn else InputError)(message, file=self._source.name, line=number)
+    def _not_json(self, problem: NotJsonError, number: int, start: int) -> Exception:
+        if problem.byte is not None:
+            return self._source.not_utf8(start + problem.byte, line=number)
+        return self._source.error(problem.problem, line=number)
 
     def _torn(self, number: int, whole: int) -> None:
         """The last line ends early: an error, or with `salvage` a warning."""
-        if self._source.salvage:
-            self._warnings.append(
-                f"{printable(self._source.name)}:{number}: the last line is incomplete and was left out; "
-                f"{whole:,} whole records were kept"
-            )
-            return
-        hint = f"; --salvage keeps the {whole:,} whole records before it" if whole else ""
-        raise self._source.error(f"the last line is incomplete, the file ends inside a record{hint}", line=number)
+        if not self._source.salvage:
+            raise self._source.torn(number, whole)
+        self._warnings.append(self._source.salvaged(number, whole))
 
     # -- learning fields and kinds -----------------------------------------------------------------------------
 
@@ -267,16 +251,16 @@ class _Lines:
                 raise self._source.error(problem, line=number, field=field)
 
             child = node.fields.get(key)
-            if isinstance(value, _Bad):
+            if isinstance(value, Flaw):
                 refuse(value.problem, name if value.key is None else f"{name}.{value.key}")
             if isinstance(value, dict):
-                rule = field_of(self._source.column(name))
-                if rule is not None:
+                column = self._source.column(name)
+                if (rule := field_of(column)) is not None:
                     refuse(f"{expected(rule)} is expected, this is an object")
                 if len(path) + 1 >= _DEEPEST:
                     refuse(f"objects nest deeper than {_DEEPEST} levels")
                 if child is None or (isinstance(child, _Leaf) and child.kind == "null"):
-                    self._columns.pop(self._source.column(name), None)
+                    self._columns.pop(column, None)
                     node.fields[key] = child = _Node()
                     changed = True
                 if isinstance(child, _Leaf):
@@ -289,7 +273,7 @@ class _Lines:
             if isinstance(child, _Leaf):
                 changed |= _fit(child, value, refuse)
             elif value is not None:
-                refuse(f"an object is expected as in the rows before, this is {_NAMED[_KINDS[type(value)]]}")
+                refuse(f"an object is expected as in the rows before, this is {SHOWN[_KINDS[type(value)]]}")
         return changed
 
     def _leaf(self, name: str, number: int) -> _Leaf:
@@ -303,31 +287,28 @@ class _Lines:
         self._columns[column] = name
         return _Leaf(column)
 
-    def _rebuild(self) -> None:
-        self._decoder = msgspec.json.Decoder(self._root.struct) if self._root.build() else _Refusing()
-
     # -- columns -----------------------------------------------------------------------------------------------
 
     def _close(self, rows: list[Any], text: bytes, number: int) -> None:
         """Turn decoded rows into columns, once it is certain that no key stood twice and no number was rounded."""
         if not rows:
             return
-        arrays: dict[str, pa.Array] = {}
+        arrays: dict[str, Column] = {}
         keys = np.full(len(rows), self._root.size)
         _extract(self._root.built, rows, arrays, keys)
-        total = int(keys.sum())
+        colons, total = np.count_nonzero(np.frombuffer(text, np.uint8) == ord(":")), int(keys.sum())
         rounded = any(_inexact(array) is not None for array in arrays.values() if "double" in str(array.type))
-        if rounded or (np.count_nonzero(np.frombuffer(text, np.uint8) == ord(":")) != total != _most_keys(text)):
-            whole = [(number + at, line) for at, line in enumerate(text.split(b"\n")) if line.strip()]
-            for (at, line), known in zip(whole, keys.tolist(), strict=True):
+        if rounded or (colons != total and _most_keys(text) != total):
+            lines = [(number + at, line) for at, line in enumerate(text.split(b"\n")) if line.strip()]
+            for (at, line), known in zip(lines, keys.tolist(), strict=True):
                 if rounded or _most_keys(line) != known:
-                    self._learn(self._root, self._strict(line, at, 0), (), at)
+                    self._learn(self._root, self._object(line, at), (), at)
         self._batches.append((len(rows), arrays))
         self._rows += len(rows)
 
-    def _joined(self, leaf: _Leaf, lines: npt.NDArray[np.int64] | None) -> pa.Array:
+    def _joined(self, leaf: _Leaf, lines: npt.NDArray[np.int64] | None) -> Column:
         """One array of the column's final kind from all batches."""
-        chunks: list[pa.Array] = []
+        chunks: list[Column] = []
         for rows, arrays in self._batches:
             chunk = arrays.pop(leaf.column, None)  # so that a column is not held twice for long
             if chunk is None or pa.types.is_null(chunk.type):
@@ -336,51 +317,34 @@ class _Lines:
                 if (place := _inexact(chunk)) is not None:
                     row = sum(map(len, chunks)) + place
                     line = row + 1 if lines is None else int(lines[row])
-                    raise self._source.error(_TOO_LARGE, line=line, field=leaf.column)
+                    raise self._source.error(TOO_LARGE, line=line, field=leaf.column)
                 chunk = chunk.cast(leaf.arrow)
             chunks.append(chunk)
         return joined(chunks)
 
 
-@dataclass(frozen=True)
-class _Bad:
-    """A value, or an object with a key of that name, that must not pass."""
-
-    problem: str
-    key: str | None = None
-
-
-class _TornError(InputError):
-    """The line ends early, as the last one does if the writer was stopped."""
-
-
-_TOO_LARGE = "a whole number this large cannot be kept exactly"
-
-
 def _fit(leaf: _Leaf, value: Any, refuse: Callable[[str], NoReturn]) -> bool:
     """Check a value against its column and widen the column's kind if needed; True if that changed."""
-    kind, element = _KINDS[type(value)], "null"
+    kind, before = _KINDS[type(value)], (leaf.kind, leaf.element)
     if kind == "null":
         return False
     if leaf.rule is not None and kind not in leaf.rule.kinds:
-        refuse(f"{expected(leaf.rule)} is expected, this is {SHOWN[kind]}{_unquote(value)}")
+        refuse(f"{expected(leaf.rule)} is expected, this is {SHOWN[kind]}{_unquoted(value)}")
     if leaf.rule is not None and leaf.rule.kinds == ("int", "float"):
         kind = "float"
-    before = leaf.kind, leaf.element
+    leaf.kind = _wider(leaf.kind, kind) or refuse(
+        f"{SHOWN[leaf.kind]} is expected as in the rows before, this is {SHOWN[kind]}{_unquoted(value)}"
+    )
+    parts = value if isinstance(value, list) else [value]
     if kind == "list":
-        for part in value:
-            if isinstance(part, list | dict | _Bad):
-                refuse(part.problem if isinstance(part, _Bad) else "a list may hold plain values only, no lists or objects")
-            element = _wider(element, _KINDS[type(part)]) or refuse("a list may hold values of one kind only")
-        element = _wider(leaf.element, element) or refuse("lists of another kind stand in the rows before")
-    wider = _wider(leaf.kind, kind)
-    if wider is None:
-        refuse(f"{SHOWN[leaf.kind]} is expected as in the rows before, this is {SHOWN[kind]}{_unquote(value)}")
-    leaf.kind, leaf.element = wider, element
-    if "float" in (leaf.kind, leaf.element):
-        parts = value if kind == "list" else [value]
-        if any(type(part) is int and abs(part) > LARGEST_INT for part in parts):
-            refuse(_TOO_LARGE)
+        for part in parts:
+            if isinstance(part, list | dict | Flaw):
+                refuse(part.problem if isinstance(part, Flaw) else "a list holds plain values, not lists or objects")
+            leaf.element = _wider(leaf.element, _KINDS[type(part)]) or refuse(
+                "the values in the lists of one column are of one kind"
+            )
+    if "float" in (leaf.kind, leaf.element) and any(type(p) is int and abs(p) > LARGEST_INT for p in parts):
+        refuse(TOO_LARGE)
     return (leaf.kind, leaf.element) != before
 
 
@@ -393,49 +357,12 @@ def _wider(one: str, other: str) -> str | None:
     return "float" if {one, other} == {"int", "float"} else None
 
 
-def _unquote(value: Any) -> str:
+def _unquoted(value: Any) -> str:
     try:
         float(value)
     except (TypeError, ValueError):
         return ""
     return "; write the number without quotes" if isinstance(value, str) else ""
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Bad:
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
-    seen: set[str] = set()
-    twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-    return _Bad("the key stands twice in one object", twice)
-
-
-def _float(text: str) -> float | _Bad:
-    value = float(text)
-    return _Bad("a number this large cannot be kept; a finite number is expected") if isinf(value) else value
-
-
-def _int(text: str) -> int | _Bad:
-    if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
-        return _Bad(_TOO_LARGE)
-    return int(text)
-
-
-class _Refusing:
-    """Stands for msgspec where it cannot help: before the first line, and beside names that it does not take."""
-
-    def decode(self, _: bytes) -> NoReturn:
-        raise msgspec.DecodeError
-
-    decode_lines = decode
-
-
-def _truncated(raw: bytes) -> bool:
-    try:
-        msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        return "truncated" in str(problem)
-    return False
 
 
 def _most_keys(text: bytes) -> int:
@@ -449,7 +376,7 @@ def _most_keys(text: bytes) -> int:
 
 
 def _extract(
-    fields: Sequence[_Leaf | _Node], rows: list[Any], arrays: dict[str, pa.Array], keys: npt.NDArray[np.int_]
+    fields: Sequence[_Leaf | _Node], rows: list[Any], arrays: dict[str, Column], keys: npt.NDArray[np.int_]
 ) -> None:
     """The columns of decoded objects; `keys`, the number of keys on each line, loses those that are absent."""
     for place, field in enumerate(fields):
@@ -464,7 +391,7 @@ def _extract(
         _extract(field.built, values, arrays, keys)
 
 
-def _array(leaf: _Leaf, rows: list[Any], get: Callable[[Any], Any], keys: npt.NDArray[np.int_]) -> pa.Array:
+def _array(leaf: _Leaf, rows: list[Any], get: Callable[[Any], Any], keys: npt.NDArray[np.int_]) -> Column:
     if leaf.kind == "float":
         try:
             return pa.array(np.fromiter(map(get, rows), float, len(rows)))
@@ -481,7 +408,8 @@ def _array(leaf: _Leaf, rows: list[Any], get: Callable[[Any], Any], keys: npt.ND
     if leaf.kind == "list" and leaf.element == "text":
         flat = text_array([part for value in values for part in value or ()])
         ends = np.cumsum([0, *(len(value or ()) for value in values)])
-        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), flat, mask=pa.array([v is None for v in values]))
+        missing = pa.array([value is None for value in values])
+        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), flat, mask=missing)
     return pa.array(values, leaf.arrow)
 
 
@@ -489,14 +417,16 @@ def _absent(values: list[Any]) -> npt.NDArray[np.bool_]:
     return np.fromiter(map(is_, values, repeat(UNSET)), bool, len(values))
 
 
-def _inexact(array: pa.Array) -> int | None:
+def _inexact(array: Column) -> int | None:
     """The first row with a number so large that a whole one may be rounded as a float."""
     listed = pa.types.is_list(array.type)
     values = array.flatten() if listed else array
     if not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
         return None
-    ends = pc.min_max(values).as_py()
+    ends: Any = pc.min_max(values).as_py()
     if ends["min"] is None or (ends["max"] <= LARGEST_INT and ends["min"] >= -LARGEST_INT):
         return None
-    place = pc.index(pc.or_(pc.greater(values, LARGEST_INT), pc.less(values, -LARGEST_INT)), True).as_py()
-    return int(pc.list_parent_indices(array)[place].as_py()) if listed else place
+    bound: Any = pa.scalar(LARGEST_INT, values.type)
+    beyond = pc.or_(pc.greater(values, bound), pc.less(values, pc.negate(bound)))
+    place = pc.index(beyond, True).as_py()
+    return int(pc.list_parent_indices(array)[place].as_py()) if listed else int(place)

@@ -1,0 +1,249 @@
+"""One loop over the registry: what every metric must obey, a five-line plug-in included."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from steelyard import compose, metric, over, sums
+from steelyard.errors import InputError, UsageError
+from steelyard.evaluation import evaluate, value
+from steelyard.metrics import metrics as registry
+from steelyard.metrics.contract import Collector, Metric, metric_of
+from steelyard.metrics.evidence import Draw
+from steelyard.records.table import Records
+from tests.metrics.tables import every_instance, fitting, is_numeric, table
+
+EVERY = every_instance()
+
+
+def read(chosen: Metric, collector: Collector, constants: object, weights: np.ndarray | None = None) -> float:
+    rows = np.ones((1, len(collector.ids))) if weights is None else np.asarray(weights, float)[None]
+    reading = Draw(rows).read(collector.evidence(chosen, constants))
+    return float(chosen.finished(reading, constants)[0])
+
+
+def agree(got: float, wanted: float) -> None:
+    assert got == pytest.approx(wanted, rel=1e-9, abs=1e-12, nan_ok=True)
+
+
+def check_weights_are_repetition(chosen: Metric, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    records = fitting(chosen, rng)
+    constants = chosen.constants([records])
+    whole = Collector(records)
+    for _ in range(4):
+        weights = rng.multinomial(len(whole.ids), np.full(len(whole.ids), 1 / len(whole.ids)))
+        repeated = np.repeat(np.arange(len(records)), weights[whole.cluster])
+        copy = Collector(records.take(repeated), ids=whole.ids, cluster=whole.cluster[repeated])
+        agree(read(chosen, whole, constants, weights), read(chosen, copy, constants))
+
+
+def check_merge_is_whole(chosen: Metric, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    records = fitting(chosen, rng)
+    constants = chosen.constants([records])
+    whole = Collector(records)
+    wanted = whole.evidence(chosen, constants)
+    part = rng.integers(0, 3, len(records))
+    merged = None
+    for p in range(3):
+        evidence = Collector(records.take(part == p)).evidence(chosen, constants)
+        merged = evidence if merged is None else merged.merge(evidence)
+    assert merged is not None
+    assert merged.ids == wanted.ids
+    assert merged.rows.tolist() == wanted.rows.tolist()
+    assert dict(merged.excluded) == dict(wanted.excluded)
+    for weights in (np.ones(len(whole.ids)), rng.integers(0, 4, len(whole.ids))):
+        got, expected = (
+            chosen.finished(Draw(np.asarray(weights, float)[None]).read(e), constants)[0] for e in (merged, wanted)
+        )
+        agree(float(got), float(expected))
+
+
+def check_row_order_is_irrelevant(chosen: Metric, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    records = fitting(chosen, rng)
+    shuffled = records.take(rng.permutation(len(records)))
+    one, two = (list(evaluate(t, [chosen], pool=["perturbation"], resamples=200)) for t in (records, shuffled))
+    assert len(one) == len(two) == 1
+    agree(_number(one[0].value), _number(two[0].value))
+    assert (one[0].interval is None) == (two[0].interval is None)
+    for a, b in zip(one[0].interval or (), two[0].interval or (), strict=True):
+        agree(a, b)
+    assert one[0].n == two[0].n
+    assert one[0].excluded == two[0].excluded
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def check_bounds(chosen: Metric, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    low, high = chosen.bounds
+    for rows in (2, 10, 60):
+        records = fitting(chosen, rng, rows=rows)
+        for estimate in evaluate(records, [chosen], pool=["perturbation"], resamples=200):
+            for number in (estimate.value, *(estimate.interval or ())):
+                if number is not None:
+                    assert math.isfinite(number)
+                    assert low is None or number >= low - 1e-12
+                    assert high is None or number <= high + 1e-12
+            if estimate.value is None:
+                assert estimate.note.startswith("undefined")
+            elif estimate.interval is not None:
+                assert estimate.interval[0] <= estimate.value <= estimate.interval[1]
+
+
+CHECKS = [check_weights_are_repetition, check_merge_is_whole, check_row_order_is_irrelevant, check_bounds]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_metric_obeys(name: str) -> None:
+    chosen = metric_of(name)
+    for seed, check in enumerate(CHECKS):
+        check(chosen, seed)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_name_reads_back(name: str) -> None:
+    chosen = metric_of(name)
+    assert str(chosen) == name
+    assert metric_of(str(chosen)) == chosen
+
+
+@pytest.mark.parametrize("name", list(registry))
+def test_every_docstring_teaches_and_its_example_runs(name: str) -> None:
+    definition = registry[name]
+    assert definition.formula, "a metric states its formula"
+    test = doctest.DocTestParser().get_doctest(definition.doc, {"value": value}, name, None, 0)
+    assert test.examples, "a metric has a runnable example"
+    assert doctest.DocTestRunner(verbose=False).run(test).failed == 0
+    assert len(inspect.cleandoc(definition.doc).splitlines()[0]) >= 20
+
+
+@pytest.fixture
+def plugin() -> Iterator[Metric]:
+    @metric(better="lower", bounds=(0, None), formula="mean of squared distance to the score")
+    def squared_score(score, correct):
+        """Squared distance of a score and correctness, for this test."""
+        return (score - correct) ** 2
+
+    yield squared_score()
+    registry.remove("squared_score")
+
+
+def test_a_five_line_metric_obeys_too(plugin: Metric) -> None:
+    for seed, check in enumerate(CHECKS):
+        check(plugin, seed)
+    records = table(np.random.default_rng(3))
+    found = evaluate(records, ["squared_score"], by=["group.site"], pool=["perturbation"])
+    assert found["squared_score"].interval is not None
+    assert found["squared_score{group.site=x}"].n < found["squared_score"].n
+
+
+def test_keyed_sums_with_a_finish_obey_too() -> None:
+    @metric(better="lower", bounds=(0, 1), formula="largest share of one site")
+    def crowding(group__site):
+        """Largest share of one site, for this test."""
+        return sums(n=1, by=group__site)
+
+    @crowding.finish
+    def _(s):
+        return s.n.max(-1) / s.n.sum(-1)
+
+    try:
+        for seed, check in enumerate(CHECKS):
+            check(crowding(), seed)
+    finally:
+        registry.remove("crowding")
+
+
+def test_the_escape_hatch_obeys_too() -> None:
+    @metric(better="higher", bounds=(0, None), formula="weighted geometric mean of latency")
+    def geometric(latency_ms, *, weight):
+        """Weighted geometric mean, for this test."""
+        kept = ~np.isnan(latency_ms)
+        return np.exp((weight[kept] * np.log(latency_ms[kept] + 1)).sum() / weight[kept].sum()) - 1
+
+    try:
+        for seed, check in enumerate(CHECKS):
+            check(geometric(), seed)
+    finally:
+        registry.remove("geometric")
+
+
+def test_combinators_obey_too() -> None:
+    @over(better="lower", bounds=(0, None), formula="spread over groups")
+    def spread(groups):
+        """Standard deviation over groups, for this test."""
+        return groups.values.std(-1)
+
+    @compose(registry["accuracy"], registry["answer_rate"], better="higher", formula="accuracy × answer_rate")
+    def product(a, b):
+        """A product of two metrics, for this test."""
+        return a * b
+
+    try:
+        for chosen in (spread("accuracy", by="group.site"), product()):
+            for seed, check in enumerate(CHECKS):
+                check(chosen, seed)
+    finally:
+        registry.remove("spread")
+        registry.remove("product")
+
+
+def test_metrics_share_evidence() -> None:
+    records = table(np.random.default_rng(1))
+    collector = Collector(records)
+    names = ("aurc", "augrc", "aurc_optimal", "aurc_achievable", "risk_at(c=0.2)")
+    found = {id(collector.evidence(m, m.constants([records]))) for m in map(metric_of, names)}
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("acuracy", "did you mean 'accuracy'"),
+        ("ece(bin=10)", "no option 'bin'"),
+        ("ece(bins=many)", "bins is a whole number"),
+        ("ece(bins=0)", "bins is at least 1"),
+        ("accuracy.x", "has no members"),
+        ("latency.p42", "has the members"),
+        ("accuracy@3", "no cutoff"),
+        ("aurc_at(c=1.5)", r"coverage in \(0, 1\]"),
+        ("aurc(loss=square)", "unknown loss"),
+        ("aurc(loss=abs_norm)", "range=3"),
+        ("fairness_gap(accuracy)", "needs the option by"),
+        ("robustness_score(mae)", "relative_change"),
+        ("no.such.module:thing", "no module"),
+        ("math:pi", "not a metric"),
+        ("ece(bins=3, bins=4)", "twice"),
+        ("", "a name is expected"),
+        ("accuracy{group.site=x}", "by="),
+    ],
+)
+def test_a_wrong_request_says_what_to_do(text: str, problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        chosen = metric_of(text)
+        evaluate(table(np.random.default_rng(0), numeric=is_numeric(chosen)), [chosen], pool=["perturbation"])
+
+
+def test_a_missing_column_is_named_with_what_there_is() -> None:
+    records = Records.from_columns({"item": [1, 2], "target": ["a", "b"], "prediction": ["a", "a"]})
+    with pytest.raises(InputError, match="ece needs column 'confidence'; the table has: item, target, prediction"):
+        evaluate(records, ["ece"])
+
+
+def test_reserved_words_are_refused() -> None:
+    with pytest.raises(UsageError, match="reserved"):
+
+        @metric()
+        def delta(correct):
+            return correct
