@@ -68,7 +68,10 @@ def _write(path: Path, n: int) -> None:
                 "confidence": round(draw.random(), 4),
                 "cluster": f"p{i // 5}",
                 "latency_ms": round(draw.expovariate(0.01), 2),
-                "group": {"site": draw.choice(["north", "south"]), "age": draw.choice(["<40", "40-65", ">65"])},
+                "group": {
+                    "site": draw.choice(["north", "south"]),
+                    "age": draw.choice(["<40", "40-65", ">65"]),
+                },
                 "signal": {"evidence": draw.random(), "entropy": round(draw.random() * 2, 5)},
             }
             file.write(json.dumps(row) + "\n")

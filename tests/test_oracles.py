@@ -131,7 +131,11 @@ def test_legacy_paired(case: dict[str, Any]) -> None:
 
 
 def judged(confidence: list[float], correct: list[Any]) -> dict[str, Any]:
-    return {"target": [1] * len(confidence), "prediction": [int(y) for y in correct], "confidence": confidence}
+    return {
+        "target": [1] * len(confidence),
+        "prediction": [int(y) for y in correct],
+        "confidence": confidence,
+    }
 
 
 @pytest.mark.parametrize("case", named(CALIBRATION["binary"]))

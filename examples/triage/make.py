@@ -77,9 +77,21 @@ def answer(
     if draw.random() < 0.012:
         return {"outcome": "failed", "prediction": None, "confidence": None}
     if draw.random() < 0.02:
-        return {"outcome": "unparsed", "prediction": None, "confidence": None, "latency_ms": latency, **tokens}
+        return {
+            "outcome": "unparsed",
+            "prediction": None,
+            "confidence": None,
+            "latency_ms": latency,
+            **tokens,
+        }
     if draw.random() < (model.caution if ambiguous else 0.06):
-        return {"outcome": "abstained", "prediction": None, "confidence": None, "latency_ms": latency, **tokens}
+        return {
+            "outcome": "abstained",
+            "prediction": None,
+            "confidence": None,
+            "latency_ms": latency,
+            **tokens,
+        }
     right = draw.random() < chance
     near = LABELS.index(target)
     wrong = [label for label in LABELS if abs(LABELS.index(label) - near) == 1]

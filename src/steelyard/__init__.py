@@ -1,10 +1,10 @@
 """Steelyard: how good a model's answers are, how sure we are, and whether it may pass.
 
-    import steelyard as sy
-    records = sy.read("run.jsonl", cluster="patient")
-    result = sy.evaluate(records, ["accuracy", "ece(bins=15)", "aurc"], by=["group.site"])
-    result["aurc"].value, result["aurc"].interval
-    sy.compare(old, new, ["accuracy", "aurc"])["aurc"].delta
+import steelyard as sy
+records = sy.read("run.jsonl", cluster="patient")
+result = sy.evaluate(records, ["accuracy", "ece(bins=15)", "aurc"], by=["group.site"])
+result["aurc"].value, result["aurc"].interval
+sy.compare(old, new, ["accuracy", "aurc"])["aurc"].delta
 """
 
 from __future__ import annotations

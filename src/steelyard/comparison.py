@@ -72,7 +72,7 @@ class Comparison:
     warnings: tuple[str, ...]
 
     def __getitem__(self, name: str) -> Delta:
-        return pick(self.deltas, name)  # type: ignore[no-any-return]
+        return pick(self.deltas, name)
 
     def __iter__(self) -> Iterator[Delta]:
         return iter(self.deltas)
@@ -125,7 +125,9 @@ def compare(
     deltas: list[Delta] = []
     for done, (slice_, pair) in enumerate(parts):
         chosen = [
-            m for m in expanded(asked, pair.base) if not (m.definition.perturbed_only and pair.base.is_unperturbed().all())
+            m
+            for m in expanded(asked, pair.base)
+            if not (m.definition.perturbed_only and pair.base.is_unperturbed().all())
         ]
         deltas += [_delta(pair, m, settings, slice_) for m in chosen]
         if progress is not None:
@@ -145,15 +147,23 @@ def compare(
 
 
 def _slices(
-    base: Records, new: Records, by: Sequence[str], versus: Sequence[str], align: str, unmatched: dict[str, Any]
+    base: Records,
+    new: Records,
+    by: Sequence[str],
+    versus: Sequence[str],
+    align: str,
+    unmatched: dict[str, Any],
 ) -> Iterator[tuple[dict[str, Any], Pair]]:
-    dropped = set(versus) or {c for c in ("model", "strategy") if not any(c in t and several(t, c) for t in (base, new))}
+    dropped = set(versus) or {
+        c for c in ("model", "strategy") if not any(c in t and several(t, c) for t in (base, new))
+    }
     columns = [c for c in CELL if c not in dropped and any(c in t and several(t, c) for t in (base, new))]
     sides = []
     for table in (base, new):
         own = [c for c in columns if c in table]
         found = {
-            tuple(value_name(values.get(c, "none")) for c in columns): (values, part) for values, part in table.split(own)
+            tuple(value_name(values.get(c, "none")) for c in columns): (values, part)
+            for values, part in table.split(own)
         }
         sides.append(found)
     lonely = [key for key in (*sides[0], *sides[1]) if (key in sides[0]) != (key in sides[1])]
@@ -186,7 +196,9 @@ def _groups(records: Records, names: Sequence[str]) -> Iterator[tuple[dict[str, 
     labels = [records.labels(name) for name in names]
     key = combine([label.codes for label in labels], len(records))
     for value, first in zip(*np.unique(key, return_index=True), strict=True):
-        found = {n: "none" if x.codes[first] < 0 else x.values[x.codes[first]] for n, x in zip(names, labels, strict=True)}
+        found = {
+            n: "none" if x.codes[first] < 0 else x.values[x.codes[first]] for n, x in zip(names, labels, strict=True)
+        }
         yield found, key == value
 
 
@@ -228,16 +240,23 @@ def _joint_keys(base: Records, new: Records, names: Sequence[str]) -> tuple[Any,
             if name not in table:
                 columns.append(pa.nulls(len(table)))
             elif name == "perturbation":
-                original = table.is_unperturbed()
-                columns.append(pa.array(np.where(original, None, np.asarray(table.labels(name), dtype=object))))
+                labels = np.array(table.labels(name), dtype=object)
+                labels[table.is_unperturbed()] = None
+                columns.append(pa.array(labels))
             else:
                 columns.append(table.column(name))
         kinds = {kind_of(c) for c in columns} - {"null"}
         if len(kinds) > 1:
-            raise InputError(f"'{name}' is {' in one run and '.join(sorted(kinds))} in the other; write both the same way")
+            raise InputError(
+                f"'{name}' is {' in one run and '.join(sorted(kinds))} in the other; write both the same way"
+            )
         wanted = next((c.type for c in columns if kind_of(c) != "null"), pa.null())
         both = pa.concat_arrays([c.cast(wanted) for c in columns]).dictionary_encode()
-        codes = both.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64) if kinds else np.zeros(len(both), np.int64)
+        codes = (
+            both.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+            if kinds
+            else np.zeros(len(both), np.int64)
+        )
         parts.append(codes)
     keys = combine(parts, len(base) + len(new))
     return keys[: len(base)], keys[len(base) :]
@@ -253,11 +272,11 @@ def _agree(pair: Pair, name: str) -> None:
             raise InputError("one run has targets and the other has none", file=lacking.name)
         raise InputError(f"the cluster column '{printable(name)}' is missing in one run", file=lacking.name)
     if {kind_of(t.column(name)) for t in pair.tables} == {"int", "float"}:
-        mine, theirs = (t.stated_numbers(name) for t in pair.tables)
-        different = (mine != theirs) & ~(np.isnan(mine) & np.isnan(theirs))
+        one, two = (t.stated_numbers(name) for t in pair.tables)
+        different = (one != two) & ~(np.isnan(one) & np.isnan(two))
     else:
         mine, theirs = pair.base.labels(name), pair.new.labels(name)
-        different = np.asarray(mine != theirs) & ~(mine.missing & theirs.missing)
+        different = (mine != theirs) & ~(mine.missing & theirs.missing)
     if different.any():
         row = int(np.flatnonzero(different)[0])
         file, line = pair.new.where(row)
@@ -320,7 +339,9 @@ def _with_rates(found: Delta, pair: Pair, metric: Metric, settings: Settings, co
     return found
 
 
-def _with_common_coverage(found: Delta, pair: Pair, metric: Metric, settings: Settings, companions: dict[str, Any]) -> Delta:
+def _with_common_coverage(
+    found: Delta, pair: Pair, metric: Metric, settings: Settings, companions: dict[str, Any]
+) -> Delta:
     """Areas of runs with unequal cmax: the verdict uses the area up to the common cmax."""
     rates = [float((t.array("answered") == 1).mean()) for t in pair.tables]
     companions["cmax"] = {"base": rates[0], "new": rates[1]}
@@ -370,7 +391,11 @@ def _measured(pair: Pair, metric: Metric, settings: Settings, slice_: Mapping[st
         return replace(blank, note=_also(blank.note, "fewer than 2 clusters: no interval"))
     left_out = _left_out(sides, present)
     se = intervals.jackknife_se(left_out)
-    p = sign_flip_p(_cluster_differences(sides, left_out, delta, present), resamples=settings.resamples, seed=settings.seed)
+    p = sign_flip_p(
+        _cluster_differences(sides, left_out, delta, present),
+        resamples=settings.resamples,
+        seed=settings.seed,
+    )
     different = _different_clusters(pair, metric, cluster)
     interval, method, undefined, reason = _delta_interval(sides, delta, se, clusters, different, settings)
     notes += [reason] if reason else []
@@ -380,8 +405,8 @@ def _measured(pair: Pair, metric: Metric, settings: Settings, slice_: Mapping[st
         notes.append(f"only {clusters} clusters: the interval may be too narrow")
     if all(isinstance(s.evidence, Curve) for s in sides) and metric.definition.name == "aurc":
         points = [len(s.evidence.ends) for s in sides]
-        if max(points) > 2 * min(points):
-            notes.append(f"the rankings have {points[0]} and {points[1]} plateaus; AURC favours the coarser: see aurc(ties=exact)")
+        if min(points) < 0.9 * max(points):
+            notes.append(f"{points[0]} and {points[1]} plateaus: AURC favours the coarser, see aurc(ties=exact)")
     return replace(
         blank,
         se=_or_none(se),
@@ -394,7 +419,7 @@ def _measured(pair: Pair, metric: Metric, settings: Settings, slice_: Mapping[st
 
 
 def _left_out(sides: Sequence[Sample], present: npt.NDArray[np.int64]) -> Floats:
-    values = [leave_one_out(s.evidence, lambda reading, s=s: s.metric.finished(reading, s.constants), present) for s in sides]
+    values = [leave_one_out(s.evidence, s.finish, present) for s in sides]
     return values[1] - values[0]
 
 
@@ -441,10 +466,16 @@ def _delta_interval(
         undefined = len(drawn) - len(defined)
         if len(defined) > 1 and defined.max() > defined.min():
             if settings.plain:
-                interval, method = intervals.percentile(defined, intervals.tail_of(settings.level)), "percentile"
+                interval, method = (
+                    intervals.percentile(defined, intervals.tail_of(settings.level)),
+                    "percentile",
+                )
             else:
                 left_out = _left_out(sides, np.flatnonzero(sides[0].evidence.rows + sides[1].evidence.rows))
-                interval, method = intervals.bca(delta, defined, left_out, intervals.tail_of(settings.level)), "bca"
+                interval, method = (
+                    intervals.bca(delta, defined, left_out, intervals.tail_of(settings.level)),
+                    "bca",
+                )
     if settings.stream == "legacy":
         return interval, method if interval else "none", undefined, ""
     if different < FEW_DIFFERENT and bounded:

@@ -186,7 +186,9 @@ def _without_slice(name: str, expr: Any) -> Any:
 
 def _table_warnings(records: Records, found: Sequence[Estimate]) -> list[str]:
     warnings = []
-    unmet = {label for e in found if isinstance(e.detail, dict) for label in e.detail.get("predicted_but_never_a_target", ())}
+    unmet = {
+        label for e in found if isinstance(e.detail, dict) for label in e.detail.get("predicted_but_never_a_target", ())
+    }
     if unmet and records.task.labels is None:
         warnings.append(f"{len(unmet)} predicted labels are never a target; check for misspelt or unclean labels")
     few = len(records.cluster[0])

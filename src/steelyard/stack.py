@@ -27,7 +27,14 @@ def choose(records: Records) -> list[Choice]:
     elif scored:
         chosen.append(
             Choice(
-                ("accuracy", "balanced_accuracy", "f1_macro", "selective_accuracy", "answer_rate", "abstention_rate"),
+                (
+                    "accuracy",
+                    "balanced_accuracy",
+                    "f1_macro",
+                    "selective_accuracy",
+                    "answer_rate",
+                    "abstention_rate",
+                ),
                 "the targets are labels",
             )
         )
@@ -54,7 +61,7 @@ def choose(records: Records) -> list[Choice]:
         chosen += [Choice((f"mean({name})",), f"'{name}' is a score of another tool") for name in _scores(records)]
     if not chosen:
         raise UsageError(
-            "no metric suits these columns: give target and prediction, or name one with --metric (see `steelyard metrics`)"
+            "no metric suits these columns; give target and prediction, or name one with --metric (`steelyard metrics`)"
         )
     return chosen
 

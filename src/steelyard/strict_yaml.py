@@ -33,7 +33,7 @@ def load_yaml(path: Path) -> Any:
 def parse_yaml(text: str, *, source: str) -> Any:
     """The document in `text`."""
     try:
-        return yaml.load(text, Loader=_StrictLoader)  # noqa: S506 - a subclass of SafeLoader
+        return yaml.load(text, Loader=_StrictLoader)
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark
         line = f":{mark.line + 1}" if mark else ""
@@ -47,7 +47,7 @@ class _StrictLoader(yaml.SafeLoader):
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
-            event = self.peek_event()
+            event = self.peek_event()  # type: ignore[no-untyped-call]
             raise yaml.composer.ComposerError(None, None, "aliases are not allowed", event.start_mark)
         return super().compose_node(parent, index)
 

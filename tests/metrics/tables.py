@@ -14,7 +14,13 @@ from steelyard.records.table import Records
 OPTIONS: dict[str, tuple[str, ...]] = {
     "mean": ("mean(score)", "mean(score, better=higher)"),
     "relative_change": ("relative_change(nll)", "relative_change(mae)"),
-    "aurc": ("aurc", "aurc(ties=exact)", "aurc(rank=signal.s)", "aurc(loss=abs)", "aurc(loss=abs_norm, range=3)"),
+    "aurc": (
+        "aurc",
+        "aurc(ties=exact)",
+        "aurc(rank=signal.s)",
+        "aurc(loss=abs)",
+        "aurc(loss=abs_norm, range=3)",
+    ),
     "auroc": ("auroc", "auroc(positive=b, score=score)"),
     "f1_macro": ("f1_macro", "f1_macro(labels=[a, b, c, d, e])", "f1_macro(answered_only=true)"),
     "ece": ("ece", "ece(bins=3)"),

@@ -30,8 +30,13 @@ from steelyard.errors import UsageError
 def compare(
     files: Annotated[list[str], typer.Argument(help="The base run and the new run; or one file with --versus.")],
     metric: Metrics = None,
-    versus: Annotated[str | None, typer.Option("--versus", help="Compare two parts of one table: model=old,new.")] = None,
-    align: Annotated[str, typer.Option("--align", help="strict: unmatched rows are an error; intersection: left out and counted.")] = "strict",
+    versus: Annotated[
+        str | None, typer.Option("--versus", help="Compare two parts of one table: model=old,new.")
+    ] = None,
+    align: Annotated[
+        str,
+        typer.Option("--align", help="strict: unmatched rows are an error; intersection: left out and counted."),
+    ] = "strict",
     by: By = None,
     cluster: Cluster = None,
     map_: Map = None,
@@ -47,7 +52,7 @@ def compare(
     method: Method = "auto",
     stream: Stream = "counter",
 ) -> None:
-    """Say whether a new run is better than a base run on the same questions: paired deltas with intervals and verdicts."""
+    """Say whether a new run is better than a base run on the same questions: paired deltas and verdicts."""
     options.check_format(format_)
     options.allow_plugins(metric)
     column, sides = _versus(versus) if versus else ("", ())

@@ -30,7 +30,10 @@ def evaluate(
     files: Annotated[list[str], typer.Argument(help="JSONL, CSV or Parquet files of answers; - for standard input.")],
     metric: Metrics = None,
     by: By = None,
-    pool: Annotated[list[str] | None, typer.Option("--pool", help="Cell columns to pool over: model, strategy, task, perturbation.")] = None,
+    pool: Annotated[
+        list[str] | None,
+        typer.Option("--pool", help="Cell columns to pool over: model, strategy, task, perturbation."),
+    ] = None,
     cluster: Cluster = None,
     map_: Map = None,
     where: Where = None,

@@ -23,7 +23,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     help="How good a model's answers are, how sure we are, and whether it may pass.",
-    epilog="Exit codes: 0 done, 1 gate failed, 2 usage, 3 bad input data, 4 model backend, 5 storage, 6 gate inconclusive.",
+    epilog="Exit codes: 0 done, 1 gate failed, 2 usage, 3 bad input, 4 model backend, 5 storage, 6 gate inconclusive.",
 )
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
@@ -37,7 +37,9 @@ def _version(wanted: bool) -> None:
 
 
 @app.callback()
-def _root(version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version.")) -> None:
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
     """Takes what a model answered and says how good it is, how sure we are, and whether it may pass."""
 
 
@@ -60,7 +62,7 @@ def main() -> None:
             raise
         # the message of an unforeseen exception may hold data: only its type is shown
         _fail(
-            f"a fault in steelyard itself ({type(problem).__name__}); set STEELYARD_DEBUG=1 to see where, and report it",
+            f"a fault in steelyard itself ({type(problem).__name__}); STEELYARD_DEBUG=1 shows where. Please report it",
             SOFTWARE_FAULT,
         )
 

@@ -14,24 +14,43 @@ from steelyard.errors import UsageError, printable
 
 Metrics = Annotated[
     list[str] | None,
-    typer.Option("--metric", "-m", help="A metric, such as accuracy or ece(bins=15); repeat for more. See `steelyard metrics`."),
+    typer.Option(
+        "--metric",
+        "-m",
+        help="A metric, such as accuracy or ece(bins=15); repeat for more. See `steelyard metrics`.",
+    ),
 ]
-By = Annotated[list[str] | None, typer.Option("--by", help="Also per value of this column; a*b crosses two. Repeatable.")]
+By = Annotated[
+    list[str] | None, typer.Option("--by", help="Also per value of this column; a*b crosses two. Repeatable.")
+]
 Cluster = Annotated[
-    str | None, typer.Option("--cluster", help="The column that is resampled as a unit, such as patient. Default: cluster, else task and item.")
+    str | None,
+    typer.Option(
+        "--cluster",
+        help="The column that is resampled as a unit, such as patient. Default: cluster, else task and item.",
+    ),
 ]
-Map = Annotated[list[str] | None, typer.Option("--map", help="Rename columns: item=item_id,repeat=epoch (known=original).")]
+Map = Annotated[
+    list[str] | None,
+    typer.Option("--map", help="Rename columns: item=item_id,repeat=epoch (known=original)."),
+]
 Where = Annotated[list[str] | None, typer.Option("--where", help="Keep rows with this value: model=a. Repeatable.")]
 TaskFile = Annotated[Path | None, typer.Option("--task-file", help="YAML with labels, range, direction of the task.")]
-InputFormat = Annotated[str | None, typer.Option("--input-format", help="jsonl, csv or parquet; default: from the file's name.")]
-Salvage = Annotated[bool, typer.Option("--salvage", help="Keep the whole lines before a torn last one, and say how many.")]
+InputFormat = Annotated[
+    str | None, typer.Option("--input-format", help="jsonl, csv or parquet; default: from the file's name.")
+]
+Salvage = Annotated[
+    bool, typer.Option("--salvage", help="Keep the whole lines before a torn last one, and say how many.")
+]
 Format = Annotated[str, typer.Option("--format", help="table, json or markdown.")]
 Out = Annotated[Path | None, typer.Option("--out", help="A folder to write the result document to.")]
 Resamples = Annotated[int, typer.Option("--resamples", help="Bootstrap resamples.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the resamples.")]
 Level = Annotated[float, typer.Option("--level", help="Level of the intervals.")]
 Method = Annotated[str, typer.Option("--method", help="auto (by family), percentile or bca.")]
-Stream = Annotated[str, typer.Option("--stream", help="counter, or legacy to reproduce published percentile intervals.")]
+Stream = Annotated[
+    str, typer.Option("--stream", help="counter, or legacy to reproduce published percentile intervals.")
+]
 
 FORMATS = ("table", "json", "markdown")
 

@@ -5,4 +5,13 @@ from __future__ import annotations
 from steelyard.metrics import calibration, correctness, deferral, efficiency, groups, regression, selective
 from steelyard.metrics.contract import metrics
 
-__all__ = ["calibration", "correctness", "deferral", "efficiency", "groups", "metrics", "regression", "selective"]
+__all__ = [
+    "calibration",
+    "correctness",
+    "deferral",
+    "efficiency",
+    "groups",
+    "metrics",
+    "regression",
+    "selective",
+]

@@ -64,7 +64,13 @@ def _(s: Cells, *, bins: int) -> dict[str, Any]:
     table = []
     for b, hits, mass, n in zip(s.key(), s.hits[0], s.mass[0], s.n[0], strict=True):
         table.append(
-            {"low": b / bins, "high": (b + 1) / bins, "n": int(n), "accuracy": hits / n, "confidence": mass / n}
+            {
+                "low": b / bins,
+                "high": (b + 1) / bins,
+                "n": int(n),
+                "accuracy": hits / n,
+                "confidence": mass / n,
+            }
         )
     return {"bins": table}
 
@@ -135,9 +141,14 @@ def equal_mass(counts: Floats, bins: int) -> Floats:
     return np.minimum(np.floor(bins * midrank / np.where(n > 0, n, 1)), bins - 1)
 
 
-@metric(better="lower", bounds=(0, 1), rows="answered", formula="mean (confidence − correct)²",
-        reference="Brier (1950), Verification of forecasts expressed in terms of probability")
-def brier(confidence: Floats, correct: Floats, *, binary: bool = False) -> Floats:
+@metric(
+    better="lower",
+    bounds=(0, 1),
+    rows="answered",
+    formula="mean (confidence − correct)²",
+    reference="Brier (1950), Verification of forecasts expressed in terms of probability",
+)
+def brier(confidence: Floats, correct: Floats, *, binary: bool = False) -> Floats:  # noqa: ARG001 - `prepare` reads it
     """Mean squared distance of confidence and correctness: a proper score.
 
     `brier(binary=true)` is undefined where the answered rows hold more than two labels.
@@ -161,7 +172,12 @@ def _(tables: Sequence[Records], binary: bool) -> dict[str, Any]:
     return {"undefined": f"the answered rows hold {len(seen)} labels, not two"} if len(seen) > 2 else {}
 
 
-@metric(better="lower", bounds=(0, None), rows="answered", formula="−mean log p(observed), p clipped to [1e-6, 1 − 1e-6]")
+@metric(
+    better="lower",
+    bounds=(0, None),
+    rows="answered",
+    formula="−mean log p(observed), p clipped to [1e-6, 1 − 1e-6]",
+)
 def nll(confidence: Floats, correct: Floats) -> Floats:
     """Negative log-likelihood of correctness under the confidence (log loss).
 

@@ -25,7 +25,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NewType, Protocol
+from typing import Annotated, Any, NewType, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +40,12 @@ from steelyard.registry import Registry
 
 Floats = npt.NDArray[np.float64]
 Column = NewType("Column", str)
+CONFIDENCE = Column("confidence")
+Constant = Annotated[Any, "constant"]  # a keyword that `prepare` fills: not an option
 Constants = Mapping[str, Any]
 
+Bounds = tuple[float | None, float | None]
+UNIT: Bounds = (0, 1)
 AS_BASE: Any = ("as base", "as base")
 _ANY = object()
 _SPECIAL = ("weight", "records", "task")
@@ -105,8 +109,10 @@ class RowSource:
         return function
 
     def reads(self, options: Mapping[str, Any]) -> tuple[str, ...]:
-        stated = self._stated if self._stated is not None else tuple(
-            name.replace("__", ".") for name in self._positional if name not in _SPECIAL
+        stated = (
+            self._stated
+            if self._stated is not None
+            else tuple(name.replace("__", ".") for name in self._positional if name not in _SPECIAL)
         )
         chosen = [options[p.name] for p in self._params if p.kind == "column" and options.get(p.name) is not None]
         return tuple(dict.fromkeys((*stated, *chosen)))
@@ -146,11 +152,13 @@ class RowSource:
                 raise
             raise InputError(f"{asked_by} needs numbers; text stands in {', '.join(map(printable, texts))}") from None
         if callable(getattr(made, "collect", None)) and not isinstance(made, Terms):
-            return made.collect(ids, cluster, excluded)  # type: ignore[no-any-return]
+            return made.collect(ids, cluster, excluded)
         if not isinstance(made, Terms):
             score = np.asarray(made, np.float64)
             if score.shape != (len(population),):
-                raise UsageError(f"{asked_by} gave {score.shape} values for {len(population)} rows; one a row is needed")
+                raise UsageError(
+                    f"{asked_by} gave {score.shape} values for {len(population)} rows; one a row is needed"
+                )
             made = Terms({"total": score, "n": 1.0})
         evidence, kept = Sums.collect(made, ids, cluster)
         lost = _reasons(population, ~kept, self.reads(options), made.left_out)
@@ -249,7 +257,7 @@ class Definition:
     function: Callable[..., Any]
     source: Source
     better: str | None
-    bounds: tuple[float | None, float | None]
+    bounds: Bounds
     unit: str = ""
     formula: str = ""
     reference: str = ""
@@ -432,10 +440,12 @@ class Metric:
         members = self.definition.members
         if self.label is not None or members is None:
             return (self,)
-        names = members if isinstance(members, tuple) else members(records, **_accepted(members, dict(self.options)))
-        if self.definition.labelled or isinstance(members, tuple):
-            return tuple(replace(self, label=str(name)) for name in names)
-        return tuple(self.definition(**{**dict(self.options), **dict(name)}) for name in names)
+        if isinstance(members, tuple):
+            return tuple(replace(self, label=name) for name in members)
+        found = members(records, **_accepted(members, dict(self.options)))
+        if self.definition.labelled:
+            return tuple(replace(self, label=str(name)) for name in found)
+        return tuple(self.definition(**{**dict(self.options), **more}) for more in found)
 
     def constants(self, tables: Sequence[Records]) -> dict[str, Any]:
         """What is computed once from the whole table(s) and must not depend on a split."""
@@ -549,9 +559,7 @@ def metric(
     def define(function: Callable[..., Any]) -> Definition:
         labelled = "label" in inspect.signature(function).parameters
         source = RowSource(function, rows, reads)
-        return register(
-            Definition(function.__name__, function, source, better, bounds, labelled=labelled, **facts)
-        )
+        return register(Definition(function.__name__, function, source, better, bounds, labelled=labelled, **facts))
 
     return define
 
@@ -629,9 +637,7 @@ def compose(
     params = tuple({p.name: p for part in parts for p in part.params}.values())
 
     def bind(options: Mapping[str, Any]) -> tuple[Metric, ...]:
-        return tuple(
-            part(**{p.name: options[p.name] for p in part.params if p.name in options}) for part in parts
-        )
+        return tuple(part(**{p.name: options[p.name] for p in part.params if p.name in options}) for part in parts)
 
     def define(function: Callable[..., Any]) -> Definition:
         definition = Definition(function.__name__, function, PartSource(bind, params), better, bounds, **facts)
@@ -686,13 +692,17 @@ def _plugin(head: str) -> Definition:
     try:
         found = getattr(importlib.import_module(module_name), name, None)
     except ModuleNotFoundError as problem:
-        raise UsageError(f"cannot load {printable(head)}: there is no module '{printable(problem.name or '')}'") from None
+        raise UsageError(
+            f"cannot load {printable(head)}: there is no module '{printable(problem.name or '')}'"
+        ) from None
     except Exception as problem:
         raise UsageError(f"cannot load {printable(head)}: importing it raised {type(problem).__name__}") from None
     if isinstance(found, Metric):
         found = found.definition
     if not isinstance(found, Definition):
-        raise UsageError(f"cannot load {printable(head)}: '{printable(name)}' is not a metric; decorate it with @metric")
+        raise UsageError(
+            f"cannot load {printable(head)}: '{printable(name)}' is not a metric; decorate it with @metric"
+        )
     return found
 
 
@@ -725,6 +735,8 @@ def _signature(function: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[Par
 
 
 def _kind(annotation: Any, default: Any) -> str:
+    if annotation is Constant:
+        return "constant"
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
     text = text.replace(" ", "").removesuffix("|None").split("[")[0]
     named = {"Column": "column", "Metric": "metric", "Constant": "constant", "str": "text", "tuple": "list"}
@@ -733,9 +745,6 @@ def _kind(annotation: Any, default: Any) -> str:
     if text in ("int", "float", "bool", "list"):
         return text
     return next((kind for type_, kind in _KINDS if isinstance(default, type_)), "text")
-
-
-Constant = NewType("Constant", object)  # annotates a keyword that `prepare` fills: not an option
 
 
 def _coerced(owner: str, param: Param, value: Any) -> Any:
@@ -834,9 +843,13 @@ def _hashable(value: Any) -> Any:
 
 def _accepted(function: Callable[..., Any], values: Mapping[str, Any], *, keyword_only: bool = False) -> dict[str, Any]:
     parameters = inspect.signature(function).parameters.values()
-    kinds = (inspect.Parameter.KEYWORD_ONLY,) if keyword_only else (
-        inspect.Parameter.KEYWORD_ONLY,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    kinds = (
+        (inspect.Parameter.KEYWORD_ONLY,)
+        if keyword_only
+        else (
+            inspect.Parameter.KEYWORD_ONLY,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        )
     )
     return {p.name: values[p.name] for p in parameters if p.kind in kinds and p.name in values}
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError
-from steelyard.metrics.contract import Column, Constant, evidence, metric
+from steelyard.metrics.contract import CONFIDENCE, Column, Constant, evidence, metric
 from steelyard.metrics.evidence import Cells, Terms, row_score, sums
 from steelyard.records.derive import same_kind
 from steelyard.records.table import Labels, Records, value_name
@@ -55,7 +55,9 @@ def answer_rate(answered: Floats) -> Floats:
 
 @metric(bounds=(0, 1), formula="abstained / N")
 def abstention_rate(abstained: Floats) -> Floats:
-    """Share of the asked rows where the model declined. Whether that is good depends on the case: see deferral_alignment.
+    """Share of the asked rows where the model declined. Whether that is good depends on the case.
+
+    See deferral_alignment.
 
     >>> value("abstention_rate", prediction=["a", "a", None, None])
     0.5
@@ -212,8 +214,11 @@ def _(s: Cells, *, labels: Constant) -> dict[str, Any]:
     size = len(counts.labels)
     matrix = np.zeros((size + 1, size + 1), int)
     np.add.at(matrix, (counts.truth, counts.guess), counts.n[0].astype(int))
-    unmet = [value_name(v) for v, up, n in zip(counts.labels, counts.support[0], counts.predicted[0], strict=True)
-             if n and not up]
+    unmet = [
+        value_name(v)
+        for v, up, n in zip(counts.labels, counts.support[0], counts.predicted[0], strict=True)
+        if n and not up
+    ]
     return {
         "labels": list(counts.labels),
         "confusion_matrix": matrix[:size, :size].tolist(),
@@ -276,9 +281,7 @@ def _is(records: Records, column: str, label: str) -> npt.NDArray[np.bool_]:
     return labels.codes == (place[0] if place else -2)
 
 
-@metric(
-    better="higher", bounds=(0, 1), formula="TP / predicted", reads=("target", "prediction"), members=_classes
-)
+@metric(better="higher", bounds=(0, 1), formula="TP / predicted", reads=("target", "prediction"), members=_classes)
 def precision(records: Records, *, label: str) -> Terms:
     """Of the rows predicted as this class, the share that is: `precision.Critical`. Undefined without predictions.
 
@@ -290,9 +293,7 @@ def precision(records: Records, *, label: str) -> Terms:
     return row_score(_is(records, "target", label), left_out={"not predicted as this class": ~claimed})
 
 
-@metric(
-    better="higher", bounds=(0, 1), formula="TP / support", reads=("target", "prediction"), members=_classes
-)
+@metric(better="higher", bounds=(0, 1), formula="TP / support", reads=("target", "prediction"), members=_classes)
 def recall(records: Records, *, label: str) -> Terms:
     """Of the rows of this class, the share found: `recall.Critical`. A non-answer is a miss. Undefined without support.
 
@@ -312,7 +313,7 @@ def recall(records: Records, *, label: str) -> Terms:
     answered_if=lambda options: options["positive"] is None,
     reads=("target", "prediction"),
 )
-def auroc(records: Records, *, positive: str | None = None, score: Column = Column("confidence")) -> Terms:
+def auroc(records: Records, *, positive: str | None = None, score: Column = CONFIDENCE) -> Terms:
     """How well a score separates positives from negatives; ties count ½.
 
     By default confidence ranks correct over incorrect answered rows. `auroc(positive=X, score=col)` ranks targets

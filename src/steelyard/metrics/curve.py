@@ -43,9 +43,7 @@ class CurveTerms:
         lost = {reason: int(rows.sum()) for reason, rows in self.left_out.items() if rows.any()}
         asked = np.bincount(cluster[kept], minlength=len(ids)).astype(np.int64)
         rows = np.flatnonzero(kept & self.answered)
-        return Curve.of(
-            self.rank[rows] + 0.0, self.loss[rows], cluster[rows], ids, asked, {**excluded, **lost}
-        )
+        return Curve.of(self.rank[rows] + 0.0, self.loss[rows], cluster[rows], ids, asked, {**excluded, **lost})
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,9 @@ class Curve:
     excluded: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, rank: Floats, loss: Floats, cluster: Codes, ids: Ids, asked: Codes, excluded: Mapping[str, int]) -> Curve:
+    def of(
+        cls, rank: Floats, loss: Floats, cluster: Codes, ids: Ids, asked: Codes, excluded: Mapping[str, int]
+    ) -> Curve:
         order = np.lexsort((loss, -rank))  # loss too: sums must not depend on the order of rows
         rank, loss, cluster = rank[order], loss[order], cluster[order]
         ends = np.flatnonzero(np.r_[rank[1:] != rank[:-1], True]) if len(rank) else np.empty(0, np.int64)
@@ -137,7 +137,7 @@ class CurveReading:
             rows, loss = curve.plateaus
             return weights @ rows, weights @ loss
         if len(weights) == 1 and (weights == 1).all():
-            return (curve.ends + 1.0)[None], np.cumsum(curve.loss)[curve.ends][None]
+            return np.asarray(curve.ends + 1, np.float64)[None], np.cumsum(curve.loss)[curve.ends][None]
         w = weights[:, curve.cluster]
         return np.cumsum(w, 1)[:, curve.ends], np.cumsum(w * curve.loss, 1)[:, curve.ends]
 
@@ -229,7 +229,8 @@ class CurveReading:
 
     def _first_at(self, c: float) -> tuple[Codes, npt.NDArray[np.bool_]]:
         reached = self.coverage >= c
-        return (np.argmax(reached, 1) if reached.shape[1] else np.zeros(len(reached), np.int64)), reached.any(1)
+        first = np.argmax(reached, 1) if reached.shape[1] else np.zeros(len(reached), np.int64)
+        return np.asarray(first), np.asarray(reached.any(1))
 
     def _scan(self, c: float, grid: tuple[float, ...] = kernels.GRID) -> Floats:
         key = (c, *grid)

@@ -37,7 +37,12 @@ def deferral_alignment(should_abstain: Floats, abstained: Floats, unparsed: Floa
 
 @deferral_alignment.detail
 def _(s: Cells) -> dict[str, Any]:
-    cells = ("defer_when_needed", "answer_when_safe", "answer_when_should_defer", "abstain_when_should_answer")
+    cells = (
+        "defer_when_needed",
+        "answer_when_safe",
+        "answer_when_should_defer",
+        "abstain_when_should_answer",
+    )
     return {name: int(getattr(s, name)[0]) for name in cells}
 
 

@@ -57,9 +57,14 @@ class Draw:
 class Evidence(Protocol):
     """What a metric has collected from one table."""
 
-    ids: Ids
-    rows: Codes  # included rows per cluster
-    excluded: Mapping[str, int]
+    @property
+    def ids(self) -> Ids: ...
+
+    @property
+    def rows(self) -> Codes: ...  # included rows per cluster
+
+    @property
+    def excluded(self) -> Mapping[str, int]: ...
 
     @property
     def width(self) -> int: ...  # numbers a resample's reading holds, to plan memory
@@ -271,15 +276,15 @@ class Groups:
 
     @property
     def ids(self) -> Ids:
-        return self.overall.ids  # type: ignore[no-any-return]
+        return self.overall.ids
 
     @property
     def rows(self) -> Codes:
-        return self.overall.rows  # type: ignore[no-any-return]
+        return self.overall.rows
 
     @property
     def excluded(self) -> Mapping[str, int]:
-        return self.overall.excluded  # type: ignore[no-any-return]
+        return self.overall.excluded
 
     @property
     def width(self) -> int:
@@ -311,7 +316,7 @@ class Parts:
 
     @property
     def ids(self) -> Ids:
-        return self.parts[0].ids  # type: ignore[no-any-return]
+        return self.parts[0].ids
 
     @property
     def rows(self) -> Codes:
@@ -319,7 +324,7 @@ class Parts:
 
     @property
     def excluded(self) -> Mapping[str, int]:
-        return self.parts[0].excluded  # type: ignore[no-any-return]
+        return self.parts[0].excluded
 
     @property
     def width(self) -> int:
@@ -431,10 +436,12 @@ def _merged_keys(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[tuple[Any, ...
     mine, theirs = list(zip(*a, strict=True)), list(zip(*b, strict=True))
     keys = sorted({*mine, *theirs}, key=lambda parts: tuple(map(_sortable, parts)))
     place = {key: i for i, key in enumerate(keys)}
-    columns = tuple(
-        np.array([key[i] for key in keys], dtype=part.dtype) for i, part in enumerate(a)
+    columns = tuple(np.array([key[i] for key in keys], dtype=part.dtype) for i, part in enumerate(a))
+    return (
+        columns,
+        np.array([place[k] for k in mine], np.int64),
+        np.array([place[k] for k in theirs], np.int64),
     )
-    return columns, np.array([place[k] for k in mine], np.int64), np.array([place[k] for k in theirs], np.int64)
 
 
 def _cells(values: list[Floats], cluster: Codes, key: Codes, clusters: int, keys: int) -> Any:

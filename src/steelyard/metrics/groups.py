@@ -15,6 +15,7 @@ import numpy.typing as npt
 from steelyard.errors import UsageError
 from steelyard.metrics.contract import (
     AS_BASE,
+    UNIT,
     Collector,
     Definition,
     Metric,
@@ -43,7 +44,9 @@ def _defined(groups: GroupReading) -> npt.NDArray[np.bool_]:
 
 
 def _per_group(groups: GroupReading) -> dict[str, Any]:
-    values = {value_name(n): None if np.isnan(v) else float(v) for n, v in zip(groups.names, groups.values[0], strict=True)}
+    values = {
+        value_name(n): None if np.isnan(v) else float(v) for n, v in zip(groups.names, groups.values[0], strict=True)
+    }
     return {"per_group": values, "overall": None if np.isnan(groups.overall[0]) else float(groups.overall[0])}
 
 
@@ -53,7 +56,11 @@ def fairness_gap(groups: GroupReading) -> Floats:
 
     A group where the metric is undefined is left out. 0 does not mean fair: groups may differ in what is asked.
 
-    >>> columns = {"target": ["a", "a", "a", "a"], "prediction": ["a", "a", "a", "b"], "group.site": ["x", "x", "y", "y"]}
+    >>> columns = {
+    ...     "target": ["a", "a", "a", "a"],
+    ...     "prediction": ["a", "a", "a", "b"],
+    ...     "group.site": ["x", "x", "y", "y"],
+    ... }
     >>> value("fairness_gap(accuracy, by=group.site)", **columns)
     0.5
     """
@@ -64,7 +71,11 @@ def fairness_gap(groups: GroupReading) -> Floats:
 def worst_group(groups: GroupReading, *, base: Metric) -> Floats:
     """The metric in the group where it is worst; the group's name is the detail (ties: the first in order).
 
-    >>> columns = {"target": ["a", "a", "a", "a"], "prediction": ["a", "a", "a", "b"], "group.site": ["x", "x", "y", "y"]}
+    >>> columns = {
+    ...     "target": ["a", "a", "a", "a"],
+    ...     "prediction": ["a", "a", "a", "b"],
+    ...     "group.site": ["x", "x", "y", "y"],
+    ... }
     >>> value("worst_group(accuracy, by=group.site)", **columns)
     0.5
     """
@@ -93,7 +104,11 @@ def _group_names(records: Records, by: str) -> tuple[str, ...]:
 def disparity(groups: GroupReading, *, label: str) -> Floats:
     """How far a group lies above or below the whole: `disparity(accuracy, by=group.site).x`.
 
-    >>> columns = {"target": ["a", "a", "a", "a"], "prediction": ["a", "a", "a", "b"], "group.site": ["x", "x", "y", "y"]}
+    >>> columns = {
+    ...     "target": ["a", "a", "a", "a"],
+    ...     "prediction": ["a", "a", "a", "b"],
+    ...     "group.site": ["x", "x", "y", "y"],
+    ... }
     >>> value("disparity(accuracy, by=group.site).x", **columns)
     0.25
     """
@@ -122,7 +137,7 @@ def deviation(values: Floats) -> Floats:
     norm=deviation,
     norm_members=("stddev", "sample_stddev"),
     members=("mean", "stddev", "sample_stddev", "cv", "n_seeds"),
-    no_interval=lambda evidence, value, label: "a count" if label == "n_seeds" else "",
+    no_interval=lambda _evidence, _value, label: "a count" if label == "n_seeds" else "",
     formula="mean, population standard deviation, sample standard deviation or std/mean over repeats",
 )
 def stability(groups: GroupReading, *, label: str) -> Floats:
@@ -130,7 +145,12 @@ def stability(groups: GroupReading, *, label: str) -> Floats:
 
     The population std flatters few repeats (0.72σ at three): `.sample_stddev` divides by one less.
 
-    >>> columns = {"target": ["a"] * 4, "prediction": ["a", "a", "a", "b"], "item": [1, 2, 1, 2], "repeat": [1, 1, 2, 2]}
+    >>> columns = {
+    ...     "target": ["a"] * 4,
+    ...     "prediction": ["a", "a", "a", "b"],
+    ...     "item": [1, 2, 1, 2],
+    ...     "repeat": [1, 1, 2, 2],
+    ... }
     >>> value("stability(accuracy).stddev", **columns)
     0.25
     """
@@ -157,7 +177,12 @@ stability._finish, stability._vector = stability._vector, lambda groups: groups.
 def stability_score(groups: GroupReading) -> Floats:
     """1 if a metric is the same in every repetition, 0 if it varies as much as its mean; undefined for one repeat.
 
-    >>> columns = {"target": ["a"] * 4, "prediction": ["a", "a", "a", "b"], "item": [1, 2, 1, 2], "repeat": [1, 1, 2, 2]}
+    >>> columns = {
+    ...     "target": ["a"] * 4,
+    ...     "prediction": ["a", "a", "a", "b"],
+    ...     "item": [1, 2, 1, 2],
+    ...     "repeat": [1, 1, 2, 2],
+    ... }
     >>> round(value("stability_score(accuracy)", **columns), 6)
     0.666667
     """
@@ -186,7 +211,9 @@ def flips(records: Records) -> Terms:
     failed = partner == "failed"
     outcome = records.array("outcome")
     answered = records.array("answered") == 1
-    same = np.asarray(outcome == partner) & (~answered | (records.labels("prediction") == records.labels("reference.prediction")))
+    same = np.asarray(outcome == partner) & (
+        ~answered | (records.labels("prediction") == records.labels("reference.prediction"))
+    )
     change = np.where(same, 0.0, 1.0)
     now = before = np.zeros(len(records))
     if "target" in records and "prediction" in records:
@@ -226,7 +253,12 @@ def flip_rate(s: Cells) -> Floats:
 def flip_to_correct(s: Cells) -> Floats:
     """Of the flips, the share that became correct; undefined without flips.
 
-    >>> columns = {"target": ["a", "a"], "prediction": ["b", "a"], "item": [1, 1], "perturbation": [None, "typo"]}
+    >>> columns = {
+    ...     "target": ["a", "a"],
+    ...     "prediction": ["b", "a"],
+    ...     "item": [1, 1],
+    ...     "perturbation": [None, "typo"],
+    ... }
     >>> value("flip_to_correct", **columns)
     1.0
     """
@@ -237,7 +269,12 @@ def flip_to_correct(s: Cells) -> Floats:
 def flip_to_incorrect(s: Cells) -> Floats:
     """Of the flips, the share that became incorrect; undefined without flips.
 
-    >>> columns = {"target": ["a", "a"], "prediction": ["a", "b"], "item": [1, 1], "perturbation": [None, "typo"]}
+    >>> columns = {
+    ...     "target": ["a", "a"],
+    ...     "prediction": ["a", "b"],
+    ...     "item": [1, 1],
+    ...     "perturbation": [None, "typo"],
+    ... }
     >>> value("flip_to_incorrect", **columns)
     1.0
     """
@@ -266,7 +303,7 @@ def _both(options: Mapping[str, Any]) -> tuple[Metric, ...]:
 
 def _bounded(options: Mapping[str, Any]) -> tuple[Metric, ...]:
     base: Metric = options["base"]
-    if base.bounds != (0, 1):
+    if base.bounds != UNIT:
         raise UsageError(f"robustness_score needs a metric within [0, 1]; for {base} use relative_change({base})")
     return _both(options)
 
@@ -274,8 +311,12 @@ def _bounded(options: Mapping[str, Any]) -> tuple[Metric, ...]:
 def robustness_score(parts: tuple[Floats, Floats]) -> Floats:
     """How little a metric moves when questions are altered: `robustness_score(accuracy)`, in the altered cell's slice.
 
-    >>> columns = {"target": ["a"] * 4, "prediction": ["a", "a", "a", "b"], "item": [1, 2, 1, 2],
-    ...            "perturbation": [None, None, "typo", "typo"]}
+    >>> columns = {
+    ...     "target": ["a"] * 4,
+    ...     "prediction": ["a", "a", "a", "b"],
+    ...     "item": [1, 2, 1, 2],
+    ...     "perturbation": [None, None, "typo", "typo"],
+    ... }
     >>> value("robustness_score(accuracy)", **columns)
     0.5
     """
@@ -285,7 +326,12 @@ def robustness_score(parts: tuple[Floats, Floats]) -> Floats:
 def relative_change(parts: tuple[Floats, Floats]) -> Floats:
     """Change of a metric when questions are altered, relative to the original: for metrics without upper bound.
 
-    >>> columns = {"target": [1.0, 1.0], "prediction": [2.0, 3.0], "item": [1, 1], "perturbation": [None, "typo"]}
+    >>> columns = {
+    ...     "target": [1.0, 1.0],
+    ...     "prediction": [2.0, 3.0],
+    ...     "item": [1, 1],
+    ...     "perturbation": [None, "typo"],
+    ... }
     >>> value("relative_change(mae)", **columns)
     1.0
     """

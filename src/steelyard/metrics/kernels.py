@@ -67,7 +67,9 @@ def hull_areas(
     """The area under the lower convex hull of each resample's curve."""
     closes = np.zeros(len(cluster), np.bool_)
     closes[ends] = True
-    return np.asarray(_compiled()["hull"](cluster, loss, closes, np.ascontiguousarray(weights), asked, height, len(ends)))
+    return np.asarray(
+        _compiled()["hull"](cluster, loss, closes, np.ascontiguousarray(weights), asked, height, len(ends))
+    )
 
 
 def tally(seed: int, first: int, last: int, clusters: int) -> npt.NDArray[np.uint16]:

@@ -42,4 +42,4 @@ def sign_block(seed: int, first: int, last: int, clusters: int) -> npt.NDArray[n
     """Rows first, …, last − 1 of the stream of random signs."""
     packed = words(seed ^ 0x5167, first, last, (clusters + 63) // 64)
     bits = np.unpackbits(packed.view(np.uint8), axis=1, bitorder="little")[:, :clusters]
-    return bits * 2.0 - 1.0
+    return bits.astype(np.float64) * 2.0 - 1.0

@@ -167,7 +167,7 @@ def _midranks(values: Floats, counts: Floats) -> Floats:
     bounds=(0, None),
     rows="answered",
     formula="mean |prediction − target| where the target is in the bin",
-    members=lambda records, bins: bins,
+    members=lambda _, bins: bins,
 )
 def mae_by_bin(target: Floats, prediction: Floats, *, bins: tuple[str, ...] = BINS, label: str) -> Terms:
     """Mean absolute error where the target lies in a bin: `mae_by_bin.5-8`. Both ends belong to the bin.
@@ -183,7 +183,10 @@ def mae_by_bin(target: Floats, prediction: Floats, *, bins: tuple[str, ...] = BI
     low, high = edges[label]
     inside = (target >= low) & (target <= high)
     anywhere = np.logical_or.reduce([(target >= a) & (target <= b) for a, b in edges.values()])
-    left_out = {"target in no bin": ~anywhere & ~np.isnan(target), "target in another bin": anywhere & ~inside}
+    left_out = {
+        "target in no bin": ~anywhere & ~np.isnan(target),
+        "target in another bin": anywhere & ~inside,
+    }
     return row_score(abs(prediction - target), left_out=left_out)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError
-from steelyard.metrics.contract import Column, Constant, compose, evidence
+from steelyard.metrics.contract import CONFIDENCE, Column, Constant, compose, evidence
 from steelyard.metrics.curve import CurveReading, CurveTerms
 from steelyard.metrics.kernels import GRID
 from steelyard.records.derive import loss_name, loss_values
@@ -24,7 +24,11 @@ Floats = npt.NDArray[np.float64]
 
 @evidence(reads=("target", "prediction"))
 def curve(
-    records: Records, *, rank: Column = Column("confidence"), loss: str | None = None, range: float | None = None
+    records: Records,
+    *,
+    rank: Column = CONFIDENCE,
+    loss: str | None = None,
+    range: float | None = None,
 ) -> CurveTerms:
     """Asked rows by what ranks them, with their loss."""
     answered = records.array("answered") == 1
@@ -71,7 +75,11 @@ def cmax(c: CurveReading) -> Floats:
     return c.cmax
 
 
-@curve.metric(better="lower", bounds=(0, None), formula="∫ selective risk d coverage over [0, cmax], risk(0) = first risk")
+@curve.metric(
+    better="lower",
+    bounds=(0, None),
+    formula="∫ selective risk d coverage over [0, cmax], risk(0) = first risk",
+)
 def aurc(c: CurveReading, *, ties: str = "plateau") -> Floats:
     """Area under the risk-coverage curve. Undefined if nothing was answered: silence must not look perfect.
 
@@ -193,7 +201,7 @@ augrc_at.detail(_used)
     better="lower",
     bounds=(0, None),
     formula="selective risk at the first working point with coverage ≥ c",
-    members=lambda records, c: [{"c": at} for at in GRID] if c is None else [{"c": c}],
+    members=lambda _, c: [{"c": at} for at in GRID] if c is None else [{"c": c}],
 )
 def risk_at(reading: CurveReading, *, c: float | None = None) -> Floats:
     """Risk when at least a share c must be answered: `risk_at(c=0.8)`; alone, at 0.1, 0.2, …, 0.9.

@@ -153,7 +153,13 @@ def _first_offender(name: str, values: list[Any], kinds: set[str], where: Where)
     return InputError(f"cannot make one column of {', '.join(sorted(kinds))}", field=name)
 
 
-SHOWN = {"text": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "list": "a list"}
+SHOWN = {
+    "text": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "list": "a list",
+}
 
 
 def _python_kind(kind: type) -> str:

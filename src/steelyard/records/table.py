@@ -214,7 +214,8 @@ class Records:
         kind = kind_of(self.column(name, needed_by=needed_by))
         if kind not in ("int", "float", "null"):
             raise InputError(
-                f"{needed_by} needs numbers in '{printable(name)}', the column holds {SHOWN[kind]}", file=self.name
+                f"{needed_by} needs numbers in '{printable(name)}', the column holds {SHOWN[kind]}",
+                file=self.name,
             )
         return self.stated_numbers(name)
 

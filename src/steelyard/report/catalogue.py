@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from steelyard.evaluation import known_metrics
-from steelyard.metrics.contract import Definition, bound
 from steelyard.metrics import metrics as registry
+from steelyard.metrics.contract import AS_BASE, Definition, bound
 from steelyard.naming import parse, value_text
 from steelyard.report.document import Document, Heading, Note, Table
 
@@ -81,13 +81,17 @@ def _reads(d: Definition) -> str:
 
 def _rows(d: Definition) -> str:
     rows = getattr(d.source, "rows", None)
-    named = {"asked": "all but failed rows", "answered": "answered rows", "all": "all rows, failed ones included"}
+    named = {
+        "asked": "all but failed rows",
+        "answered": "answered rows",
+        "all": "all rows, failed ones included",
+    }
     return named.get(str(rows), "")
 
 
 def _bounds(d: Definition) -> str:
     low, high = d.bounds
-    if isinstance(low, str):
+    if d.bounds == AS_BASE:
         return "as its metric"
     return "" if low is None and high is None else f"[{'−∞' if low is None else low}, {'∞' if high is None else high}]"
 

@@ -41,16 +41,18 @@ _ARROWS = {"higher": "↑", "lower": "↓", None: ""}
 
 def evaluation_report(evaluation: Evaluation) -> Document:
     """The table a user reads first: every value with its interval, its denominator and what was left out."""
-    document: Document = [Note(f"{_files(evaluation.sources)}: {_population(evaluation.population)}; "
-                               f"{_clusters(evaluation.clusters, evaluation.cluster)}")]
+    document: Document = [
+        Note(
+            f"{_files(evaluation.sources)}: {_population(evaluation.population)}; "
+            f"{_clusters(evaluation.clusters, evaluation.cluster)}"
+        )
+    ]
     level = f"{100 * evaluation.settings.level:g}% interval"
     for slice_, found in _by_slice(evaluation.estimates):
         if slice_:
             document.append(Heading(slice_))
         rows = tuple(_estimate_row(e) for e in found)
-        document.append(
-            Table(("metric", "value", level, "method", "n", "clusters", "left out", "note"), rows, _RIGHT)
-        )
+        document.append(Table(("metric", "value", level, "method", "n", "clusters", "left out", "note"), rows, _RIGHT))
     document += [Note(f"warning: {w}") for w in evaluation.warnings]
     return document
 
@@ -64,9 +66,8 @@ def comparison_report(comparison: Comparison) -> Document:
     ]
     lost = comparison.unmatched
     if lost["base_rows"] or lost["new_rows"] or lost["cells"]:
-        document.append(
-            Note(f"left out: {lost['base_rows']} base rows, {lost['new_rows']} new rows and {len(lost['cells'])} cells without partner")
-        )
+        rows = f"{lost['base_rows']} base rows, {lost['new_rows']} new rows"
+        document.append(Note(f"left out: {rows} and {len(lost['cells'])} cells without partner"))
     level = f"{100 * comparison.settings.level:g}% interval"
     for slice_, found in _by_slice(comparison.deltas):
         if slice_:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from steelyard.errors import printable
-from steelyard.report.document import Document, Heading, Note, Table
+from steelyard.report.document import Document, Table
 
 
 def render(document: Document) -> str:
     """The text, ending in a newline."""
     blocks = []
     for part in document:
-        if isinstance(part, Heading):
-            blocks.append(_line(part.text))
-        elif isinstance(part, Note):
-            blocks.append(_line(part.text))
-        else:
-            blocks.append(_table(part))
+        blocks.append(_table(part) if isinstance(part, Table) else _line(part.text))
     return "\n\n".join(blocks) + "\n"
 
 

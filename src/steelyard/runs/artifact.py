@@ -52,11 +52,11 @@ def comparison_document(comparison: Comparison) -> dict[str, Any]:
 
 
 def estimate_document(e: Estimate) -> dict[str, Any]:
-    return plain(asdict(e))  # type: ignore[no-any-return]
+    return plain(asdict(e))
 
 
 def delta_document(d: Delta) -> dict[str, Any]:
-    return plain(asdict(d))  # type: ignore[no-any-return]
+    return plain(asdict(d))
 
 
 def dumps(document: Any) -> str:
@@ -80,7 +80,11 @@ def plain(value: Any) -> Any:
 
 
 def _head(kind: str) -> dict[str, Any]:
-    return {"schema_version": SCHEMA_VERSION, "kind": kind, "tool": {"name": "steelyard", "version": steelyard.__version__}}
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "kind": kind,
+        "tool": {"name": "steelyard", "version": steelyard.__version__},
+    }
 
 
 def _input(source: Source) -> dict[str, Any]:

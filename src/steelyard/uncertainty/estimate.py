@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import UsageError
-from steelyard.metrics.contract import Collector, Metric
+from steelyard.metrics.contract import UNIT, Collector, Metric
 from steelyard.metrics.evidence import Draw, Sums, leave_one_out
 from steelyard.records.table import Records
 from steelyard.uncertainty import intervals
@@ -94,12 +94,17 @@ class Sample:
     replicates: list[Floats] = field(default_factory=list)
     distances: list[Floats] = field(default_factory=list)
 
+    def finish(self, reading: Any) -> Floats:
+        """The metric under each resample of a reading."""
+        return self.metric.finished(reading, self.constants)
+
     def read(self, draw: Draw) -> Floats:
         """The metric under each resample; NaN where it is undefined or lacks a class of the full data."""
         reading = draw.read(self.evidence)
-        values = self.metric.finished(reading, self.constants)
-        present = self.metric.present(reading, self.constants) if self.whole is not None else None
-        if present is not None:
+        values = self.finish(reading)
+        if self.whole is not None:
+            present = self.metric.present(reading, self.constants)
+            assert present is not None
             values = np.where((self.whole & ~present).any(-1), np.nan, values)
         return values
 
@@ -221,7 +226,9 @@ def undefined_reason(s: Sample) -> str:
     if not int(s.evidence.rows.sum()):
         lost = ", ".join(f"{n} {reason}" for reason, n in s.evidence.excluded.items())
         return f"undefined: no row counts ({lost})" if lost else "undefined: no row counts"
-    return f"undefined: {s.constants.get('undefined') or s.metric.definition.undefined or 'the data do not determine it'}"
+    return (
+        f"undefined: {s.constants.get('undefined') or s.metric.definition.undefined or 'the data do not determine it'}"
+    )
 
 
 def _interval(s: Sample, settings: Settings) -> tuple[Interval | None, float | None, str, int, str]:
@@ -250,7 +257,7 @@ def _interval(s: Sample, settings: Settings) -> tuple[Interval | None, float | N
         moved = moved[~np.isnan(moved) & ~np.isnan(drawn)]
         found = intervals.ball(s.value, moved, s.clusters, settings.level)
         return _within(found, s), se, "ball", undefined, ""
-    left_out = leave_one_out(s.evidence, lambda reading: s.metric.finished(reading, s.constants))
+    left_out = leave_one_out(s.evidence, s.finish)
     widened = settings.method == "auto"
     tail = intervals.expanded_tail(settings.level, s.clusters) if widened else intervals.tail_of(settings.level)
     found = intervals.bca(s.value, defined, left_out, tail)
@@ -261,7 +268,7 @@ def _score_interval(s: Sample, settings: Settings) -> tuple[Interval | None, flo
     evidence: Sums = s.evidence
     se = score_se(evidence)
     definition = s.metric.definition
-    share = definition.share if definition.share is not None else definition.bounds == (0, 1)
+    share = definition.share if definition.share is not None else definition.bounds == UNIT
     if not (evidence.binary and share):
         if se == 0:
             return None, se, "none", 0, "no interval: every cluster has the same value"

@@ -1,10 +1,10 @@
 """Intervals, one function a method. Simulated coverage decided which method serves which family of metrics.
 
-    wilson      0/1 row means: Wilson's interval with the effective number of rows and Student's t
-    student     other row means, and every paired delta: t times a cluster or jackknife standard error
-    bca         smooth functions of sums: bias-corrected and accelerated bootstrap, at a level widened for few clusters
-    ball        norms of noise, such as ECE or a gap between groups: a bootstrap never covers a true 0
-    percentile  on request, and for artifacts that are documented so
+wilson      0/1 row means: Wilson's interval with the effective number of rows and Student's t
+student     other row means, and every paired delta: t times a cluster or jackknife standard error
+bca         smooth functions of sums: bias-corrected and accelerated bootstrap, at a level widened for few clusters
+ball        norms of noise, such as ECE or a gap between groups: a bootstrap never covers a true 0
+percentile  on request, and for artifacts that are documented so
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def _all(clusters: int, resamples: int, seed: int) -> Counts:
 
 @lru_cache(maxsize=2)
 def _legacy(clusters: int, resamples: int, seed: int) -> Counts:
-    draws = np.random.RandomState(seed).randint(0, clusters, size=(resamples, clusters))  # noqa: NPY002 - the point
+    draws = np.random.RandomState(seed).randint(0, clusters, size=(resamples, clusters))
     return _tally(draws, clusters)
 
 

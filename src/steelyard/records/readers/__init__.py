@@ -1,7 +1,7 @@
 """From files to records: which reader takes a file, how several become one table, of which task they are.
 
-    records = read("answers.jsonl", cluster="patient")
-    records = read(["monday.csv", "tuesday.csv"], rename={"item": "item_id"}, where={"model": "a"})
+records = read("answers.jsonl", cluster="patient")
+records = read(["monday.csv", "tuesday.csv"], rename={"item": "item_id"}, where={"model": "a"})
 """
 
 from __future__ import annotations

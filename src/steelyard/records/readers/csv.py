@@ -1,0 +1,261 @@
+"""How CSV and TSV become columns: strictly, and with kinds that hold for a whole column.
+
+A header is required, every row has its cells, quotes are closed; anything else is an error with the line. Only the
+empty cell is null: `NA` and `None` are data. A column whose cells are all whole numbers holds whole numbers, all
+numbers: numbers, all true or false: booleans, else text. `007` has a meaning that a number would lose, so it is
+text. Known columns hold what the vocabulary says; ids are text unless all are whole numbers. `target` and
+`prediction` are decided together, so that the label 1 of one is the label 1 of the other.
+
+White space around a value is refused, with its line, in every known column (ids, labels, groups, signals), and in
+other columns where the same value stands without it: "A" and "A<tab>" would silently be two classes. Characters
+within a value, control characters included, are kept as they are.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from steelyard.errors import InputError
+from steelyard.records.readers.contract import (
+    LONGEST_LINE,
+    MOST_COLUMNS,
+    Column,
+    Input,
+    Reader,
+    Table,
+    joined,
+    readers,
+)
+from steelyard.records.readers.strict_json import TOO_LARGE
+from steelyard.records.schema import Field, expected, field_of
+
+_BATCH = 2_000  # rows; small enough to stay in the cache
+_INT = r"0|-?[1-9][0-9]{0,17}"
+_EXACT = r"-?0|-?[1-9][0-9]{0,14}"  # a whole number that a float holds exactly
+_FRACTION = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]*(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)|-?\.[0-9]+(?:[eE][+-]?[0-9]+)?"
+_PATTERNS = {"int": _INT, "float": f"{_EXACT}|{_FRACTION}", "bool": "(?i:true|false)"}
+_NOT_FINITE = r"[+-]?(?i:nan|inf|infinity)"
+_FINITE = "a finite number is expected (leave the cell empty where a value is missing)"
+_BLANK = r"[\s\x0b\x{a0}\x{feff}]"
+
+
+def load(source: Input, *, delimiter: str = ",") -> Table:
+    """The columns of a CSV input."""
+    limit = csv.field_size_limit(LONGEST_LINE)
+    try:
+        names, cells, lines, warnings = _cells(source, delimiter)
+    finally:
+        csv.field_size_limit(limit)
+    first, count = int(lines[0]), len(lines)
+    return Table(
+        _typed(source, dict(zip(names, cells, strict=True)), lines),
+        count,
+        None if int(lines[-1]) == first + count - 1 else lines,
+        first,
+        tuple(warnings),
+    )
+
+
+readers.add("csv", Reader("csv", (".csv",), load))
+readers.add("tsv", Reader("tsv", (".tsv", ".tab"), partial(load, delimiter="\t")))
+
+
+# -- rows ------------------------------------------------------------------------------------------------------
+
+
+def _cells(source: Input, delimiter: str) -> tuple[list[str], list[Column], npt.NDArray[np.int64], list[str]]:
+    """The columns' names, their cells as text, the line of each row, and warnings."""
+    reader = csv.reader(_lines(source), delimiter=delimiter, strict=True)
+    batches: list[list[Column]] = []
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    warnings: list[str] = []
+    line = 1
+    try:
+        header = next(reader, [])
+        names = _names(source, header, delimiter)
+        width, line = len(names), reader.line_num + 1
+        for row in reader:
+            if len(row) == width:
+                rows.append(row)
+                lines.append(line)
+            elif row:
+                last = len(row) < width and not any(reader)
+                if not (source.salvage and last):
+                    raise _ragged(source, line, width, len(row), delimiter)
+                warnings.append(source.salvaged(line, len(lines)))
+                break
+            line = reader.line_num + 1
+            if len(rows) == _BATCH:
+                batches.append(_batch(rows))
+                rows = []
+    except csv.Error as problem:
+        torn = "unexpected end of data" in str(problem)
+        if not (torn and source.salvage and lines):
+            raise _misquoted(source, line, str(problem)) from None
+        warnings.append(source.salvaged(line, len(lines)))
+    if not lines:
+        raise source.error("there are no records: the file has a header and no rows")
+    if rows:
+        batches.append(_batch(rows))
+    return names, [joined(list(chunks)) for chunks in zip(*batches, strict=True)], np.array(lines), warnings
+
+
+def _lines(source: Input) -> Iterator[str]:
+    number = 1
+    for block in source.blocks():
+        try:
+            text = block.data.decode()
+        except UnicodeDecodeError as problem:
+            line = number + block.data.count(b"\n", 0, problem.start)
+            raise source.not_utf8(block.offset + problem.start, line=line) from None
+        for line_text in io.StringIO(text, newline=""):  # ends lines as the csv module does, not at U+2028
+            if len(line_text) > LONGEST_LINE:
+                raise source.error(f"the line is longer than {LONGEST_LINE // 2**20} MiB", line=number)
+            yield line_text
+            number += 1
+
+
+def _names(source: Input, header: Sequence[str], delimiter: str) -> list[str]:
+    """The names of the columns, as the table is to call them."""
+    if not any(name.strip() for name in header):
+        raise source.error("there are no records: the file is empty, or its first line is blank", line=1)
+    if len(header) == 1 and (other := next((d for d in ";\t," if d != delimiter and d in header[0]), None)):
+        shown = {";": "semicolons", "\t": "tabs", ",": "commas"}
+        raise source.error(f"the columns are separated by {shown[other]}, {shown[delimiter]} are expected", line=1)
+    if len(header) > MOST_COLUMNS:
+        raise source.error(f"more than {MOST_COLUMNS:,} columns", line=1)
+    for place, name in enumerate(header, 1):
+        if not name:
+            raise source.error(f"column {place} has no name in the header", line=1)
+        if name != name.strip():
+            raise source.error("white space surrounds the column's name in the header", line=1, field=name)
+        if header.count(name) > 1:
+            raise source.error("the column stands twice in the header", line=1, field=name)
+    names = [source.column(name) for name in header]
+    for name in names:
+        if names.count(name) > 1:
+            raise source.taken(name)
+    return names
+
+
+def _batch(rows: list[list[str]]) -> list[Column]:
+    return [pa.array(cells, pa.string()) for cells in zip(*rows, strict=True)]
+
+
+def _ragged(source: Input, line: int, width: int, found: int, delimiter: str) -> InputError:
+    hint = "; a cell that holds a comma needs quotes, a decimal comma too" if found > width and delimiter == "," else ""
+    return source.error(f"{width} cells are expected as in the header, this row has {found}{hint}", line=line)
+
+
+def _misquoted(source: Input, line: int, problem: str) -> InputError:
+    if "field larger than" in problem:
+        return source.error("a cell is longer than 4 MiB; a quote may be missing", line=line)
+    if "unexpected end of data" in problem:
+        return source.error("a quoted cell is not closed before the file ends", line=line)
+    return source.error("a quoted cell is not closed, or text follows its closing quote", line=line)
+
+
+# -- kinds -----------------------------------------------------------------------------------------------------
+
+
+def _typed(source: Input, cells: Mapping[str, Column], lines: npt.NDArray[np.int64]) -> dict[str, Column]:
+    """The columns in their kinds."""
+    nothing = pa.scalar(None, pa.string())
+    texts: dict[str, Column] = {
+        name: pc.if_else(pc.equal(column, pa.scalar("", column.type)), nothing, column)
+        for name, column in cells.items()
+    }
+    labels = [texts[name] for name in ("target", "prediction") if name in texts]
+    columns = {}
+    for name, column in texts.items():
+        try:
+            columns[name] = _column(column, field_of(name), labels if name in ("target", "prediction") else [column])
+        except _CellError as problem:
+            raise source.error(problem.problem, line=int(lines[problem.row]), field=name) from None
+    return columns
+
+
+class _CellError(Exception):
+    """What is wrong with the first of the cells that `bad` is true for."""
+
+    def __init__(self, problem: str, bad: Column) -> None:
+        self.problem, self.row = problem, int(pc.index(bad, pa.scalar(True)).as_py())
+
+
+def _column(column: Column, field: Field | None, judged: Sequence[Column]) -> Column:
+    """A column of text in the kind of all the `judged` ones."""
+    kinds = field.kinds if field else ("int", "float", "bool", "text")
+    if kinds == ("int", "float"):
+        kinds = ("float",)
+    if all(len(each) == each.null_count for each in judged):
+        return pa.nulls(len(column))
+    kind = next((k for k in _PATTERNS if k in kinds and all(_all_match(c, _PATTERNS[k]) for c in judged)), "text")
+    if kind == "text":
+        if field is not None and "text" not in kinds:
+            raise _unlike(column, kinds[0], field)
+        _check_edges(column, known=field is not None)
+        if "float" in kinds:
+            _check_not_finite(column)
+        return column
+    if kind == "bool":
+        return pc.equal(pc.utf8_lower(column), pa.scalar("true", column.type))
+    numbers: Column = column.cast(pa.int64() if kind == "int" else pa.float64())
+    if kind == "float" and pc.any(pc.is_inf(numbers)).as_py():
+        raise _CellError("a finite number is expected, this one is too large", pc.is_inf(numbers))
+    return numbers
+
+
+def _unlike(column: Column, kind: str, field: Field) -> _CellError:
+    """Say what a cell holds instead of its known kind."""
+    bad: Column = pc.invert(_match(column, _PATTERNS[kind]))
+    cell = column.filter(bad)[0].as_py()
+    problem = f"{expected(field)} is expected"
+    if kind != "bool" and re.fullmatch(r"-?[0-9]+,[0-9]+", cell):
+        problem += "; write a decimal point, not a decimal comma"
+    elif kind != "bool" and re.fullmatch(_NOT_FINITE, cell):
+        problem = _FINITE
+    elif kind != "bool" and re.fullmatch(r"-?[1-9][0-9]*", cell):
+        problem = TOO_LARGE
+    elif cell.strip() != cell:
+        problem += "; white space surrounds the value"
+    return _CellError(problem, bad)
+
+
+def _check_edges(column: Column, *, known: bool) -> None:
+    edged: Column = pc.match_substring_regex(column, f"^{_BLANK}|{_BLANK}$")
+    if not pc.any(edged).as_py():
+        return
+    if not known:
+        trimmed = partial(pc.replace_substring_regex, pattern=f"^{_BLANK}+|{_BLANK}+$", replacement="")
+        counts: Column = pc.value_counts(trimmed(pc.unique(column)))
+        merged = counts.filter(pc.greater(counts.field("counts"), pa.scalar(1))).field("values")
+        edged = pc.and_(edged, pc.is_in(trimmed(column), merged))
+    if pc.any(edged).as_py():
+        raise _CellError("white space (a blank, tab or line end) surrounds the value; remove it", edged)
+
+
+def _check_not_finite(column: Column) -> None:
+    """A column of numbers and NaN is not a column of text."""
+    numbers = _match(column, _PATTERNS["float"])
+    others = _match(column, _NOT_FINITE)
+    if pc.any(others).as_py() and pc.any(numbers).as_py() and pc.all(pc.or_(numbers, others)).as_py():
+        raise _CellError(_FINITE, others)
+
+
+def _match(column: Column, pattern: str) -> Column:
+    return pc.match_substring_regex(column, f"^(?:{pattern})$")
+
+
+def _all_match(column: Column, pattern: str) -> bool:
+    """Whether all cells that are not empty match; most columns that do not are known by their first cells."""
+    return all(pc.all(_match(part, pattern), min_count=0).as_py() for part in (column[:1000], column))

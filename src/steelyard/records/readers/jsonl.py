@@ -26,7 +26,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import UNSET, UnsetType
 
-from steelyard.errors import printable
 from steelyard.records.readers.contract import (
     LONGEST_LINE,
     MOST_COLUMNS,
