@@ -43,6 +43,7 @@ LOW_FEW = 0.92
 FEW = 20
 ALARMS = 0.055  # a false-alarm rate above is marked
 LOOKS = 10
+PLANTED = ("planted", "found", "wrong", "holds it")  # heads of what a planted difference gave
 CHUNK = 25  # replications in one task
 LARGE = 2**32 - 1  # stands for the replication that gives the true values
 
@@ -100,7 +101,7 @@ def _questions(random: Random, clusters: int) -> Questions:
 def _run(random: Random, asked: Questions, *, gain: float = 0.0, decimals: int | None = 1) -> Records:
     """One model's answers: harder items are declined more often; confidences are informative but too high.
 
-    A gain makes the model right more often, and its confidences more telling and less exaggerated.
+    A gain makes the model faster and right more often, its confidences more telling and less exaggerated.
     """
     size = len(asked.cluster)
     own = random.normal(0, 0.4, asked.cluster[-1] + 1)[asked.cluster]
@@ -110,7 +111,7 @@ def _run(random: Random, asked: Questions, *, gain: float = 0.0, decimals: int |
     declined = random.random(size) < expit(-2.2 - 0.9 * asked.ease)
     stated = expit(0.6 * (1 - gain) + 1.2 * skill + (1 - gain) * random.normal(0, 1, size))
     confidence = stated if decimals is None else np.round(stated, decimals)
-    latency = np.exp(6 + 0.5 * own - 0.2 * asked.ease + 0.6 * random.normal(size=size))
+    latency = np.exp(6 - 0.4 * gain + 0.5 * own - 0.2 * asked.ease + 0.6 * random.normal(size=size))
     return _records(
         asked.cluster,
         target=_LABELS.take(pa.array(asked.target)),
@@ -147,9 +148,7 @@ def _number_items(random: Random, clusters: int) -> tuple[Codes, Floats, Floats]
     return cluster, target, hardness
 
 
-def _number_run(
-    random: Random, cluster: Codes, target: Floats, hardness: Floats, *, gain: float = 0.0
-) -> Records:
+def _number_run(random: Random, cluster: Codes, target: Floats, hardness: Floats, *, gain: float = 0.0) -> Records:
     """Estimates with an error that a cluster shares in part."""
     shared = random.normal(0, 0.5, cluster[-1] + 1)[cluster]
     error = np.exp(-gain) * hardness * (shared + random.normal(0, 1, len(cluster)))
@@ -259,7 +258,7 @@ PAIRINGS = (
         "answers",
         "two runs on the same items, each with its own effect on every cluster",
         _answer_pair,
-        ("accuracy", "f1_macro", "auroc", "aurc", "ece"),
+        ("accuracy", "f1_macro", "auroc", "aurc", "ece", "risk_at(c=0.5)", "latency.p50", "latency.p95"),
         gain=0.5,
     ),
     Pairing("calibrated", "two calibrated runs", _calibrated_pair, ("ece",), gain=0.0),
@@ -315,6 +314,10 @@ class Tally:
         return self.share(self.held)
 
     @property
+    def mean_value(self) -> float:
+        return self.value / self.replications if self.replications else math.nan
+
+    @property
     def mean_width(self) -> float:
         return self.width / self.intervals if self.intervals else math.nan
 
@@ -330,20 +333,20 @@ def randomness(seed: int, what: str, clusters: int, replication: int) -> Random:
 
 
 def evaluations(
-    population: Population, truths: Truths, clusters: int, part: range, plan: Plan
+    population: Population,
+    truths: Truths,
+    clusters: int,
+    part: range,
+    plan: Plan,
+    methods: Sequence[str] = METHODS,
 ) -> Tallies:
     """Intervals of every metric and method over some replications: (population, metric, clusters, method)."""
     found: Tallies = {}
     for replication in part:
         records = population.draw(randomness(plan.seed, population.name, clusters, replication), clusters)
-        for method in METHODS:
+        for method in methods:
             result = evaluate(
-                records,
-                population.metrics,
-                resamples=plan.resamples,
-                seed=replication,
-                level=LEVEL,
-                method=method,
+                records, population.metrics, resamples=plan.resamples, seed=replication, level=LEVEL, method=method
             )
             for metric, estimate in zip(population.metrics, result, strict=True):
                 tally = found.setdefault((population.name, metric, clusters, method), Tally())
@@ -351,9 +354,7 @@ def evaluations(
     return found
 
 
-def comparisons(
-    pairing: Pairing, gain: float, truths: Truths, clusters: int, part: range, plan: Plan
-) -> Tallies:
+def comparisons(pairing: Pairing, gain: float, truths: Truths, clusters: int, part: range, plan: Plan) -> Tallies:
     """Deltas, p-values and verdicts over some replications: (pairing, metric, clusters, planted or not)."""
     found: Tallies = {}
     for replication in part:
@@ -377,9 +378,11 @@ def repeated_looks(part: range, plan: Plan) -> Tallies:
         arrived = np.arange(len(base)) // (len(base) // LOOKS)
         alarms = []
         for look in range(LOOKS):
-            tables = [table.take(arrived <= look) for table in (base, new)]
-            delta = compare(*tables, "accuracy", resamples=plan.resamples, seed=replication, level=LEVEL)
-            alarms.append(delta["accuracy"].verdict != "inconclusive")
+            seen = arrived <= look
+            result = compare(
+                base.take(seen), new.take(seen), "accuracy", resamples=plan.resamples, seed=replication, level=LEVEL
+            )
+            alarms.append(result["accuracy"].verdict != "inconclusive")
         for (looks,), tally in found.items():
             tally.replications += 1
             tally.better += any(alarms[LOOKS // looks - 1 :: LOOKS // looks])
@@ -392,10 +395,10 @@ def noise_alone(population: Population, clusters: int, part: range, plan: Plan) 
     found: Tallies = {(population.name, metric, clusters): Tally() for metric in metrics}
     for replication in part:
         records = population.draw(randomness(plan.seed, population.name, clusters, replication), clusters)
-        for metric in metrics:
-            tally, stated = found[population.name, metric, clusters], X
-            tally.add(stated, None, 0.0)
-            tally.small_p += stated <= 1 - LEVEL
+        for metric, estimate in zip(metrics, evaluate(records, metrics, resamples=100), strict=True):
+            tally = found[population.name, metric, clusters]
+            tally.add(estimate.value, estimate.interval, 0.0)
+            tally.small_p += estimate.value is not None and estimate.value <= 1 - LEVEL
     return found
 
 
@@ -423,6 +426,7 @@ class Study:
     intervals: Tallies
     pairs: Tallies
     looks: Tallies
+    noise: Tallies
     seconds: float = 0.0
 
 
@@ -431,14 +435,10 @@ def run(plan: Plan) -> Study:
     started = time.perf_counter()
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")  # inherited by the processes: one thread each
-    planted = [pairing for pairing in PAIRINGS if pairing.gain > 0]
     with get_context("spawn").Pool(plan.processes) as pool:
-        large = pool.starmap(_large, [("population", p.name, plan) for p in POPULATIONS] + [
-            ("pairing", p.name, plan) for p in planted
-        ], chunksize=1)  # fmt: skip
-        truths = {p.name: found for p, found in zip(POPULATIONS, large, strict=False)}
-        deltas = {p.name: found for p, found in zip(planted, large[len(POPULATIONS) :], strict=True)}
-        study = Study(plan, truths, deltas, {}, {}, {})
+        truths = dict(pool.starmap(_truths, [(p.name, plan) for p in POPULATIONS], chunksize=1))
+        deltas = dict(pool.starmap(_deltas, [(p.name, plan) for p in PAIRINGS if p.gain > 0], chunksize=1))
+        study = Study(plan, truths, deltas, {}, {}, {}, {})
         work = _tasks(plan, truths, deltas)
         for done, (kind, tallies) in enumerate(pool.imap_unordered(_perform, work), start=1):
             into: Tallies = getattr(study, kind)
@@ -449,9 +449,7 @@ def run(plan: Plan) -> Study:
     return study
 
 
-def _tasks(
-    plan: Plan, truths: Mapping[str, Mapping[str, float]], deltas: Mapping[str, Mapping[str, float]]
-) -> list[tuple[Any, ...]]:
+def _tasks(plan: Plan, truths: Mapping[str, Truths], deltas: Mapping[str, Truths]) -> list[tuple[Any, ...]]:
     """What there is to do, the longest first."""
     work: list[tuple[Any, ...]] = []
     paired = _parts(2 * plan.replications)
@@ -460,14 +458,14 @@ def _tasks(
         for population in POPULATIONS:
             for part in _parts(plan.replications):
                 work.append(("intervals", population.name, truths[population.name], clusters, part, plan))
+        for part in _parts(plan.replications // 2):
+            work += [("noise", name, clusters, part, plan) for name in ("calibrated", "answers")]
         for pairing in PAIRINGS:
             nothing = dict.fromkeys(pairing.metrics, 0.0)
             work += [("pairs", pairing.name, 0.0, nothing, clusters, part, plan) for part in paired]
             if pairing.gain > 0:
                 for part in _parts(plan.replications):
-                    work.append(
-                        ("pairs", pairing.name, pairing.gain, deltas[pairing.name], clusters, part, plan)
-                    )
+                    work.append(("pairs", pairing.name, pairing.gain, deltas[pairing.name], clusters, part, plan))
     return work
 
 
@@ -475,10 +473,12 @@ def _parts(replications: int) -> list[range]:
     return [range(first, min(replications, first + CHUNK)) for first in range(0, replications, CHUNK)]
 
 
-def _large(kind: str, name: str, plan: Plan) -> dict[str, float]:
-    if kind == "population":
-        return true_values(_named(POPULATIONS, name), plan)
-    return true_deltas(_named(PAIRINGS, name), plan)
+def _truths(name: str, plan: Plan) -> tuple[str, dict[str, float]]:
+    return name, true_values(_named(POPULATIONS, name), plan)
+
+
+def _deltas(name: str, plan: Plan) -> tuple[str, dict[str, float]]:
+    return name, true_deltas(_named(PAIRINGS, name), plan)
 
 
 def _perform(task: tuple[Any, ...]) -> tuple[str, Tallies]:
@@ -488,6 +488,8 @@ def _perform(task: tuple[Any, ...]) -> tuple[str, Tallies]:
         return kind, evaluations(_named(POPULATIONS, given[0]), *given[1:])
     if kind == "pairs":
         return kind, comparisons(_named(PAIRINGS, given[0]), *given[1:])
+    if kind == "noise":
+        return kind, noise_alone(_named(POPULATIONS, given[0]), *given[1:])
     return kind, repeated_looks(*given)
 
 
@@ -507,51 +509,58 @@ def _progress(done: int, total: int) -> None:
 def rendered(study: Study) -> str:
     """The study as a Markdown page."""
     plan = study.plan
-    noise = 100 * math.sqrt(LEVEL * (1 - LEVEL) / plan.replications)
-    lines = [
-        f"{plan.replications} replications a cell (paired without a difference and looks: {2 * plan.replications}), "
-        f"{plan.resamples} resamples, {ROWS} rows a cluster, seed {plan.seed}. True values: closed form, or one draw of "
-        f"{plan.truth_clusters * ROWS:,} rows. A coverage of 95% has a standard error of {noise:.1f} points. "
-        f"{study.seconds:.0f} s on {plan.processes} processes.",
-        "",
-        *(f"* **{p.name}**: {p.meaning}." for p in POPULATIONS),
-        "",
-        "### Coverage of 95% intervals",
-        "",
-        f"Percent of the intervals that hold the true value, with their mean width; ↓ marks less than {100 * LOW:.0f}% "
-        f"({100 * LOW_FEW:.0f}% at {FEW} clusters). *none*: percent of the tables without an interval, which count as "
-        "misses, by method.",
-        "",
-        *_table(
-            ("metric", "population", "true", "clusters", *(f"{m} | width" for m in METHODS), "none"),
-            _interval_rows(study),
+    error = 100 * math.sqrt(LEVEL * (1 - LEVEL) / plan.replications)
+    sections = (
+        (
+            "",
+            f"{plan.replications} replications a cell (paired without a difference, and looks: "
+            f"{2 * plan.replications}; noise in ECE: {plan.replications // 2}), {plan.resamples} resamples, "
+            f"{ROWS} rows a cluster, seed {plan.seed}. True values: closed form, or one draw of "
+            f"{plan.truth_clusters * ROWS:,} rows. "
+            f"A coverage of 95% has a standard error of {error:.1f} points.",
+            [f"* **{p.name}**: {p.meaning}." for p in POPULATIONS],
         ),
-        "",
-        "### Paired comparisons",
-        "",
-        *(f"* **{p.name}**: {p.meaning}." for p in PAIRINGS),
-        "",
-        f"Without a difference: percent with p ≤ 0.05 and with a verdict (↑ marks more than {100 * ALARMS:.1f}%), percent "
-        "of the delta's intervals that hold 0, their mean width. With a planted difference: percent with the right verdict, "
-        "with the wrong one, and of the intervals that hold the difference.",
-        "",
-        *_table(
-            ("metric", "population", "clusters", "p ≤ 0.05", "verdict", "holds 0", "width")
-            + ("planted", "found", "wrong", "holds it"),
-            _pair_rows(study),
+        (
+            "Coverage of 95% intervals",
+            "Percent of the intervals that hold the true value, and their mean width; ↓ marks less than "
+            f"{100 * LOW:.0f}% ({100 * LOW_FEW:.0f}% at {FEW} clusters). *mean*: of the values. *none*: percent of the "
+            "tables without an interval, which count as misses, by method.",
+            _table(
+                ("metric", "population", "true", "clusters", "mean", *(f"{m} | width" for m in METHODS), "none"),
+                _interval_rows(study),
+            ),
         ),
-        "",
-        "### Looking again as rows arrive",
-        "",
-        f"Two equal runs, accuracy, {20 * LOOKS} clusters in the end, looked at after equal steps: percent with a verdict at "
-        "any look.",
-        "",
-        *_table(
-            ("looks", "verdict"),
-            ((str(looks), _percent(t.share(t.better))) for (looks,), t in sorted(study.looks.items())),
+        (
+            "Noise in ECE",
+            "Means over tables, and the percent with p_calibrated ≤ 0.05.",
+            _table(
+                ("population", "true ECE", "clusters", "ece", "ece_null", "p_calibrated ≤ 0.05"), _noise_rows(study)
+            ),
         ),
-    ]
-    return "\n".join(lines) + "\n"
+        (
+            "Paired comparisons",
+            f"Without a difference: percent with p ≤ 0.05 and with a verdict (↑ marks more than {100 * ALARMS:.1f}%), "
+            "percent of the delta's intervals that hold 0, and their mean width. With a planted difference: percent "
+            "with the right verdict, with the wrong one, and of the intervals that hold the difference. "
+            + "; ".join(f"**{p.name}**: {p.meaning}" for p in PAIRINGS)
+            + ".",
+            _table(
+                ("metric", "population", "clusters", "p ≤ 0.05", "verdict", "holds 0", "width", *PLANTED),
+                _pair_rows(study),
+            ),
+        ),
+        (
+            "Looking again as rows arrive",
+            f"Two equal runs, accuracy, {20 * LOOKS} clusters in the end, looked at after equal steps: percent with a "
+            "verdict at any look.",
+            _table(
+                ("looks", "verdict"),
+                ((str(looks), _percent(t.share(t.better))) for (looks,), t in sorted(study.looks.items())),
+            ),
+        ),
+    )
+    parts = [part for head, text, body in sections for part in (head and f"### {head}", text, "\n".join(body)) if part]
+    return "\n\n".join(parts) + "\n"
 
 
 def _interval_rows(study: Study) -> Iterable[tuple[str, ...]]:
@@ -563,7 +572,23 @@ def _interval_rows(study: Study) -> Iterable[tuple[str, ...]]:
                 shown = [f"{_marked(t.coverage, clusters)} | {t.mean_width:.3g}" for t in tallies]
                 missing = [t.replications - t.intervals for t in tallies]
                 none = " / ".join(_percent(t.share(m)) for t, m in zip(tallies, missing, strict=True))
-                yield metric, population.name, truth, str(clusters), *shown, none if any(missing) else ""
+                yield (
+                    metric,
+                    population.name,
+                    truth,
+                    str(clusters),
+                    f"{tallies[0].mean_value:.4g}",
+                    *shown,
+                    none if any(missing) else "",
+                )
+
+
+def _noise_rows(study: Study) -> Iterable[tuple[str, ...]]:
+    for name in ("calibrated", "answers"):
+        for clusters in study.plan.clusters:
+            ece, null, p = (study.noise[name, m, clusters] for m in ("ece", "ece_null", "p_calibrated"))
+            shown = [f"{t.mean_value:.3g}" for t in (ece, null)]
+            yield name, f"{study.truths[name]['ece']:.3g}", str(clusters), *shown, _percent(p.share(p.small_p))
 
 
 def _pair_rows(study: Study) -> Iterable[tuple[str, ...]]:
@@ -576,17 +601,9 @@ def _pair_rows(study: Study) -> Iterable[tuple[str, ...]]:
                 other = study.pairs.get((pairing.name, metric, clusters, True))
                 if other is not None:
                     delta = study.deltas[pairing.name][metric]
-                    right, wrong = _expected(metric, delta, other)
-                    shown += [f"{delta:+.3g}", _percent(other.share(right)), _percent(other.share(wrong))]
+                    shown += [f"{delta:+.3g}", *(_percent(other.share(n)) for n in (other.better, other.worse))]
                     shown.append(_marked(other.coverage, clusters))
-                yield metric, pairing.name, str(clusters), *shown, *[""] * (8 - len(shown))
-
-
-def _expected(metric: str, delta: float, tally: Tally) -> tuple[int, int]:
-    """How often the verdict had the sign of the true difference, and how often the other."""
-    lower_is_better = metric in ("aurc", "ece", "mae")
-    improves = (delta < 0) == lower_is_better
-    return (tally.better, tally.worse) if improves else (tally.worse, tally.better)
+                yield metric, pairing.name, str(clusters), *shown, *[""] * (4 + len(PLANTED) - len(shown))
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -626,10 +643,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         asked.seed,
         asked.processes,
     )
-    page = rendered(run(plan))
+    study = run(plan)
+    page = rendered(study)
     if asked.out is not None:
         asked.out.write_text(page, encoding="utf-8")
     print(page, end="")
+    print(f"{study.seconds:.0f} s on {plan.processes} processes", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -404,7 +404,7 @@ def _measured(pair: Pair, metric: Metric, settings: Settings, slice_: Mapping[st
     elif clusters < FEW_CLUSTERS:
         notes.append(f"only {clusters} clusters: the interval may be too narrow")
     if all(isinstance(s.evidence, Curve) for s in sides) and metric.definition.name == "aurc":
-        points = [len(s.evidence.ends) for s in sides]
+        points = [s.evidence.points for s in sides]
         if min(points) < 0.9 * max(points):
             notes.append(f"{points[0]} and {points[1]} plateaus: AURC favours the coarser, see aurc(ties=exact)")
     return replace(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from steelyard.errors import InputError, UsageError
 from steelyard.metrics.contract import CONFIDENCE, Column, Constant, evidence, metric
 from steelyard.metrics.evidence import Cells, Terms, row_score, sums
-from steelyard.records.derive import same_kind
+from steelyard.records.derive import ANSWERED, same_kind
 from steelyard.records.table import Labels, Records, value_name
 
 Floats = npt.NDArray[np.float64]
@@ -122,12 +122,14 @@ def confusion(records: Records, *, labels: tuple[Any, ...] | None = None, answer
     """Rows counted by target and prediction; a non-answer has no prediction."""
     same_kind(records)
     target, prediction = records.labels("target"), records.labels("prediction")
-    silent = records.array("answered") == 0
+    silent = records.outcome != ANSWERED
     if labels is not None:
         _refuse_outside(target, labels, records)
+    if not silent.any():
+        return sums(n=1, by=(target, prediction))
     codes = np.where(silent, len(prediction.values), prediction.codes)
     guess = Labels(codes, (*prediction.values, None))
-    return sums(n=np.where(silent & answered_only, np.nan, 1.0), by=(target, guess))
+    return sums(n=np.where(silent, np.nan, 1.0) if answered_only else 1, by=(target, guess))
 
 
 @confusion.prepare

@@ -26,6 +26,8 @@ Floats = npt.NDArray[np.float64]
 
 _SMALL = 2_000_000  # clusters × plateaus for the matrix product
 _LANES_WORTH = 20_000_000  # rows × resamples from which a compiled scan pays for its start-up
+_POINTS_WORTH = 200_000  # rows from which merging sorted classes beats ordering rows
+_FEW_LOSSES = 8
 HULL_HEIGHT = 1e-10  # a point this little under its chord is not a corner
 
 
@@ -38,12 +40,18 @@ class CurveTerms:
     answered: npt.NDArray[np.bool_]
     left_out: Mapping[str, npt.NDArray[np.bool_]]
 
-    def collect(self, ids: Ids, cluster: Codes, excluded: Mapping[str, int]) -> Curve:
+    def collect(self, ids: Ids, cluster: Codes, excluded: Mapping[str, int]) -> Curve | PointCurve:
         kept = ~np.logical_or.reduce(list(self.left_out.values())) if self.left_out else np.ones(len(cluster), bool)
         lost = {reason: int(rows.sum()) for reason, rows in self.left_out.items() if rows.any()}
         asked = np.bincount(cluster[kept], minlength=len(ids)).astype(np.int64)
-        rows = np.flatnonzero(kept & self.answered)
-        return Curve.of(self.rank[rows] + 0.0, self.loss[rows], cluster[rows], ids, asked, {**excluded, **lost})
+        rows: Any = kept & self.answered
+        rows = slice(None) if rows.all() else np.flatnonzero(rows)
+        rank, loss, reasons = self.rank[rows] + 0.0, self.loss[rows], {**excluded, **lost}  # −0.0 becomes 0.0
+        if len(ids) == 1 and len(rank) >= _POINTS_WORTH and kernels.available():
+            values = _few_values(loss)
+            if values is not None:
+                return PointCurve.of(rank, loss, values, ids, asked, reasons)
+        return Curve.of(rank, loss, cluster[rows], ids, asked, reasons)
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,7 @@ class Curve:
     def of(
         cls, rank: Floats, loss: Floats, cluster: Codes, ids: Ids, asked: Codes, excluded: Mapping[str, int]
     ) -> Curve:
-        order = np.lexsort((loss, -rank))  # loss too: sums must not depend on the order of rows
+        order = np.argsort(-rank, kind="stable")
         rank, loss, cluster = rank[order], loss[order], cluster[order]
         ends = np.flatnonzero(np.r_[rank[1:] != rank[:-1], True]) if len(rank) else np.empty(0, np.int64)
         return cls(rank, loss, cluster, ends, ids, asked, excluded)
@@ -76,6 +84,24 @@ class Curve:
     @property
     def small(self) -> bool:
         return len(self.ids) * len(self.ends) <= _SMALL and len(self.ends) <= 3000
+
+    @property
+    def points(self) -> int:
+        return len(self.ends)
+
+    @property
+    def thresholds(self) -> Floats:
+        return self.rank[self.ends]
+
+    def sums(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Rows and loss accepted at every working point under each row of weights."""
+        if self.small:
+            rows, loss = self.plateaus
+            return weights @ rows, weights @ loss
+        if len(weights) == 1 and (weights == 1).all():
+            return np.asarray(self.ends + 1, np.float64)[None], np.cumsum(self.loss)[self.ends][None]
+        w = weights[:, self.cluster]
+        return np.cumsum(w, 1)[:, self.ends], np.cumsum(w * self.loss, 1)[:, self.ends]
 
     def under(self, draw: Draw) -> CurveReading:
         return CurveReading(self, draw)
@@ -117,10 +143,71 @@ class Curve:
         return np.cumsum(table, axis=1, dtype=np.float64) if cumulative else table.astype(np.float64)
 
 
+@dataclass(frozen=True)
+class PointCurve:
+    """The working points of a table taken as one cluster: enough for values, and the cheapest way to them.
+
+    Ranks are sorted within each distinct loss, which needs no order of rows, and merged. Only `value` reads it.
+    """
+
+    runs: Floats
+    begins: Codes
+    values: Floats
+    ids: Ids
+    rows: Codes
+    excluded: Mapping[str, int] = field(default_factory=dict)
+    small = True
+
+    @classmethod
+    def of(
+        cls, rank: Floats, loss: Floats, values: Floats, ids: Ids, asked: Codes, excluded: Mapping[str, int]
+    ) -> PointCurve:
+        return cls(*kernels.sorted_runs(rank, loss, values), values, ids, asked, excluded)
+
+    @property
+    def width(self) -> int:
+        return 12 * len(self.runs)
+
+    @cached_property
+    def areas(self) -> tuple[float, float]:
+        return kernels.merged_areas(self.runs, self.begins, self.values, float(self.rows.sum()))
+
+    @cached_property
+    def _points(self) -> tuple[Floats, Floats, Floats]:
+        return kernels.merged_points(self.runs, self.begins, self.values)
+
+    @property
+    def points(self) -> int:
+        return len(self._points[0])
+
+    @property
+    def thresholds(self) -> Floats:
+        return self._points[0]
+
+    @property
+    def losses(self) -> tuple[Floats, Floats]:
+        counts = np.diff(self.begins).reshape(-1, len(self.values)).sum(0)
+        return self.values, counts[None].astype(np.float64)
+
+    def sums(self, weights: Floats) -> tuple[Floats, Floats]:
+        return weights * self._points[1], weights * self._points[2]
+
+    def under(self, draw: Draw) -> CurveReading:
+        return CurveReading(self, draw)
+
+
+def _few_values(loss: Floats) -> Floats | None:
+    """The distinct losses, if they are few."""
+    seen = np.unique(loss[:100_000])
+    if len(seen) <= _FEW_LOSSES and not np.isin(loss, seen).all():
+        seen = np.unique(loss)
+    return seen if len(seen) <= _FEW_LOSSES else None
+
+
 class CurveReading:
     """The curve under a block of resamples; each number is computed when it is asked for, (resamples,) each."""
 
-    def __init__(self, curve: Curve, draw: Draw) -> None:
+    def __init__(self, curve: Any, draw: Draw) -> None:
         self._curve, self._draw = curve, draw
         self._scans: dict[tuple[float, ...], Any] = {}
 
@@ -132,14 +219,8 @@ class CurveReading:
     @cached_property
     def _sums(self) -> tuple[Floats, Floats]:
         """K and S at every working point: (resamples, plateaus) each."""
-        curve, weights = self._curve, self._draw.floats
-        if curve.small:
-            rows, loss = curve.plateaus
-            return weights @ rows, weights @ loss
-        if len(weights) == 1 and (weights == 1).all():
-            return np.asarray(curve.ends + 1, np.float64)[None], np.cumsum(curve.loss)[curve.ends][None]
-        w = weights[:, curve.cluster]
-        return np.cumsum(w, 1)[:, curve.ends], np.cumsum(w * curve.loss, 1)[:, curve.ends]
+        found: tuple[Floats, Floats] = self._curve.sums(self._draw.floats)
+        return found
 
     @cached_property
     def coverage(self) -> Floats:
@@ -162,12 +243,13 @@ class CurveReading:
 
     @property
     def thresholds(self) -> Floats:
-        return self._curve.rank[self._curve.ends]
+        return self._curve.thresholds
 
     @cached_property
     def _lanes(self) -> bool:
-        heavy = len(self._draw.weights) * len(self._curve.rank) >= _LANES_WORTH
-        return heavy and not self._curve.small and kernels.available()
+        if self._curve.small or not kernels.available():
+            return False
+        return len(self._draw.weights) * len(self._curve.rank) >= _LANES_WORTH
 
     @cached_property
     def _answered(self) -> Floats:
@@ -187,6 +269,9 @@ class CurveReading:
     @cached_property
     def areas(self) -> tuple[Floats, Floats]:
         """AURC and AUGRC: trapezoids over [0, cmax] with risk(0) = the first risk, generalized risk(0) = 0."""
+        if isinstance(self._curve, PointCurve):
+            aurc, augrc = self._curve.areas
+            return np.array([aurc]), np.array([augrc])
         if self._lanes:
             scanned = self._scan(0.5)
             return self._defined(scanned[:, 0]), self._defined(scanned[:, 1])
@@ -298,7 +383,7 @@ class CurveReading:
     @property
     def _height(self) -> float:
         # neighbouring points of a fine curve lie closer to their chord than any fixed height
-        return HULL_HEIGHT * min(1.0, (1000 / max(len(self._curve.ends), 1)) ** 2)
+        return HULL_HEIGHT * min(1.0, (1000 / max(self._curve.points, 1)) ** 2)
 
 
 def _area(x: Floats, y: Floats, start: Floats, c: float | None) -> Floats:

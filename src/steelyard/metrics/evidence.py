@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.metrics import kernels
 from steelyard.records.table import Labels
 
 Floats = npt.NDArray[np.float64]
@@ -26,6 +27,7 @@ Codes = npt.NDArray[np.int64]
 Ids = tuple[tuple[Any, ...], ...]
 
 _DENSE_CELLS = 20_000_000
+_COMPILED_ROWS = 2_000_000  # from here one compiled pass beats a pass a term
 EXACT_JACKKNIFE = 2_000  # clusters; above, evidence that is costly to reweigh leaves out blocks of clusters
 
 
@@ -92,7 +94,8 @@ def sums(*, by: Any = None, left_out: Mapping[str, Any] | None = None, **values:
     they apply to. Terms called `total` and `n` without a key are a row score and need no finish.
     """
     keys = () if by is None else by if isinstance(by, tuple) else (by,)
-    return Terms(values, keys, left_out or {})
+    parts = tuple(part if isinstance(part, Labels) else np.asarray(part) for part in keys)
+    return Terms(values, parts, left_out or {})
 
 
 def row_score(values: Any, *, left_out: Mapping[str, Any] | None = None, **more: Any) -> Terms:
@@ -155,7 +158,7 @@ class Sums:
             if value.strides != (0,) or np.isnan(value[:1]).any():
                 kept &= ~np.isnan(value)
         for part in terms.by:
-            kept &= ~part.missing if isinstance(part, Labels) else ~np.isnan(np.asarray(part, np.float64))
+            kept &= ~_keyless(part)
         whole = bool(kept.all())
         if not whole:
             values = {name: value[kept] for name, value in values.items()}
@@ -398,6 +401,13 @@ def _joined(a: Any, b: Any) -> Any:
     return Labels(np.concatenate([lookups[0][a.codes], lookups[1][b.codes]]), values)
 
 
+def _keyless(part: Any) -> npt.NDArray[np.bool_]:
+    """Rows without a key: null labels, NaN, negative whole numbers."""
+    if isinstance(part, Labels):
+        return part.missing
+    return part < 0 if part.dtype.kind == "i" else np.isnan(part)
+
+
 def _keys(parts: Sequence[Any], size: int) -> tuple[tuple[npt.NDArray[Any], ...], Codes]:
     """The distinct keys (one array of values a part, aligned) and each row's place among them."""
     if not parts:
@@ -407,11 +417,14 @@ def _keys(parts: Sequence[Any], size: int) -> tuple[tuple[npt.NDArray[Any], ...]
         if isinstance(part, Labels):
             values.append(np.array([*part.values, None], dtype=object)[:-1])
             codes.append(part.codes)
+        elif part.dtype.kind == "i":
+            values.append(np.arange(int(part.max(initial=-1)) + 1))
+            codes.append(part)
         else:
             unique, code = np.unique(np.asarray(part, np.float64) + 0.0, return_inverse=True)  # −0.0 becomes 0.0
             values.append(unique)
             codes.append(code)
-    key = codes[0].astype(np.int64)
+    key = codes[0].astype(np.int64, copy=False)
     for value, code in zip(values[1:], codes[1:], strict=True):
         key = key * len(value) + code
     space = int(np.prod([len(v) for v in values], dtype=np.float64))
@@ -419,7 +432,7 @@ def _keys(parts: Sequence[Any], size: int) -> tuple[tuple[npt.NDArray[Any], ...]
         seen = np.flatnonzero(np.bincount(key, minlength=space))
         place = np.zeros(space, np.int64)
         place[seen] = np.arange(len(seen))
-        index = place[key] if size else key
+        index = key if len(seen) == space else place[key]
     else:
         seen, index = np.unique(key, return_inverse=True)
     out: list[npt.NDArray[Any]] = []
@@ -427,7 +440,7 @@ def _keys(parts: Sequence[Any], size: int) -> tuple[tuple[npt.NDArray[Any], ...]
     for value in reversed(values):
         out.insert(0, value[rest % len(value)] if len(value) else value)
         rest = rest // max(len(value), 1)
-    return tuple(out), index.astype(np.int64)
+    return tuple(out), index.astype(np.int64, copy=False)
 
 
 def _merged_keys(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[tuple[Any, ...], Codes, Codes]:
@@ -447,12 +460,17 @@ def _merged_keys(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[tuple[Any, ...
 def _cells(values: list[Floats], cluster: Codes, key: Codes, clusters: int, keys: int) -> Any:
     terms = len(values)
     if clusters * keys * terms <= _DENSE_CELLS:
-        flat = cluster * keys + key
+        flat = cluster * keys + key if clusters > 1 else key
+        compiled = len(cluster) >= _COMPILED_ROWS and kernels.available()
         dense = np.empty((clusters, keys, terms))
         for i, value in enumerate(values):
-            constant = value.strides == (0,) and len(value) > 0
-            added = np.bincount(flat, weights=None if constant else value, minlength=clusters * keys)
-            dense[..., i] = (added * value[0] if constant else added).reshape(clusters, keys)
+            if value.strides == (0,) and len(value):
+                found = np.bincount(flat, minlength=clusters * keys) * value[0]
+            elif compiled:
+                found = kernels.added(flat, value, clusters * keys)
+            else:
+                found = np.bincount(flat, weights=value, minlength=clusters * keys)
+            dense[..., i] = found.reshape(clusters, keys)
         return dense.reshape(clusters, keys * terms)
     from scipy import sparse
 

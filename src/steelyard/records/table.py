@@ -25,6 +25,8 @@ from steelyard.registry import closest
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
+_NARROW = 100_000
+
 
 class Labels:
     """A column of labels, dictionary-encoded: `codes` into `values`, −1 where null.
@@ -417,15 +419,32 @@ def _encode(column: pa.Array) -> Labels:
     kind = kind_of(column)
     if kind == "null":
         return Labels(np.full(len(column), -1, np.int64), ())
-    encoded = column.dictionary_encode()
-    values = texts(encoded.dictionary) if kind == "text" else encoded.dictionary.to_pylist()
+    if kind == "int" and not column.null_count:
+        numbers = column.to_numpy()
+        low, high = int(numbers.min(initial=0)), int(numbers.max(initial=0))
+        if high - low < _NARROW:
+            return _encode_narrow(numbers, low, high)
     if kind == "float":
-        values = [0.0 if v == 0 else v for v in values]  # -0.0 and 0.0 are one value
-    unique = sorted(set(values))
-    place = {value: i for i, value in enumerate(unique)}
-    remap = np.array([*(place[v] for v in values), -1], np.int64)
-    codes = pc.fill_null(encoded.indices, len(values)).to_numpy(zero_copy_only=False)
-    return Labels(_frozen(remap[codes]), tuple(unique))
+        column = pc.add(column, 0.0)  # −0.0 and 0.0 are one value
+    encoded = column.dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary.cast(pa.int8()) if kind == "bool" else encoded.dictionary)
+    values = encoded.dictionary.take(order)
+    place = np.empty(len(order) + 1, np.int64)
+    place[order.to_numpy()] = np.arange(len(order))
+    place[-1] = -1
+    codes = pc.fill_null(encoded.indices, len(order)).to_numpy(zero_copy_only=False)
+    return Labels(_frozen(place[codes]), tuple(texts(values) if kind == "text" else values.to_pylist()))
+
+
+def _encode_narrow(numbers: npt.NDArray[np.int64], low: int, high: int) -> Labels:
+    """Whole numbers in a narrow range need no dictionary."""
+    shifted = numbers - low if low else numbers
+    seen = np.flatnonzero(np.bincount(shifted, minlength=high - low + 1))
+    if len(seen) == high - low + 1:
+        return Labels(_frozen(shifted), tuple(range(low, high + 1)))
+    place = np.zeros(high - low + 1, np.int64)
+    place[seen] = np.arange(len(seen))
+    return Labels(_frozen(place[shifted]), tuple((seen + low).tolist()))
 
 
 def _floats(column: pa.Array) -> Floats:

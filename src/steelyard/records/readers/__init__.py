@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from steelyard.errors import InputError, SteelyardError, UsageError, printable
+from steelyard.errors import InputError, UsageError, printable
 from steelyard.records.readers import csv, jsonl, parquet  # noqa: F401 - each adds its format
 from steelyard.records.readers.contract import Column, Input, Reader, Table, joined, readers, widened
 from steelyard.records.schema import SHOWN, kind_of
@@ -104,20 +104,24 @@ def _reader(path: str, format: str | None) -> Reader:
 @contextmanager
 def _opened(path: str) -> Iterator[tuple[str, BinaryIO]]:
     """The input's name for messages, and its bytes; what the system refuses is an error with that name."""
-    name = "<stdin>" if path == STANDARD_INPUT else path
+    if path == STANDARD_INPUT:
+        yield "<stdin>", sys.stdin.buffer
+        return
     try:
-        if path == STANDARD_INPUT:
-            yield name, sys.stdin.buffer
-        else:
-            with open(path, "rb") as stream:
-                yield name, stream
-    except SteelyardError:
-        raise
+        stream = open(path, "rb")
     except OSError as problem:
-        reason = (problem.strerror or "it cannot be read").lower()
-        raise InputError(f"cannot be read: {reason}", file=name) from None
+        raise InputError(f"cannot be read: {_reason(problem)}", file=path) from None
     except ValueError:
-        raise InputError("cannot be read: this is no file name", file=name) from None
+        raise InputError("cannot be read: there is no such name for a file", file=path) from None
+    with stream:
+        try:
+            yield path, stream
+        except OSError as problem:
+            raise InputError(f"cannot be read: {_reason(problem)}", file=path) from None
+
+
+def _reason(problem: OSError) -> str:
+    return (problem.strerror or "the system gives no reason").lower()
 
 
 def _task(task: Mapping[str, Any] | str | os.PathLike[str] | None, paths: Sequence[str | os.PathLike[str]]) -> Task:

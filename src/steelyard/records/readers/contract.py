@@ -146,7 +146,7 @@ class Input:
         )
 
     def _chunks(self) -> Iterator[bytes]:
-        first = self._stream.read(_BLOCK)
+        first = self._stream.read(max(_BLOCK, 4))  # so that it holds any mark
         self._digest.update(first)
         for signature, encoding in _SIGNATURES.items():
             if first.startswith(signature):

@@ -40,9 +40,9 @@ from steelyard.records.schema import Field, expected, field_of
 
 _BATCH = 2_000  # rows; small enough to stay in the cache
 _INT = r"0|-?[1-9][0-9]{0,17}"
-_EXACT = r"-?0|-?[1-9][0-9]{0,14}"  # a whole number that a float holds exactly
+_EXACT = r"0|-?[1-9][0-9]{0,14}"  # a whole number that a float holds exactly
 _FRACTION = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]*(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)|-?\.[0-9]+(?:[eE][+-]?[0-9]+)?"
-_PATTERNS = {"int": _INT, "float": f"{_EXACT}|{_FRACTION}", "bool": "(?i:true|false)"}
+_PATTERNS = {"int": _INT, "float": f"-0|{_EXACT}|{_FRACTION}", "bool": "(?i:true|false)"}
 _NOT_FINITE = r"[+-]?(?i:nan|inf|infinity)"
 _FINITE = "a finite number is expected (leave the cell empty where a value is missing)"
 _BLANK = r"[\s\x0b\x{a0}\x{feff}]"
@@ -99,7 +99,7 @@ def _cells(source: Input, delimiter: str) -> tuple[list[str], list[Column], npt.
                 batches.append(_batch(rows))
                 rows = []
     except csv.Error as problem:
-        torn = "unexpected end of data" in str(problem)
+        torn = "unexpected end of data" in str(problem) and reader.line_num == line  # else whole rows may be in it
         if not (torn and source.salvage and lines):
             raise _misquoted(source, line, str(problem)) from None
         warnings.append(source.salvaged(line, len(lines)))
@@ -199,7 +199,8 @@ def _column(column: Column, field: Field | None, judged: Sequence[Column]) -> Co
         kinds = ("float",)
     if all(len(each) == each.null_count for each in judged):
         return pa.nulls(len(column))
-    kind = next((k for k in _PATTERNS if k in kinds and all(_all_match(c, _PATTERNS[k]) for c in judged)), "text")
+    patterns = _PATTERNS if field is None or "float" not in kinds else {**_PATTERNS, "int": _EXACT}
+    kind = next((k for k in patterns if k in kinds and all(_all_match(c, patterns[k]) for c in judged)), "text")
     if kind == "text":
         if field is not None and "text" not in kinds:
             raise _unlike(column, kinds[0], field)

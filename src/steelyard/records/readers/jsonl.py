@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import repeat
 from operator import attrgetter, is_
 from typing import Annotated, Any, NoReturn, Union
@@ -38,7 +39,7 @@ from steelyard.records.readers.contract import (
     readers,
 )
 from steelyard.records.readers.strict_json import TOO_LARGE, Flaw, NotJsonError, parse_line
-from steelyard.records.schema import LARGEST_INT, SHOWN, expected, field_of, text_array
+from steelyard.records.schema import FIELDS, LARGEST_INT, SHOWN, expected, field_of, text_array
 
 _DEEPEST = 8
 _INT = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -63,12 +64,16 @@ readers.add("jsonl", Reader("jsonl", (".jsonl", ".ndjson"), load))
 
 
 class _Leaf:
-    """A field that is a column: its name, the rule for it, and the kind of its values so far."""
+    """A field that is a column: its name, the rule for it, and the kind of its values so far.
+
+    `decoded` is the Arrow type of the kind that the present Struct decodes, before anything new was learned.
+    """
 
     def __init__(self, column: str) -> None:
         self.column = column
         self.rule = field_of(column)
         self.kind, self.element = "null", "null"
+        self.decoded: Any = pa.null()
 
     @property
     def type(self) -> Any:
@@ -99,7 +104,10 @@ class _Node:
         for place, child in enumerate(self.built):
             if isinstance(child, _Node):
                 sayable &= child.build()
-            kind = child.struct if isinstance(child, _Node) else child.type
+                kind: Any = child.struct
+            else:
+                child.decoded = child.arrow
+                kind = child.type
             types.append((f"f{place}", Union[kind, None, UnsetType], UNSET))  # noqa: UP007 - made at run time
         names = {f"f{place}": key for place, key in enumerate(self.fields)} if sayable else None
         self.struct = msgspec.defstruct("Row", types, rename=names, gc=False, forbid_unknown_fields=True)
@@ -254,7 +262,7 @@ class _Lines:
                 refuse(value.problem, name if value.key is None else f"{name}.{value.key}")
             if isinstance(value, dict):
                 column = self._source.column(name)
-                if (rule := field_of(column)) is not None:
+                if (rule := FIELDS.get(column)) is not None:
                     refuse(f"{expected(rule)} is expected, this is an object")
                 if len(path) + 1 >= _DEEPEST:
                     refuse(f"objects nest deeper than {_DEEPEST} levels")
@@ -391,25 +399,26 @@ def _extract(
 
 
 def _array(leaf: _Leaf, rows: list[Any], get: Callable[[Any], Any], keys: npt.NDArray[np.int_]) -> Column:
-    if leaf.kind == "float":
-        try:
-            return pa.array(np.fromiter(map(get, rows), float, len(rows)))
-        except TypeError:  # a null among them
-            pass
+    kind = leaf.decoded
+    if kind == pa.float64():
+        with suppress(TypeError):  # a field that is absent
+            numbers = np.fromiter(map(get, rows), float, len(rows))
+            if not np.isnan(numbers).any():  # what NumPy makes of null
+                return pa.array(numbers)
     values = list(map(get, rows))
     try:
-        return pa.array(values, leaf.arrow)
+        return pa.array(values, kind)
     except (pa.ArrowException, UnicodeEncodeError):  # Arrow takes neither UNSET nor lone surrogates
         keys -= _absent(values)
         values = [None if value is UNSET else value for value in values]
-    if leaf.kind == "text":
+    if kind == pa.string():
         return text_array(values)
-    if leaf.kind == "list" and leaf.element == "text":
+    if kind == pa.list_(pa.string()):
         flat = text_array([part for value in values for part in value or ()])
         ends = np.cumsum([0, *(len(value or ()) for value in values)])
         missing = pa.array([value is None for value in values])
         return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), flat, mask=missing)
-    return pa.array(values, leaf.arrow)
+    return pa.array(values, kind)
 
 
 def _absent(values: list[Any]) -> npt.NDArray[np.bool_]:
@@ -422,10 +431,11 @@ def _inexact(array: Column) -> int | None:
     values = array.flatten() if listed else array
     if not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
         return None
+    limit = LARGEST_INT if pa.types.is_integer(values.type) else LARGEST_INT - 1  # the next one rounds down to it
     ends: Any = pc.min_max(values).as_py()
-    if ends["min"] is None or (ends["max"] <= LARGEST_INT and ends["min"] >= -LARGEST_INT):
+    if ends["min"] is None or (ends["max"] <= limit and ends["min"] >= -limit):
         return None
-    bound: Any = pa.scalar(LARGEST_INT, values.type)
+    bound: Any = pa.scalar(limit, values.type)
     beyond = pc.or_(pc.greater(values, bound), pc.less(values, pc.negate(bound)))
     place = pc.index(beyond, True).as_py()
     return int(pc.list_parent_indices(array)[place].as_py()) if listed else int(place)

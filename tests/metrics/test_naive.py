@@ -1,0 +1,554 @@
+"""Every metric against its naive oracle, on tables that hypothesis makes and on a few larger ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steelyard.evaluation import evaluate, value
+from steelyard.metrics import metrics as registry
+from steelyard.records.table import Records
+from tests.metrics import naive
+from tests.metrics.naive import NAIVE, Oracle, Table
+
+fixed = settings(derandomize=True)  # the same examples in every run
+few = settings(derandomize=True, max_examples=30)
+
+SIGNS = 9_999  # random sign vectors behind ece_null and p_calibrated: the smallest p-value is 1/(B + 1) = 0.0001
+CONFIDENCES = [0.0, -0.0, 1.0, 0.1, 0.2, 0.3, 0.1 + 0.2, 0.5, 0.6, 0.7, 0.9, 1 / 3, 2 / 3, 14 / 15, 1e-300, 1 - 2**-53]
+SIGNALS = [0.0, -0.0, -3.5, 1.0, 2.0, 2.5, 7.0, 1e150, -1e150, 1e-300]
+OUTCOMES = ["answered", "abstained", "unparsed", "failed", None]
+EIGHTHS = [k / 8 for k in range(-24, 280)]
+
+
+# -- tables ----------------------------------------------------------------------------------------------------------
+
+
+def a_row(draw: Any, targets: list[Any], predictions: list[Any], outcomes: list[Any]) -> naive.Row:
+    """One row with every column but the keys; an answered row always has a prediction and something to rank by."""
+    outcome = draw(st.sampled_from(outcomes))
+    prediction = draw(st.sampled_from(predictions))
+    if outcome != "answered" and draw(st.booleans()):
+        prediction = None
+    ranks = outcome == "answered" or (outcome is None and prediction is not None)
+    confidence = draw(st.one_of(st.sampled_from(CONFIDENCES), st.floats(0, 1)))
+    return {
+        "target": draw(st.sampled_from(targets)),
+        "prediction": prediction,
+        "outcome": outcome,
+        "confidence": confidence if ranks or draw(st.booleans()) else None,
+        "signal.x": draw(st.sampled_from(SIGNALS)),
+        "should_abstain": draw(st.sampled_from([True, False, None])),
+        "latency_ms": draw(st.one_of(st.none(), st.sampled_from([0.0, 1.0, 12.5, 1e6]), st.floats(0, 1e4))),
+        "input_tokens": draw(st.one_of(st.none(), st.integers(0, 10**6))),
+        "output_tokens": draw(st.one_of(st.none(), st.integers(0, 10**6))),
+        "score": draw(st.one_of(st.none(), st.floats(-1e6, 1e6))),
+        "group.site": draw(st.sampled_from(["x", "y", "z", None])),
+        "patient": draw(st.integers(1, 5)),
+    }
+
+
+def outcomes_of(draw: Any) -> list[Any]:
+    """All four and unstated ones, or a table in which all rows fared alike."""
+    return draw(st.sampled_from([OUTCOMES, OUTCOMES, ["answered"], ["answered", "failed"], *([o] for o in OUTCOMES)]))
+
+
+def labels_of(draw: Any) -> tuple[list[str], list[str]]:
+    """Targets and predictions: one class, two, three, or a prediction that is never a target."""
+    targets = draw(st.sampled_from([["A"], ["A", "B"], ["A", "B", "C"]]))
+    return targets, targets + draw(st.sampled_from([[], ["Z"]]))
+
+
+@st.composite
+def label_tables(draw: Any, missing: tuple[str, ...] = ()) -> Table:
+    """Labelled rows, one row an item; columns in `missing` have nulls, at random."""
+    outcomes, (targets, predictions) = outcomes_of(draw), labels_of(draw)
+    rows = []
+    for item in range(draw(st.integers(1, 25))):
+        row = {"item": item, **a_row(draw, targets, predictions, outcomes)}
+        rows.append({k: None if k in missing and draw(st.integers(0, 3)) == 0 else v for k, v in row.items()})
+    labels = draw(st.sampled_from([None, None, ("A", "B", "C"), ("A", "B", "C", "D")]))
+    return Table(rows, labels, cluster="patient", wall_seconds=draw(st.sampled_from([None, 0.0, 60.0, 0.37])))
+
+
+@st.composite
+def number_tables(draw: Any, pool: list[Any], offset: float = 0.0, size: int = 25) -> Table:
+    """Rows with numbers, targets and predictions from one pool, moved by an offset."""
+    outcomes = outcomes_of(draw)
+    numbers = [offset + v for v in draw(st.lists(st.sampled_from(pool), min_size=1, max_size=8))]
+    rows = [{"item": item, **a_row(draw, numbers, numbers, outcomes)} for item in range(draw(st.integers(1, size)))]
+    return Table(rows, width=4.0, cluster="patient")
+
+
+@st.composite
+def repeat_tables(draw: Any, numbers: bool = False) -> Table:
+    """Few items, asked one to four times; an answer may be missing from a repeat."""
+    outcomes, (targets, predictions) = outcomes_of(draw), labels_of(draw)
+    if numbers:
+        targets = predictions = draw(st.lists(st.sampled_from(EIGHTHS), min_size=1, max_size=6))
+    repeats = draw(st.integers(1, 4))
+    keys = [(item, repeat) for item in range(draw(st.integers(1, 6))) for repeat in range(repeats)]
+    kept = [key for key in keys if key[0] == 0 or draw(st.integers(0, 5))]
+    rows = [{"item": item, "repeat": repeat, **a_row(draw, targets, predictions, outcomes)} for item, repeat in kept]
+    return Table(rows, cluster="item")
+
+
+@st.composite
+def perturbed_tables(draw: Any, numbers: bool = False) -> Table:
+    """Originals beside one perturbation; either may be missing for an item, the target is the same."""
+    outcomes, (targets, predictions) = outcomes_of(draw), labels_of(draw)
+    if numbers:
+        targets = predictions = draw(st.lists(st.sampled_from(EIGHTHS), min_size=1, max_size=6))
+    original = draw(st.sampled_from([None, "none", "original"]))
+    rows = []
+    for item in range(draw(st.integers(1, 10))):
+        target = draw(st.sampled_from(targets))
+        which = draw(st.sampled_from([(original, "typo")] * 6 + [(original,), ("typo",)]))
+        for perturbation in which if item else (original, "typo"):
+            row = a_row(draw, targets, predictions, outcomes)
+            rows.append({"item": item, "perturbation": perturbation, **row, "target": target})
+    return Table(rows, cluster="item")
+
+
+def records(table: Table) -> Records:
+    """The table as the package reads it."""
+    columns = {name: [row[name] for row in table.rows] for name in table.rows[0]}
+    task: dict[str, Any] = {}
+    if table.labels is not None:
+        task["labels"] = list(table.labels)
+    if table.width is not None:
+        task["range"] = table.width
+    if table.wall_seconds is not None:
+        task["facts"] = {"wall_seconds": table.wall_seconds}
+    return Records.from_columns(columns, cluster=table.cluster, task=task)
+
+
+# -- comparing -------------------------------------------------------------------------------------------------------
+
+
+def agrees(got: float | None, wanted: float | None, to: float, scale: float) -> bool:
+    """Both undefined, or equal to `to`, relatively or in units of `scale`."""
+    undefined = got is None or math.isnan(got)
+    if wanted is None or undefined:
+        return undefined and wanted is None
+    return math.isclose(got, wanted, rel_tol=to, abs_tol=to * scale)
+
+
+def check(oracles: Mapping[str, Oracle], table: Table, *, to: float = 1e-9, scale: float = 1.0) -> None:
+    """Every metric in `oracles` has its oracle's value on this table."""
+    data = records(table)
+    found = [(text, value(text, data), oracle(table)) for text, oracle in oracles.items()]
+    wrong = [f"{text}: {got!r}, not {wanted!r}" for text, got, wanted in found if not agrees(got, wanted, to, scale)]
+    assert not wrong, "\n".join(wrong)
+
+
+def largest_loss(table: Table) -> float:
+    """The unit in which rounding of an area or an error is measured."""
+    return max((abs(float(e)) for e in naive.errors(table)), default=1.0)
+
+
+# -- coverage of the registry ------------------------------------------------------------------------------------------
+
+
+def heads() -> set[str]:
+    return {text.partition("(")[0].partition(".")[0] for text in NAIVE}
+
+
+@pytest.mark.parametrize("name", list(registry))
+def test_every_metric_has_an_oracle(name: str) -> None:
+    assert name in heads(), f"{name} has no oracle in tests/metrics/naive.py"
+
+
+def test_no_oracle_is_left_of_a_metric_that_is_gone() -> None:
+    assert heads() <= set(registry)
+
+
+# -- one family after the other ----------------------------------------------------------------------------------------
+
+
+@fixed
+@given(label_tables(missing=("confidence", "signal.x")))
+def test_correctness(table: Table) -> None:
+    check(naive.CORRECTNESS, table, to=1e-12)
+
+
+@fixed
+@given(label_tables(missing=("target", "confidence", "signal.x")))
+def test_correctness_without_some_targets(table: Table) -> None:
+    check(naive.CORRECTNESS, table, to=1e-12)
+
+
+@fixed
+@given(label_tables(missing=("target", "confidence")))
+def test_calibration(table: Table) -> None:
+    check(naive.CALIBRATION, table)
+
+
+@fixed
+@given(label_tables())
+def test_selective_labels(table: Table) -> None:
+    check(naive.SELECTIVE_LABELS, table)
+
+
+@fixed
+@given(label_tables())
+def test_deferral(table: Table) -> None:
+    check(naive.DEFERRAL, table, to=1e-12)
+
+
+@fixed
+@given(label_tables())
+def test_cost_and_row_scores(table: Table) -> None:
+    check({**naive.COST, **naive.SCORES}, table)
+
+
+@fixed
+@given(label_tables())
+def test_groups_of_labels(table: Table) -> None:
+    check(naive.GROUPS_LABELS, table)
+
+
+@fixed
+@given(st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6)), min_size=1, max_size=25))
+def test_row_scores_without_predictions_are_all_answered(scores: list[float | None]) -> None:
+    check(naive.SCORES, Table([{"item": i, "score": score} for i, score in enumerate(scores)]))
+
+
+@fixed
+@given(number_tables(EIGHTHS))
+def test_regression(table: Table) -> None:
+    check(naive.REGRESSION, table)
+
+
+@fixed
+@given(number_tables([1, 2, 3, 4, 5, 8, 13, 21, 34, 40, 100, -2, 0]))
+def test_regression_of_whole_numbers(table: Table) -> None:
+    check({**naive.REGRESSION, "accuracy": naive.accuracy, "brier": naive.brier}, table)
+
+
+@fixed
+@given(number_tables([k / 8 for k in range(9)], offset=1e8))
+def test_regression_far_from_zero(table: Table) -> None:
+    """Spread 1 at offset 1e8: one pass of raw squares would lose all sixteen digits."""
+    check(naive.REGRESSION, table)
+
+
+@fixed
+@given(number_tables([k / 8 for k in range(9)], offset=-1e12))
+def test_regression_farther_from_zero(table: Table) -> None:
+    check(naive.REGRESSION, table, to=1e-6)
+
+
+@fixed
+@given(number_tables([0.0, -0.0, 1e-300, -3e-300, 2e-300], size=8))
+def test_regression_of_tiny_numbers(table: Table) -> None:
+    """Squares of 1e-300 underflow; the correlation and r2 of such numbers are as defined as any other."""
+    absolute = {t: o for t, o in naive.REGRESSION.items() if t not in ("r2", "pearson", "spearman")}
+    check(absolute, table, scale=largest_loss(table))
+    check({t: naive.REGRESSION[t] for t in ("r2", "pearson", "spearman")}, table)
+
+
+@fixed
+@given(number_tables([0.0, 1.0, 3.0, 1e-300, 1e150, -1e150, 2e150], size=8))
+def test_regression_of_huge_numbers(table: Table) -> None:
+    absolute = {t: o for t, o in naive.REGRESSION.items() if t not in ("r2", "pearson", "spearman")}
+    check(absolute, table, scale=largest_loss(table))
+    check({t: naive.REGRESSION[t] for t in ("r2", "pearson", "spearman")}, table)
+
+
+@few
+@given(number_tables(EIGHTHS))
+def test_selective_numbers(table: Table) -> None:
+    check(naive.SELECTIVE_NUMBERS, table, scale=max(1.0, largest_loss(table)))
+
+
+@few
+@given(number_tables([0.0, 1.0, 3.0, 1e-300, 1e150, -1e150], size=8))
+def test_selective_huge_numbers(table: Table) -> None:
+    check(naive.SELECTIVE_NUMBERS, table, scale=max(1.0, largest_loss(table)))
+
+
+@few
+@given(number_tables([0.0, 1e-300, 3e-300, -1e-300], size=8))
+def test_selective_tiny_numbers(table: Table) -> None:
+    """All points lie within 1e-10 of any chord: the hull keeps its ends alone."""
+    check(naive.selective("loss=abs", loss="abs"), table, scale=largest_loss(table))
+
+
+@fixed
+@given(number_tables(EIGHTHS))
+def test_groups_of_numbers(table: Table) -> None:
+    check(naive.GROUPS_NUMBERS, table)
+
+
+@fixed
+@given(repeat_tables())
+def test_repeats_of_labels(table: Table) -> None:
+    check(naive.REPEATS_LABELS, table)
+
+
+@fixed
+@given(repeat_tables(numbers=True))
+def test_repeats_of_numbers(table: Table) -> None:
+    """A coefficient of variation around a mean that is 0 but for rounding is left out."""
+    near_zero = set()
+    for base in ("mae", "bias", "r2"):
+        centre = naive.stability(table, base=base, of="mean")
+        spread = naive.stability(table, base=base, of="stddev")
+        if centre is not None and spread is not None and 0 < abs(centre) < 1e-6 * spread:
+            near_zero.add(f"stability({base}).cv")
+    check({t: o for t, o in naive.REPEATS_NUMBERS.items() if t not in near_zero}, table)
+
+
+@fixed
+@given(perturbed_tables())
+def test_perturbations_of_labels(table: Table) -> None:
+    check(naive.PERTURBED_LABELS, table)
+
+
+@fixed
+@given(perturbed_tables(numbers=True))
+def test_perturbations_of_numbers(table: Table) -> None:
+    check(naive.PERTURBED_NUMBERS, table)
+
+
+# -- expectation over tie orders ---------------------------------------------------------------------------------------
+
+
+@st.composite
+def tiny_tables(draw: Any) -> Table:
+    """Up to seven rows on three confidence levels."""
+    rows = [
+        {
+            "item": item,
+            "target": draw(st.sampled_from([0.0, 1.0, 2.5])),
+            "prediction": draw(st.sampled_from([0.0, 1.0, 2.5, None])),
+            "confidence": draw(st.sampled_from([0.0, -0.0, 0.5, 0.75])),
+        }
+        for item in range(draw(st.integers(1, 7)))
+    ]
+    return Table(rows)
+
+
+@few
+@given(tiny_tables())
+def test_exact_ties_are_the_mean_over_every_order(table: Table) -> None:
+    """Enumerated, in closed form, and by the package."""
+    for loss in ("abs", "zero_one"):
+        enumerated = naive.aurc_over_orders(table, loss=loss)
+        assert agrees(naive.aurc_exact_ties(table, loss=loss), enumerated, 1e-12, 1.0)
+        assert agrees(value(f"aurc(loss={loss}, ties=exact)", records(table)), enumerated, 1e-12, 1.0)
+
+
+def test_a_perfect_ranker_with_two_levels_is_flattered_by_the_trapezoid() -> None:
+    """Ties between equal losses: every order is optimal, so the exact excess is 0; the plateau's is below."""
+    rows = [
+        {"item": i, "target": "A", "prediction": "A" if i < 5 else "B", "confidence": 0.9 if i < 5 else 0.1}
+        for i in range(10)
+    ]
+    data = records(Table(rows))
+    assert value("eaurc(ties=exact)", data) == pytest.approx(0, abs=1e-12)
+    assert value("eaurc", data) == pytest.approx(naive.NAIVE["eaurc"](Table(rows)), abs=1e-12)
+    assert value("eaurc", data) < -0.02
+
+
+# -- chance ------------------------------------------------------------------------------------------------------------
+
+
+def within(got: float, wanted: float, error: float) -> bool:
+    """Within five standard errors."""
+    return abs(got - wanted) <= 5 * error + 1e-12
+
+
+@st.composite
+def clustered_tables(draw: Any) -> Table:
+    """Up to ten clusters: all their sign vectors can be counted."""
+    table = draw(label_tables(missing=("confidence",)))
+    clusters = draw(st.integers(1, 10))
+    rows = [{**row, "patient": draw(st.integers(1, clusters))} for row in table.rows]
+    return Table(rows, cluster="patient")
+
+
+@few
+@given(clustered_tables(), st.sampled_from([3, 10]))
+def test_chance_against_all_signs_of_few_clusters(table: Table, bins: int) -> None:
+    """Exact ties count in p; ties up to rounding may."""
+    data = records(table)
+    got, p = value(f"ece_null(bins={bins})", data), value(f"p_calibrated(bins={bins})", data)
+    found = [float(e) for e in naive.null_eces(table, bins)]
+    if not found:
+        assert math.isnan(got)
+        assert math.isnan(p)
+        return
+    wanted = naive.ece_null(table, bins=bins)
+    spread = math.sqrt(math.fsum((e - wanted) ** 2 for e in found) / len(found))
+    assert within(got, wanted, spread / math.sqrt(SIGNS))
+    low, high = (naive.p_calibrated(table, bins=bins, slack=slack) for slack in (0.0, 1e-12))
+    slack = [5 * math.sqrt(share * (1 - share) / SIGNS) + 1 / SIGNS for share in (low, high)]
+    assert low - slack[0] <= p <= high + slack[1]
+
+
+@pytest.mark.parametrize("clusters", [12, 40, 300])
+def test_chance_against_other_random_signs(clusters: int) -> None:
+    """Many clusters: a naive Monte Carlo with signs of its own, both errors counted."""
+    table, draws = large(11 + clusters, clusters=clusters), 2_000
+    data = records(table)
+    found = naive.sampled_null_eces(table, 10, draws, Random(3))
+    centre = math.fsum(found) / draws
+    spread = math.sqrt(math.fsum((e - centre) ** 2 for e in found) / draws)
+    assert within(value("ece_null", data), centre, spread * math.sqrt(1 / draws + 1 / SIGNS))
+    reached = sum(e >= naive.ece(table) for e in found) / draws
+    error = math.sqrt(max(reached * (1 - reached), 1 / draws) * (1 / draws + 1 / SIGNS))
+    assert within(value("p_calibrated", data), reached, error + 0.2 / SIGNS)
+
+
+def test_clusters_that_share_no_bin_cannot_look_miscalibrated() -> None:
+    """No sign changes any |Σ_c s_c d_cb|: every draw ties with the data, and p is 1."""
+    rows = [
+        {"item": i, "patient": i // 3, "target": "A", "prediction": "AB"[i % 3 == 0], "confidence": 0.03 + i // 3 / 10}
+        for i in range(30)
+    ]
+    table = Table(rows, cluster="patient")
+    assert value("p_calibrated", records(table)) == 1
+    assert value("ece_null", records(table)) == pytest.approx(naive.ece(table), abs=1e-12)
+
+
+# -- larger tables, by both ways to a value ----------------------------------------------------------------------------
+
+
+def large(seed: int, *, numbers: bool = False, clusters: int = 40, repeats: int = 1) -> Table:
+    """300 rows with every column and outcome, from Python's own generator."""
+    random = Random(seed)
+    rows = []
+    for i in range(300):
+        fate = random.choices(["answered", "abstained", "unparsed", "failed"], [80, 10, 5, 5])[0]
+        target: Any = random.choice([k / 4 for k in range(160)] if numbers else "ABC")
+        wrong: Any = target + random.gauss(0, 2) if numbers else random.choice("ABCZ")
+        rows.append(
+            {
+                "item": i // repeats,
+                "repeat": i % repeats,
+                "patient": random.randrange(clusters),
+                "target": target,
+                "prediction": None if fate != "answered" else target if random.random() < 0.6 else wrong,
+                "outcome": fate,
+                "confidence": round(random.random(), random.choice([1, 2, 17])),
+                "signal.x": random.choice([random.gauss(0, 1), float(random.randrange(4))]),
+                "should_abstain": random.choice([True, False, None]),
+                "latency_ms": random.lognormvariate(5, 1),
+                "input_tokens": random.randrange(2000),
+                "output_tokens": random.randrange(500),
+                "score": random.gauss(3, 1),
+                "group.site": random.choice("xyz"),
+            }
+        )
+    return Table(rows, cluster="patient", width=4.0, wall_seconds=812.5)
+
+
+def altered(table: Table, seed: int) -> Table:
+    """The rows as originals, and each again under a perturbation that changes some answers."""
+    random = Random(seed)
+    rows = [{**row, "perturbation": None} for row in table.rows]
+    for row in table.rows:
+        other = random.choice(table.rows) if random.random() < 0.3 else row
+        rows.append({**other, "item": row["item"], "target": row["target"], "perturbation": "typo"})
+        rows[-1]["patient"] = row["patient"]
+        rows[-1]["repeat"] = row["repeat"]
+    return table.of(rows)
+
+
+LARGE: dict[str, tuple[dict[str, Oracle], Any]] = {
+    "correctness": ({**naive.CORRECTNESS, **naive.SCORES}, lambda seed: large(seed)),
+    "calibration": (naive.CALIBRATION, lambda seed: large(seed)),
+    "deferral and cost": ({**naive.DEFERRAL, **naive.COST}, lambda seed: large(seed)),
+    "selective labels": (naive.selective(""), lambda seed: large(seed)),
+    "selective signal": (naive.selective("rank=signal.x", rank="signal.x"), lambda seed: large(seed)),
+    "selective numbers": (naive.selective("loss=abs", loss="abs"), lambda seed: large(seed, numbers=True)),
+    "regression": (naive.REGRESSION, lambda seed: large(seed, numbers=True)),
+    "groups of labels": (naive.GROUPS_LABELS, lambda seed: large(seed)),
+    "groups of numbers": (naive.GROUPS_NUMBERS, lambda seed: large(seed, numbers=True)),
+    "repeats of labels": (naive.REPEATS_LABELS, lambda seed: large(seed, repeats=3)),
+    "repeats of numbers": (naive.REPEATS_NUMBERS, lambda seed: large(seed, numbers=True, repeats=3)),
+    "perturbed labels": (naive.PERTURBED_LABELS, lambda seed: altered(large(seed), seed)),
+    "perturbed numbers": (naive.PERTURBED_NUMBERS, lambda seed: altered(large(seed, numbers=True), seed)),
+}
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("family", LARGE)
+def test_three_hundred_rows(family: str, seed: int) -> None:
+    oracles, make = LARGE[family]
+    check(oracles, make(seed))
+
+
+@pytest.mark.parametrize("family", LARGE)
+def test_evaluate_says_the_same(family: str) -> None:
+    """`evaluate` sums by cluster and then over clusters; its value is the oracle's all the same."""
+    oracles, make = LARGE[family]
+    table = make(3)
+    found = evaluate(records(table), list(oracles), resamples=50)
+    here = {"perturbation": "typo"} if "perturbation" in table.rows[0] else {}
+    values = {str(e.metric): e.value for e in found if e.slice == here}
+    assert len(values) >= len(oracles) - 3  # `mean(score, better=…)` and options that are defaults share a name
+    named = {text: values[text] for text in oracles if text in values}
+    assert len(named) >= 0.9 * len(oracles)
+    wrong = [t for t, got in named.items() if not agrees(got, oracles[t](table), 1e-9, 1.0)]
+    assert not wrong
+
+
+# -- labels that are not words -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("labels", "texts"),
+    [
+        ([0, 1, 2], ["f1.1", "precision.0", "recall.2", "f1_macro(labels=[0, 1, 2, 3])"]),
+        ([True, False], ["f1.true", "precision.false", "recall.true", "f1_macro(labels=[true, false])"]),
+        (
+            ["a b", "c,d", "e.f"],
+            ['f1."a b"', 'precision."c,d"', 'recall."e.f"', 'f1_macro(labels=["a b", "c,d", "e.f"])'],
+        ),
+    ],
+)
+def test_labels_of_every_kind(labels: list[Any], texts: list[str]) -> None:
+    random = Random(5)
+    rows = [
+        {"item": i, "target": random.choice(labels), "prediction": random.choice([*labels, None])} for i in range(60)
+    ]
+    table = Table(rows)
+    one, two, three = labels[1 % len(labels)], labels[0], labels[-1]
+    if labels == [True, False]:
+        one, two, three = True, False, True
+    elif isinstance(labels[0], str):
+        one, two, three = labels
+    wanted = [
+        naive.f1(table, label=one),
+        naive.precision(table, label=two),
+        naive.recall(table, label=three),
+        naive.f1_macro(table, labels=(0, 1, 2, 3) if labels == [0, 1, 2] else tuple(labels)),
+    ]
+    if isinstance(labels[0], str):
+        wanted[0], wanted[1], wanted[2] = (
+            naive.f1(table, label=labels[0]),
+            naive.precision(table, label=labels[1]),
+            naive.recall(table, label=labels[2]),
+        )
+    data = records(table)
+    assert [value(text, data) for text in texts] == pytest.approx(wanted, abs=1e-12)
+
+
+# -- what stands beside a value ------------------------------------------------------------------------------------------
+
+
+def test_exact_arithmetic_of_the_oracle_itself() -> None:
+    """The oracle's square root, where floats would overflow or underflow."""
+    assert naive.root(Fraction(1e300) ** 2) == 1e300
+    assert naive.root(Fraction(1e-300) ** 2) == 1e-300
+    assert naive.root(Fraction(2)) == math.sqrt(2)
