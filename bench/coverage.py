@@ -165,16 +165,16 @@ def _number_pair(random: Random, clusters: int, gain: float) -> tuple[Records, R
 
 
 def _correct_with(
-    random: Random, cluster: Codes, share: Floats | float, shared: Floats | None = None
+    random: Random, cluster: Codes, share: Floats | float, common: Floats, alike: float
 ) -> npt.NDArray[np.bool_]:
-    """Correct with exactly this probability in every row, correlated within clusters (a Gaussian copula)."""
-    common = random.normal(size=cluster[-1] + 1)[cluster] if shared is None else shared
-    return math.sqrt(0.15) * common + math.sqrt(0.85) * random.normal(size=len(cluster)) < ndtri(share)
+    """Correct with exactly this probability in every row; `alike` is what the rows of a cluster share (a copula)."""
+    return math.sqrt(alike) * common + math.sqrt(1 - alike) * random.normal(size=len(cluster)) < ndtri(share)
 
 
 def _rare(random: Random, clusters: int) -> Records:
     cluster = np.repeat(np.arange(clusters), ROWS)
-    correct = _correct_with(random, cluster, 0.99)
+    common = random.normal(size=clusters)[cluster]
+    correct = _correct_with(random, cluster, 0.99, common, alike=0.4)
     return _records(
         cluster,
         target=_LABELS.take(pa.array(np.zeros(len(cluster), int))),
@@ -185,7 +185,7 @@ def _rare(random: Random, clusters: int) -> Records:
 def _calibrated_run(random: Random, cluster: Codes, shared: Floats) -> Records:
     """Every confidence of the grid 0.05, 0.15, …, 0.95 is the probability of being right: the true ECE is 0."""
     confidence = (random.integers(0, 10, len(cluster)) + 0.5) / 10
-    correct = _correct_with(random, cluster, confidence, shared)
+    correct = _correct_with(random, cluster, confidence, shared, alike=0.15)
     return _records(
         cluster,
         target=_LABELS.take(pa.array(np.zeros(len(cluster), int))),
@@ -237,7 +237,7 @@ POPULATIONS = (
         _untied,
         ("auroc", "aurc", "augrc", "eaurc", "risk_at(c=0.5)", "ece"),
     ),
-    Population("rare", "99% correct, correlated within clusters", _rare, ("accuracy",), {"accuracy": 0.99}),
+    Population("rare", "99% correct; the errors gather in few clusters", _rare, ("accuracy",), {"accuracy": 0.99}),
     Population(
         "calibrated",
         "every confidence is the probability of being right; correct answers correlate within clusters",
@@ -274,7 +274,7 @@ class Plan:
     """How much is drawn."""
 
     replications: int = 1000
-    resamples: int = 2000
+    resamples: int = 1000
     truth_clusters: int = 250_000
     clusters: tuple[int, ...] = CLUSTERS
     seed: int = 1
@@ -627,14 +627,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study and print its page."""
     parser = argparse.ArgumentParser(prog="python -m bench.coverage", description=__doc__)
     parser.add_argument("--replications", type=int, help="tables drawn for each cell (1000)")
-    parser.add_argument("--resamples", type=int, help="resamples of each table (2000)")
+    parser.add_argument("--resamples", type=int, help="resamples of each table (1000)")
     parser.add_argument("--clusters", type=int, nargs="+", default=CLUSTERS, help="clusters in a table (20 50 200)")
     parser.add_argument("--seed", type=int, default=Plan.seed)
     parser.add_argument("--processes", type=int, default=Plan.processes)
     parser.add_argument("--quick", action="store_true", help="a glance in seconds: too few replications to judge by")
     parser.add_argument("--out", type=Path, help="also write the page to this file")
     asked = parser.parse_args(arguments)
-    usual = Plan(25, 400, 25_000) if asked.quick else Plan()
+    usual = Plan(20, 400, 25_000) if asked.quick else Plan()
     plan = Plan(
         asked.replications or usual.replications,
         asked.resamples or usual.resamples,

@@ -13,7 +13,6 @@ from typing import Any
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.metrics import metrics as registry
 from steelyard.metrics.contract import Collector, Definition, Metric, metric_of
-from steelyard.metrics.evidence import Draw
 from steelyard.naming import parse, slice_text
 from steelyard.records.derive import with_reference
 from steelyard.records.schema import CELL
@@ -95,7 +94,7 @@ def value(metric: Asked, records: Records | None = None, /, **columns: Any) -> f
         records = records.take(~records.is_unperturbed())
     constants = chosen.constants([records])
     collector = Collector(records) if chosen.definition.by_cluster else Collector.whole(records)
-    reading = Draw.unit(len(collector.ids)).read(collector.evidence(chosen, constants))
+    reading = collector.unit.read(collector.evidence(chosen, constants))
     return float(chosen.finished(reading, constants)[0])
 
 

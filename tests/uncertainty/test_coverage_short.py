@@ -25,7 +25,7 @@ from bench.coverage import (
 )
 from steelyard.records.table import Records
 
-PLAN = Plan(replications=300, resamples=500, truth_clusters=20_000, seed=7)
+PLAN = Plan(replications=240, resamples=500, truth_clusters=20_000, seed=7)
 EVERY = range(PLAN.replications)
 RARE = 0.001
 NOMINAL = 0.95
@@ -65,7 +65,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(clusters: int) -> None:
 def test_rare_errors_are_allowed_for() -> None:
     drawn = population("rare")
     assert tallies(drawn, 20)["accuracy"].held >= fewest()
-    assert tallies(drawn, 20, "percentile")["accuracy"].held < fewest(0.8)
+    assert tallies(drawn, 20, "percentile")["accuracy"].held < fewest()
 
 
 @pytest.mark.parametrize(

@@ -25,13 +25,14 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from typing import Annotated, Any, NewType, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError, printable
-from steelyard.metrics.evidence import Cells, Evidence, Groups, Parts, Rows, Sums, Terms
+from steelyard.metrics.evidence import Cells, Draw, Evidence, Groups, Parts, Rows, Sums, Terms
 from steelyard.naming import RESERVED, Expr, Quoted, label_text, parse, value_text
 from steelyard.records.derive import FAILED
 from steelyard.records.schema import OUTCOMES, kind_of
@@ -361,7 +362,7 @@ class Metric:
     label: str | None = None
     head: str = field(default="")
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The canonical text: signature order, defaults omitted."""
         shown, cutoff = [], ""
@@ -512,6 +513,11 @@ class Collector:
         self.ids, self.cluster = ids, cluster
         self._populations: dict[str, npt.NDArray[np.bool_] | None] = {}
         self._evidence: dict[tuple[Any, ...], Evidence] = {}
+
+    @cached_property
+    def unit(self) -> Draw:
+        """Every cluster once: the data as they are."""
+        return Draw(np.ones((1, len(self.ids))))
 
     @classmethod
     def whole(cls, records: Records) -> Collector:
@@ -842,16 +848,13 @@ def _hashable(value: Any) -> Any:
 
 
 def _accepted(function: Callable[..., Any], values: Mapping[str, Any], *, keyword_only: bool = False) -> dict[str, Any]:
-    parameters = inspect.signature(function).parameters.values()
-    kinds = (
-        (inspect.Parameter.KEYWORD_ONLY,)
-        if keyword_only
-        else (
-            inspect.Parameter.KEYWORD_ONLY,
-            inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        )
-    )
-    return {p.name: values[p.name] for p in parameters if p.kind in kinds and p.name in values}
+    return {name: values[name] for name in _keywords(function, keyword_only) if name in values}
+
+
+@cache
+def _keywords(function: Callable[..., Any], keyword_only: bool) -> tuple[str, ...]:
+    kinds = [inspect.Parameter.KEYWORD_ONLY, *([] if keyword_only else [inspect.Parameter.POSITIONAL_OR_KEYWORD])]
+    return tuple(p.name for p in inspect.signature(function).parameters.values() if p.kind in kinds)
 
 
 def _with_options(function: Callable[..., Any], keywords: Mapping[str, Any]) -> Callable[..., float]:

@@ -28,6 +28,7 @@ _SMALL = 2_000_000  # clusters × plateaus for the matrix product
 _LANES_WORTH = 20_000_000  # rows × resamples from which a compiled scan pays for its start-up
 _POINTS_WORTH = 200_000  # rows from which merging sorted classes beats ordering rows
 _FEW_LOSSES = 8
+_FEW_POINTS = 64  # up to which the hull is found without the compiler
 HULL_HEIGHT = 1e-10  # a point this little under its chord is not a corner
 
 
@@ -369,16 +370,15 @@ class CurveReading:
     @cached_property
     def achievable(self) -> Floats:
         """AURC of the lower convex hull of the working points."""
-        if kernels.available() and not self._curve.small and len(self._draw.weights) > 1:
-            curve = self._curve
-            return self._defined(
-                kernels.hull_areas(curve.cluster, curve.loss, curve.ends, self._draw.floats, self.asked, self._height)
+        curve = self._curve
+        if isinstance(curve, Curve) and curve.points > _FEW_POINTS and kernels.available():
+            found = kernels.hull_areas(
+                curve.cluster, curve.loss, curve.ends, self._draw.floats, self.asked, self._height
             )
-        coverage, risk = self.coverage, self.risk
-        if not coverage.shape[1]:
-            return np.full(len(self.asked), np.nan)
-        kept = hull_mask(coverage, risk, self._sums[0] > 0, self._height)
-        return self._defined(_area_of(coverage, risk, kept))
+            return self._defined(found)
+        accepted = self._sums[0]
+        grows = np.diff(accepted, axis=1, prepend=0) > 0  # an empty plateau of a resample is no point
+        return self._defined(hull_area(self.coverage, self.risk, grows, self._height))
 
     @property
     def _height(self) -> float:
@@ -398,52 +398,35 @@ def _area(x: Floats, y: Floats, start: Floats, c: float | None) -> Floats:
     return (taken * (2 * y0 + taken * slope)).sum(1) / 2
 
 
-def hull_mask(x: Floats, y: Floats, valid: npt.NDArray[np.bool_], height: float) -> npt.NDArray[np.bool_]:
-    """Which points are corners of the lower convex hull, row by row; the first and last valid point always are.
+def hull_area(x: Floats, y: Floats, valid: npt.NDArray[np.bool_], height: float) -> Floats:
+    """The area under the lower convex hull of each row's valid points, flat from 0 to the first.
 
-    Points above the chord of two others are never corners, so all of them can go at once; of points that lie on
-    their chord, no two neighbours may go together.
+    Points come from left to right; the last corner goes as long as it lies less than `height` under the chord from
+    the corner before it to the new point. All rows move together.
     """
-    valid = valid & np.concatenate([np.ones((len(x), 1), bool), x[:, 1:] > x[:, :-1]], 1)
-    kept = valid.copy()
-    size = x.shape[1]
-    index = np.arange(size)
-    last_valid = size - 1 - np.argmax(valid[:, ::-1], 1)
-    first_valid = np.argmax(valid, 1)
-    inner = valid & (index > first_valid[:, None]) & (index < last_valid[:, None])
-    active = np.flatnonzero(inner.any(1))
-    while len(active):
-        k, xs, ys, inside = kept[active], x[active], y[active], inner[active]
-        before = _previous(k, index)
-        after = size - 1 - _previous(k[:, ::-1], index)[:, ::-1]
-        x0, y0 = (np.take_along_axis(a, np.maximum(before, 0), 1) for a in (xs, ys))
-        x1, y1 = (np.take_along_axis(a, np.minimum(after, size - 1), 1) for a in (xs, ys))
-        run = x1 - x0
-        under = y0 + (y1 - y0) * (xs - x0) / np.where(run > 0, run, 1) - ys
-        above = k & inside & (under < -height)
-        flat = k & inside & (under <= height) & ~above
-        # alternate: a flat point goes only if its left neighbour stays in this round
-        place = np.cumsum(k, 1)
-        flat &= place % 2 == np.where((flat & (place % 2 == 0)).any(1), 0, 1)[:, None]
-        gone = above | flat
-        kept[active] = k & ~gone
-        active = active[gone.any(1)]
-    return kept
-
-
-def _previous(kept: npt.NDArray[np.bool_], index: Codes) -> Codes:
-    """The place of the nearest kept point before each point, −1 if none."""
-    seen = np.maximum.accumulate(np.where(kept, index, -1), 1)
-    return np.concatenate([np.full((len(kept), 1), -1), seen[:, :-1]], 1)
-
-
-def _area_of(x: Floats, y: Floats, kept: npt.NDArray[np.bool_]) -> Floats:
-    """The trapezoid through the kept points, flat from 0 to the first."""
-    index = np.arange(x.shape[1])
-    before = _previous(kept, index)
-    x0 = np.where(before >= 0, np.take_along_axis(x, np.maximum(before, 0), 1), 0.0)
-    y0 = np.where(before >= 0, np.take_along_axis(y, np.maximum(before, 0), 1), y)
-    return np.where(kept, (x - x0) * (y + y0) / 2, 0.0).sum(1)
+    count, size = x.shape
+    corner_x, corner_y = np.empty((size, count)), np.empty((size, count))
+    corners = np.zeros(count, np.int64)
+    for j in range(size):
+        new = np.flatnonzero(valid[:, j])
+        here_x, here_y = x[:, j], y[:, j]
+        open_ = new[corners[new] >= 2]
+        while len(open_):
+            top = corners[open_]
+            x0, y0 = corner_x[top - 2, open_], corner_y[top - 2, open_]
+            x1, y1 = corner_x[top - 1, open_], corner_y[top - 1, open_]
+            chord = y0 + (here_y[open_] - y0) * (x1 - x0) / (here_x[open_] - x0)
+            gone = open_[chord - y1 <= height]
+            corners[gone] -= 1
+            open_ = gone[corners[gone] >= 2]
+        corner_x[corners[new], new] = here_x[new]
+        corner_y[corners[new], new] = here_y[new]
+        corners[new] += 1
+    area = np.where(corners > 0, corner_x[0] * corner_y[0], 0.0) if size else np.zeros(count)
+    for j in range(1, size):
+        step = (corner_x[j] - corner_x[j - 1]) * (corner_y[j] + corner_y[j - 1]) / 2
+        area += np.where(j < corners, step, 0.0)
+    return area
 
 
 _HARMONIC = np.zeros(1)

@@ -38,11 +38,6 @@ class Draw:
         self.weights = weights
         self._readings: dict[int, tuple[Evidence, Any]] = {}
 
-    @classmethod
-    def unit(cls, clusters: int) -> Draw:
-        """Every cluster once: the data as they are."""
-        return cls(np.ones((1, clusters)))
-
     def read(self, evidence: Evidence) -> Any:
         key = id(evidence)
         if key not in self._readings:

@@ -66,8 +66,8 @@ def comparison_report(comparison: Comparison) -> Document:
     ]
     lost = comparison.unmatched
     if lost["base_rows"] or lost["new_rows"] or lost["cells"]:
-        rows = f"{lost['base_rows']} base rows, {lost['new_rows']} new rows"
-        document.append(Note(f"left out: {rows} and {len(lost['cells'])} cells without partner"))
+        alone = f"{lost['base_rows']} base rows, {lost['new_rows']} new rows"
+        document.append(Note(f"left out: {alone} and {len(lost['cells'])} cells without partner"))
     level = f"{100 * comparison.settings.level:g}% interval"
     for slice_, found in _by_slice(comparison.deltas):
         if slice_:

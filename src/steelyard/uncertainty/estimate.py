@@ -130,7 +130,7 @@ def sample(metric: Metric, collector: Collector, constants: Mapping[str, Any]) -
     """Collect a metric's evidence and read its value."""
     evidence = collector.evidence(metric, constants)
     found = Sample(metric, constants, evidence)
-    reading = Draw.unit(len(collector.ids)).read(evidence)
+    reading = collector.unit.read(evidence)
     found.value = float(metric.finished(reading, constants)[0])
     present = metric.present(reading, constants)
     found.whole = None if present is None else present[0]

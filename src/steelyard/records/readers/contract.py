@@ -78,10 +78,13 @@ class Input:
 
     def column(self, original: str) -> str:
         """The name under which a column of the file enters the table."""
-        if original not in self._known:
-            return original
-        self.renamed.add(original)
-        return self._known[original]
+        if original in self._known:
+            self.renamed.add(original)
+        return self.known_as(original)
+
+    def known_as(self, original: str) -> str:
+        """The name that a column would have, if there is one."""
+        return self._known.get(original, original)
 
     def error(self, problem: str, *, line: int | None = None, field: str | None = None) -> InputError:
         """A problem at a place in this input."""

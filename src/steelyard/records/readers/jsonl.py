@@ -150,6 +150,8 @@ class _Lines:
         self._source = source
         self._root = _Node()
         self._decoder: Any = _Refusing()
+        self._stale = True  # whether something was learned since the Structs were made
+        self._patience = 1  # how many lines teach before a Struct is made; doubles, as making one is slow
         self._columns: dict[str, str] = {}  # column -> the field it comes from
         self._batches: list[tuple[int, dict[str, Column]]] = []
         self._rows = 0
@@ -172,13 +174,14 @@ class _Lines:
             raise self._source.error(f"the line is longer than {LONGEST_LINE // 2**20} MiB", line=number)
         pending = iter(lines)
         rows = []
+        objects: list[tuple[int, dict[str, Any]]] = []  # the next rows, waiting for a Struct to be made for them
         first = blank = 0  # the batch's first line, and how many of its lines were blank
         while True:
             try:
                 rows.extend(map(self._decoder.decode, pending))  # keeps what it has when a line is refused
                 break
             except _REFUSED:
-                at = first + len(rows) + blank
+                at = first + len(rows) + len(objects) + blank
             if not lines[at].strip():
                 blank += 1
                 self._blank.append(number + at)
@@ -190,14 +193,18 @@ class _Lines:
                 if not (problem.torn and last):
                     start = block.offset + sum(map(len, lines[:at])) + at
                     raise self._not_json(problem, number + at, start) from None
-                self._torn(number + at, self._rows + len(rows))
+                self._torn(number + at, self._rows + len(rows) + len(objects))
                 del lines[at:]
                 break
-            if self._learn(self._root, values, (), number + at):
+            if self._learn(self._root, values, (), number + at) and not objects:
                 self._close(rows, b"\n".join(lines[first:at]), number + first)
                 rows, first, blank = [], at, 0
-                self._decoder = msgspec.json.Decoder(self._root.struct) if self._root.build() else _Refusing()
-            rows.append(self._root.instance(values))
+                self._decoder, self._stale, self._patience = _Refusing(), True, 2 * self._patience
+            objects.append((number + at, values))
+            if not self._stale or len(objects) >= self._patience:
+                rows += self._structs(objects)
+                objects = []
+        rows += self._structs(objects)
         self._close(rows, b"\n".join(lines[first:]), number + first)
 
     def table(self) -> Table:
@@ -255,13 +262,13 @@ class _Lines:
             name = ".".join((*path, key))
 
             def refuse(problem: str, field: str = name) -> NoReturn:
-                raise self._source.error(problem, line=number, field=field)
+                raise self._source.error(problem, line=number, field=self._source.known_as(field))
 
             child = node.fields.get(key)
             if isinstance(value, Flaw):
                 refuse(value.problem, name if value.key is None else f"{name}.{value.key}")
             if isinstance(value, dict):
-                column = self._source.column(name)
+                column = self._source.known_as(name)
                 if (rule := FIELDS.get(column)) is not None:
                     refuse(f"{expected(rule)} is expected, this is an object")
                 if len(path) + 1 >= _DEEPEST:
@@ -293,6 +300,16 @@ class _Lines:
             raise self._source.error(f"more than {MOST_COLUMNS:,} different fields", line=number, field=name)
         self._columns[column] = name
         return _Leaf(column)
+
+    def _structs(self, objects: list[tuple[int, dict[str, Any]]]) -> list[msgspec.Struct]:
+        """Objects, with their lines, as Structs; if something was learned from them, make these first."""
+        if objects and self._stale:
+            for number, values in objects:  # a later one may have taught what an earlier one breaks
+                self._learn(self._root, values, (), number)
+            if self._root.build():
+                self._decoder = msgspec.json.Decoder(self._root.struct)
+            self._stale = False
+        return [self._root.instance(values) for _, values in objects]
 
     # -- columns -----------------------------------------------------------------------------------------------
 

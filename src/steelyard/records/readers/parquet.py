@@ -75,7 +75,8 @@ def _column(source: Input, name: str, chunks: Any) -> Column:
     if pa.types.is_dictionary(kind):
         chunks, kind = chunks.cast(kind.value_type), kind.value_type
     try:
-        if pa.types.is_temporal(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        time = pa.types.is_temporal(kind) and not pa.types.is_duration(kind)
+        if time or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
             chunks = chunks.cast(pa.string())
         if pa.types.is_fixed_size_list(kind):
             chunks = chunks.cast(pa.list_(kind.value_type))

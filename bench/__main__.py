@@ -1,0 +1,306 @@
+"""`make bench`: every speed goal as a ratio to a named peer, measured in this one process.
+
+Times are CPU seconds of this process (the command-line row: of child processes). A job that repeats a peer's step
+thousands of times measures a part of it and says so. Nothing here is a test: machines differ, ratios move.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from bench import jsonl, peers
+from steelyard.evaluation import evaluate, value
+from steelyard.records.table import Records
+
+
+@dataclass(frozen=True)
+class Row:
+    """One goal: how many times faster than the peer (or, for `at_most`, how many times its cost)."""
+
+    job: str
+    peer: str
+    ours: float
+    theirs: float
+    goal: float
+    at_most: bool = False
+    remark: str = ""
+
+    @property
+    def ratio(self) -> float:
+        return self.ours / self.theirs if self.at_most else self.theirs / self.ours
+
+    @property
+    def met(self) -> bool:
+        return self.ratio <= self.goal if self.at_most else self.ratio >= self.goal
+
+
+def cpu(work: Callable[[], Any], *, times: int = 3) -> float:
+    """The least CPU seconds of a few runs."""
+    found = []
+    for _ in range(times):
+        started = time.process_time()
+        work()
+        found.append(time.process_time() - started)
+    return min(found)
+
+
+def selective_small() -> Iterator[Row]:
+    rng = np.random.default_rng(0)
+    patients, items = 40, 8
+    size = patients * items
+    target = rng.integers(0, 4, size)
+    prediction = [None if rng.random() < 0.2 else int(np.clip(t + rng.integers(-1, 2), 0, 3)) for t in target]
+    confidence = rng.integers(0, 6, size) / 5
+    records = Records.from_columns(
+        {
+            "item": list(range(size)),
+            "cluster": [i // items for i in range(size)],
+            "target": target.tolist(),
+            "prediction": prediction,
+            "confidence": confidence.tolist(),
+        }
+    )
+    names = list(peers.SELECTIVE)
+    ours = cpu(lambda: evaluate(records, names, method="percentile", resamples=10_000))
+    by_patient = []
+    for p in range(patients):
+        rows = range(p * items, (p + 1) * items)
+        answered = [
+            (float(confidence[i]), float(abs(prediction[i] - target[i]))) for i in rows if prediction[i] is not None
+        ]
+        by_patient.append((answered, items))
+    part = 100
+    plain = cpu(lambda: [peers.resample_and_recompute(by_patient, name, part) for name in names], times=1)
+    job = "14 selective metrics with intervals, 40 × 8 rows, 10,000 resamples"
+    yield Row(
+        job,
+        "resample and recompute in plain Python",
+        ours,
+        plain * 10_000 / part,
+        300,
+        remark=f"peer: {part} of 10,000 resamples",
+    )
+    from scipy import stats
+
+    groups = [np.array([(c, loss) for c, loss in answered]) for answered, _ in by_patient]
+
+    def one_aurc(index: Any) -> float:
+        chosen = np.concatenate([groups[int(i)] for i in index])
+        order = np.argsort(-chosen[:, 0], kind="stable")
+        c, loss = chosen[order, 0], chosen[order, 1]
+        ends = np.flatnonzero(np.r_[c[1:] != c[:-1], True])
+        k = ends + 1
+        risk = np.cumsum(loss)[ends] / k
+        return float(np.trapezoid(np.r_[risk[0], risk], np.r_[0, k / size]))
+
+    boot = cpu(
+        lambda: stats.bootstrap(
+            (np.arange(patients),), one_aurc, vectorized=False, method="percentile", n_resamples=1000, rng=rng
+        ),
+        times=1,
+    )
+    alone = cpu(lambda: evaluate(records, ["aurc"], method="percentile", resamples=10_000))
+    yield Row(
+        "AURC with interval, same data", "scipy.stats.bootstrap", alone, boot * 10, 25, remark="peer: 1,000 of 10,000"
+    )
+
+
+def selective_large() -> Iterator[Row]:
+    rng = np.random.default_rng(1)
+    size, clusters, resamples = 100_000, 5_000, 10_000
+    confidence = rng.random(size)
+    wrong = (rng.random(size) > confidence).astype(float)
+    cluster = rng.integers(0, clusters, size)
+    records = Records(_judged(confidence, wrong, cluster))
+    names = ["aurc(loss=zero_one)", "augrc(loss=zero_one)"]
+    evaluate(records, names, method="percentile", resamples=2_000)
+    ours = cpu(lambda: evaluate(records, names, method="percentile", resamples=resamples), times=2)
+    groups = np.split(np.argsort(cluster, kind="stable"), np.cumsum(np.bincount(cluster, minlength=clusters))[:-1])
+    part = 30
+
+    def naive() -> None:
+        for _ in range(part):
+            rows = np.concatenate([groups[g] for g in rng.integers(0, clusters, clusters)])
+            peers.numpy_areas(confidence[rows], wrong[rows])
+
+    theirs = cpu(naive, times=1) * resamples / part
+    yield Row(
+        "AURC + AUGRC intervals, 100,000 rows, 10,000 resamples",
+        "NumPy resample, sort, integrate",
+        ours,
+        theirs,
+        20,
+        remark=f"peer: {part} of 10,000",
+    )
+
+
+def one_curve() -> Iterator[Row]:
+    rng = np.random.default_rng(2)
+    confidence = rng.random(1_000_000)
+    wrong = (rng.random(len(confidence)) > confidence).astype(float)
+
+    columns = _judged(confidence, wrong)
+
+    def areas() -> None:
+        value("aurc(loss=zero_one)", Records(columns))
+
+    areas()
+    ours = cpu(areas)
+    theirs = cpu(lambda: peers.loop_curve(confidence, wrong), times=1)
+    yield Row("one AURC at 1e6 rows", "the published row-by-row loop (fd-shifts' algorithm)", ours, theirs, 30)
+    confidence = rng.random(10_000_000)
+    wrong = (rng.random(len(confidence)) > confidence).astype(float)
+    columns = _judged(confidence, wrong)
+    ours = cpu(areas, times=2)
+    theirs = cpu(lambda: peers.numpy_areas(confidence, wrong), times=2)
+    yield Row("one AURC at 1e7 rows", "NumPy argsort + cumsum", ours, theirs, 3)
+
+
+def macro_f1() -> Iterator[Row]:
+    from sklearn.metrics import f1_score
+
+    rng = np.random.default_rng(3)
+    size = 10_000_000
+    target = rng.integers(0, 5, size)
+    guess = np.where(rng.random(size) < 0.7, target, rng.integers(0, 5, size))
+    items = pa.array(np.arange(size))
+
+    def whole() -> None:
+        value("f1_macro", Records({"item": items, "target": pa.array(target), "prediction": pa.array(guess)}))
+
+    whole()
+    ours = cpu(whole)
+    theirs = cpu(lambda: f1_score(target, guess, average="macro"), times=1)
+    yield Row("macro F1 at 1e7 whole-number labels", "scikit-learn", ours, theirs, 30)
+    names = np.array(["low", "mild", "medium", "high", "severe"], dtype=object)
+    texts = [
+        pa.DictionaryArray.from_arrays(pa.array(x.astype(np.int32)), pa.array(names)).dictionary_decode()
+        for x in (target, guess)
+    ]
+    ours = cpu(lambda: value("f1_macro", Records({"item": items, "target": texts[0], "prediction": texts[1]})))
+    part = size // 10
+    theirs = cpu(lambda: f1_score(names[target[:part]], names[guess[:part]], average="macro"), times=1) * 10
+    yield Row(
+        "macro F1 at 1e7 text labels", "scikit-learn on object arrays", ours, theirs, 30, remark="peer: 1e6 rows × 10"
+    )
+
+
+def calibration() -> Iterator[Row]:
+    rng = np.random.default_rng(4)
+    size = 10_000_000
+    confidence = rng.random(size)
+    wrong = (rng.random(size) > confidence).astype(float)
+
+    columns = _judged(confidence, wrong)
+
+    def three() -> None:
+        records = Records(columns)
+        for name in ("ece(bins=15)", "mce(bins=15)", "brier"):
+            value(name, records)
+
+    three()
+    ours = cpu(three)
+    right = wrong == 0
+    if find_spec("torchmetrics") is not None:
+        import torch
+        from torchmetrics.functional.classification import binary_calibration_error
+
+        p, y = torch.from_numpy(confidence), torch.from_numpy(right.astype(np.int64))
+
+        def theirs() -> None:
+            binary_calibration_error(p, y, n_bins=15, norm="l1")
+            binary_calibration_error(p, y, n_bins=15, norm="max")
+            ((p - y) ** 2).mean()
+
+        peer = "torchmetrics"
+    else:
+        from sklearn.calibration import calibration_curve
+        from sklearn.metrics import brier_score_loss
+
+        def theirs() -> None:
+            for _ in range(2):
+                calibration_curve(right, confidence, n_bins=15)
+            brier_score_loss(right, confidence)
+
+        peer = "scikit-learn's calibration_curve (torchmetrics and netcal are not installed: they bring CUDA builds)"
+    yield Row("ECE + MCE + Brier at 1e7 rows", peer, ours, cpu(theirs, times=1), 30)
+
+
+def command_line() -> Iterator[Row]:
+    def child(*command: str) -> float:
+        found = []
+        for _ in range(7):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        return min(found)
+
+    script = os.path.join(os.path.dirname(sys.executable), "steelyard")
+    ours = child(script, "--help")
+    theirs = child(sys.executable, "-c", "import numpy")
+    yield Row("steelyard --help", 'python -c "import numpy"', ours, theirs, 1.3, at_most=True)
+
+
+def reading() -> Iterator[Row]:
+    for job, ratio, peer, goal in jsonl.rows():
+        yield Row(job, peer, ratio, 1.0, goal or 1.1, at_most=True)
+
+
+def _judged(confidence: Any, wrong: Any, cluster: Any = None) -> dict[str, Any]:
+    """The columns of a table of answers that are right or wrong."""
+    size = len(confidence)
+    columns = {
+        "item": pa.array(np.arange(size)),
+        "target": pa.array(np.ones(size, np.int64)),
+        "prediction": pa.array(1 - wrong.astype(np.int64)),
+        "confidence": pa.array(confidence),
+    }
+    if cluster is not None:
+        columns["cluster"] = pa.array(cluster)
+    return columns
+
+
+JOBS = (selective_small, selective_large, one_curve, macro_f1, calibration, reading, command_line)
+LATER = (
+    "nDCG@10, MRR, MAP against pytrec_eval",
+    "gold rank against the bare matrix product",
+    "a curve over 1e8 Parquet rows",
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Ratios against named peers, measured in one process.")
+    parser.add_argument("--only", choices=[job.__name__ for job in JOBS], action="append")
+    chosen = parser.parse_args().only
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}\n")
+    print("| job | peer in the same run | ours (CPU s) | peer (CPU s) | ratio | goal | met |")
+    print("|---|---|---:|---:|---:|---:|---|")
+    for job in JOBS:
+        if chosen and job.__name__ not in chosen:
+            continue
+        for row in job():
+            goal = f"≤ {row.goal:g}" if row.at_most else f"≥ {row.goal:g}"
+            peer = row.peer + (f" ({row.remark})" if row.remark else "")
+            print(
+                f"| {row.job} | {peer} | {row.ours:.3f} | {row.theirs:.3f} | {row.ratio:.2f} | {goal} | {'yes' if row.met else 'NO'} |",
+                flush=True,
+            )
+    print("\nNot there yet: " + "; ".join(LATER) + ".")
+
+
+if __name__ == "__main__":
+    main()
