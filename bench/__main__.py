@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench import jsonl, peers
-from steelyard.evaluation import evaluate, value
+from steelyard.evaluation import evaluate, value, values
 from steelyard.records.table import Records
 
 
@@ -208,8 +208,7 @@ def calibration() -> Iterator[Row]:
 
     def three() -> None:
         records = Records(columns)
-        for name in ("ece(bins=15)", "mce(bins=15)", "brier"):
-            value(name, records)
+        values(("ece(bins=15)", "mce(bins=15)", "brier"), records)
 
     three()
     ours = cpu(three)

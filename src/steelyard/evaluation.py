@@ -78,6 +78,21 @@ def evaluate(
     )
 
 
+def values(metrics: Sequence[Asked], records: Records) -> dict[str, float]:
+    """The values of several metrics, without intervals; what they share is collected once."""
+    chosen_ = [metric_of(metric) for metric in metrics]
+    collectors = {False: Collector.whole(records)}
+    if any(chosen.definition.by_cluster for chosen in chosen_):
+        collectors[True] = Collector(records)
+    found = {}
+    for chosen in chosen_:
+        constants = chosen.constants([records])
+        collector = collectors[chosen.definition.by_cluster]
+        reading = collector.unit.read(collector.evidence(chosen, constants))
+        found[chosen.name] = float(chosen.finished(reading, constants)[0])
+    return found
+
+
 def value(metric: Asked, records: Records | None = None, /, **columns: Any) -> float:
     """The value of one metric, without interval: of records, or of columns given by name.
 
@@ -92,10 +107,7 @@ def value(metric: Asked, records: Records | None = None, /, **columns: Any) -> f
     if chosen.definition.perturbed_only:
         records = joined(records, [chosen])
         records = records.take(~records.is_unperturbed())
-    constants = chosen.constants([records])
-    collector = Collector(records) if chosen.definition.by_cluster else Collector.whole(records)
-    reading = collector.unit.read(collector.evidence(chosen, constants))
-    return float(chosen.finished(reading, constants)[0])
+    return values([chosen], records)[chosen.name]
 
 
 def listed(asked: Any) -> list[Any]:

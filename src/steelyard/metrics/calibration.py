@@ -159,7 +159,8 @@ def brier(confidence: Floats, correct: Floats, *, binary: bool = False) -> Float
     >>> round(value("brier", target=["a", "a"], prediction=["a", "b"], confidence=[0.9, 0.9]), 6)
     0.41
     """
-    return (confidence - correct) ** 2
+    gap = confidence - correct
+    return np.multiply(gap, gap, out=gap)
 
 
 @brier.prepare

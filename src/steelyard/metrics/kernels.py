@@ -261,19 +261,14 @@ def _compiled() -> dict[str, Any]:
         return out
 
     def bins_(confidence, count):  # type: ignore[no-untyped-def]
+        edges = np.arange(count + 1) / count
+        edges[count] = np.inf
         out = np.empty(confidence.shape[0], np.int64)
         for i in range(confidence.shape[0]):
             x = confidence[i]
-            if np.isnan(x):
-                out[i] = -1
-                continue
-            k = int(x * count)
+            k = min(int(x * count), count - 1) if x >= 0 else 0
             # the edges are the doubles k / count: the product may have rounded across one
-            while k > 0 and x < k / count:
-                k -= 1
-            while k + 1 < count and x >= (k + 1) / count:
-                k += 1
-            out[i] = min(k, count - 1)
+            out[i] = -1 if np.isnan(x) else k - (x < edges[k]) + (x >= edges[k + 1])
         return out
 
     def scatter_(rank, loss, values, low, scale, buckets):  # type: ignore[no-untyped-def]

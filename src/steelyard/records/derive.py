@@ -31,10 +31,9 @@ def outcome_codes(records: Records) -> npt.NDArray[np.int8]:
     A stated outcome wins. Without one, a null prediction means abstained where the table has a prediction column;
     a table without one holds row scores of another tool and is all answered.
     """
-    if "prediction" in records:
-        implied = np.where(_null(records.column("prediction")), ABSTAINED, ANSWERED).astype(np.int8)
-    else:
-        implied = np.full(len(records), ANSWERED, np.int8)
+    implied = np.zeros(len(records), np.int8)  # ANSWERED
+    if "prediction" in records and records.column("prediction").null_count:
+        implied[_null(records.column("prediction"))] = ABSTAINED
     if "outcome" not in records or kind_of(records.column("outcome")) == "null":
         return implied
     stated = pc.fill_null(pc.index_in(records.column("outcome"), pa.array(OUTCOMES)), -1).to_numpy()
@@ -54,8 +53,11 @@ def correct(records: Records) -> Floats:
         equal = np.zeros(len(records))
     else:
         equal = pc.fill_null(pc.equal(target, prediction), False).to_numpy(zero_copy_only=False).astype(float)
-    equal[records.array("answered") == 0] = 0.0
-    equal[_null(target)] = np.nan
+    silent = records.outcome != ANSWERED
+    if silent.any():
+        equal[silent] = 0.0
+    if target.null_count:
+        equal[_null(target)] = np.nan
     return equal
 
 
