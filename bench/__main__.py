@@ -294,10 +294,8 @@ def main() -> None:
         for row in job():
             goal = f"≤ {row.goal:g}" if row.at_most else f"≥ {row.goal:g}"
             peer = row.peer + (f" ({row.remark})" if row.remark else "")
-            print(
-                f"| {row.job} | {peer} | {row.ours:.3f} | {row.theirs:.3f} | {row.ratio:.2f} | {goal} | {'yes' if row.met else 'NO'} |",
-                flush=True,
-            )
+            figures = f"{row.ours:.3f} | {row.theirs:.3f} | {row.ratio:.2f} | {goal}"
+            print(f"| {row.job} | {peer} | {figures} | {'yes' if row.met else 'NO'} |", flush=True)
     print("\nNot there yet: " + "; ".join(LATER) + ".")
 
 

@@ -15,12 +15,11 @@ Rows = list[tuple[float, float]]  # confidence and loss of each answered row
 def curve_points(answered: Rows, asked: int) -> list[tuple[float, float, float]]:
     """Coverage, selective and generalized risk at every distinct confidence, in plain Python."""
     points = []
-    rows, total = 0, 0.0
+    total = 0.0
     ordered = sorted(answered, reverse=True)
-    for i, (confidence, loss) in enumerate(ordered):
-        rows += 1
+    for rows, (confidence, loss) in enumerate(ordered, start=1):
         total += loss
-        if i + 1 == len(ordered) or ordered[i + 1][0] != confidence:
+        if rows == len(ordered) or ordered[rows][0] != confidence:
             points.append((rows / asked, total / rows, total / asked))
     return points
 
@@ -48,7 +47,7 @@ def augrc(answered: Rows, asked: int) -> float:
     return area([(c, g) for c, _, g in curve_points(answered, asked)], 0.0)
 
 
-def optimal(answered: Rows, asked: int) -> Rows:
+def optimal(answered: Rows) -> Rows:
     return [(-loss - i * 1e-12, loss) for i, (_, loss) in enumerate(sorted(answered, key=lambda row: row[1]))]
 
 
@@ -86,10 +85,10 @@ SELECTIVE: dict[str, Callable[[Rows, int], float]] = {
     "cmax": lambda answered, asked: len(answered) / asked,
     "aurc": aurc,
     "augrc": augrc,
-    "aurc_optimal": lambda answered, asked: aurc(optimal(answered, asked), asked),
-    "augrc_optimal": lambda answered, asked: augrc(optimal(answered, asked), asked),
-    "eaurc": lambda answered, asked: aurc(answered, asked) - aurc(optimal(answered, asked), asked),
-    "eaugrc": lambda answered, asked: augrc(answered, asked) - augrc(optimal(answered, asked), asked),
+    "aurc_optimal": lambda answered, asked: aurc(optimal(answered), asked),
+    "augrc_optimal": lambda answered, asked: augrc(optimal(answered), asked),
+    "eaurc": lambda answered, asked: aurc(answered, asked) - aurc(optimal(answered), asked),
+    "eaugrc": lambda answered, asked: augrc(answered, asked) - augrc(optimal(answered), asked),
     "aurc_achievable": _achievable,
     "aurc_at": _at(0.5, 1),
     "augrc_at": _at(0.5, 2),

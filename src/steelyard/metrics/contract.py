@@ -163,7 +163,7 @@ class RowSource:
             made = Terms({"total": score, "n": 1.0})
         evidence, kept = Sums.collect(made, ids, cluster)
         lost = _reasons(population, ~kept, self.reads(options), made.left_out)
-        return replace(evidence, excluded={**excluded, **{r: excluded.get(r, 0) + n for r, n in lost.items()}})
+        return replace(evidence, excluded=_ordered(excluded, lost))
 
     def _chosen(self, param: Param, value: Any, population: Records, asked_by: str) -> Any:
         """An option's value; the numbers of a column where the option names one."""
@@ -226,6 +226,7 @@ class PartSource:
     metrics: Callable[[Mapping[str, Any]], tuple[Metric, ...]]
     params: tuple[Param, ...]
     tables: tuple[Callable[[Collector], Collector] | None, ...] = ()
+    lost: Callable[[Records], dict[str, int]] | None = None  # rows that the views leave out, by reason
 
     def reads(self, options: Mapping[str, Any]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(column for m in self.metrics(options) for column in m.reads))
@@ -247,7 +248,7 @@ class PartSource:
             (lambda reading, m=m, own=own: m.finished(reading, own))
             for m, own in zip(metrics, constants["parts"], strict=True)
         )
-        return Parts(tuple(found), finishes)
+        return Parts(tuple(found), finishes, self.lost(collector.records) if self.lost else {})
 
 
 @dataclass
@@ -867,6 +868,13 @@ def _outside(records: Records, inside: npt.NDArray[np.bool_] | None) -> dict[str
         return {}
     counts = np.bincount(records.outcome[~inside], minlength=len(OUTCOMES))
     return {outcome: int(n) for outcome, n in zip(OUTCOMES, counts, strict=True) if n}
+
+
+def _ordered(excluded: Mapping[str, int], lost: Mapping[str, int]) -> dict[str, int]:
+    """Both counts added up: outcomes first, in their order, then the other reasons."""
+    reasons = dict.fromkeys((*OUTCOMES, *excluded, *lost))
+    added = {reason: excluded.get(reason, 0) + lost.get(reason, 0) for reason in reasons}
+    return {reason: n for reason, n in added.items() if n}
 
 
 def _reasons(

@@ -311,6 +311,7 @@ class Parts:
 
     parts: tuple[Any, ...]
     finishes: tuple[Callable[[Any], Floats], ...]
+    lost: Mapping[str, int] = field(default_factory=dict)  # rows left out before the parts saw them
 
     @property
     def ids(self) -> Ids:
@@ -322,7 +323,7 @@ class Parts:
 
     @property
     def excluded(self) -> Mapping[str, int]:
-        return self.parts[0].excluded
+        return _added(self.lost, self.parts[0].excluded)
 
     @property
     def width(self) -> int:
@@ -335,7 +336,8 @@ class Parts:
         return replace(self, parts=tuple(part.on(ids) for part in self.parts))
 
     def merge(self, other: Parts) -> Parts:
-        return Parts(tuple(a.merge(b) for a, b in zip(self.parts, other.parts, strict=True)), self.finishes)
+        parts = tuple(a.merge(b) for a, b in zip(self.parts, other.parts, strict=True))
+        return Parts(parts, self.finishes, _added(self.lost, other.lost))
 
 
 def leave_one_out(

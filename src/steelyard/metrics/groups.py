@@ -207,8 +207,6 @@ stability_score.detail(_per_group)
 def flips(records: Records) -> Terms:
     """Rows whose answer differs from their unperturbed partner's; two abstentions agree."""
     partner = records.labels("reference.outcome")
-    alone = partner.missing
-    failed = partner == "failed"
     outcome = records.array("outcome")
     answered = records.array("answered") == 1
     same = np.asarray(outcome == partner) & (
@@ -223,7 +221,7 @@ def flips(records: Records) -> Terms:
         to_correct=change * now,
         to_incorrect=change * before * (1 - now),
         n=1,
-        left_out={"no unperturbed partner": alone, "partner failed": failed},
+        left_out={reason: rows for reason, rows in _partnerless(records).items() if reason != "failed"},
     )
 
 
@@ -293,8 +291,21 @@ def _original(collector: Collector) -> Collector:
 def _with_partner(records: Records) -> npt.NDArray[np.bool_]:
     if "reference.outcome" not in records:
         return np.zeros(len(records), bool)
+    return ~np.logical_or.reduce(list(_partnerless(records).values()))
+
+
+def _partnerless(records: Records) -> dict[str, npt.NDArray[np.bool_]]:
+    """Why a row has no pair to compare, each row under its first reason."""
     partner = records.labels("reference.outcome")
-    return ~partner.missing & (partner != "failed") & (records.array("failed") == 0)
+    failed = records.array("failed") == 1
+    alone = partner.missing & ~failed
+    return {"failed": failed, "no unperturbed partner": alone, "partner failed": (partner == "failed") & ~failed}
+
+
+def _lost(records: Records) -> dict[str, int]:
+    if "reference.outcome" not in records:
+        return {"no unperturbed partner": len(records)}
+    return {reason: int(rows.sum()) for reason, rows in _partnerless(records).items() if rows.any()}
 
 
 def _both(options: Mapping[str, Any]) -> tuple[Metric, ...]:
@@ -342,7 +353,7 @@ _base = (Param("base", "metric"),)
 _robustness = Definition(
     "robustness_score",
     robustness_score,
-    PartSource(_bounded, _base, (_original, _altered)),
+    PartSource(_bounded, _base, (_original, _altered), _lost),
     "higher",
     (0, 1),
     norm=lambda difference: np.abs(difference[..., 0]),
@@ -355,7 +366,7 @@ register(_robustness)
 _change = Definition(
     "relative_change",
     relative_change,
-    PartSource(_both, _base, (_original, _altered)),
+    PartSource(_both, _base, (_original, _altered), _lost),
     None,
     (None, None),
     perturbed_only=True,

@@ -5,7 +5,7 @@ Every cell is text already fit for people. Cells that came from data are escaped
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,13 @@ class Note:
 
 
 @dataclass(frozen=True)
+class Remarks:
+    """Notes to the table above, numbered from 1."""
+
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Table:
     """`right` names the columns that are numbers."""
 
@@ -34,8 +41,13 @@ class Table:
     right: frozenset[str] = frozenset()
 
 
-Document = list[Heading | Note | Table]
+Document = list[Heading | Note | Table | Remarks]
 
+_BESIDE = {
+    "answered_by_both": "answered by both",
+    "common_cmax": "up to coverage",
+    "failed_as_wrong": "failed counted as wrong",
+}
 _ARROWS = {"higher": "↑", "lower": "↓", None: ""}
 
 
@@ -51,8 +63,7 @@ def evaluation_report(evaluation: Evaluation) -> Document:
     for slice_, found in _by_slice(evaluation.estimates):
         if slice_:
             document.append(Heading(slice_))
-        rows = tuple(_estimate_row(e) for e in found)
-        document.append(Table(("metric", "value", level, "method", "n", "clusters", "left out", "note"), rows, _RIGHT))
+        document += _with_notes(("metric", "value", level, "method", "n", "clusters", "left out"), found, _estimate_row)
     document += [Note(f"warning: {w}") for w in evaluation.warnings]
     return document
 
@@ -72,9 +83,8 @@ def comparison_report(comparison: Comparison) -> Document:
     for slice_, found in _by_slice(comparison.deltas):
         if slice_:
             document.append(Heading(slice_))
-        rows = tuple(_delta_row(d) for d in found)
-        columns = ("metric", "base", "new", "delta", level, "p", "p adjusted", "verdict", "note")
-        document.append(Table(columns, rows, _RIGHT))
+        columns = ("metric", "base", "new", "delta", level, "p", "p adjusted", "verdict")
+        document += _with_notes(columns, found, _delta_row)
     document += [Note(f"warning: {w}") for w in comparison.warnings]
     return document
 
@@ -89,7 +99,7 @@ def number(value: float | None, *, signed: bool = False) -> str:
     sign = "+" if signed and value > 0 else ""
     if value == 0:
         return "0"
-    if 1e-3 <= abs(value) < 1e5:
+    if 1e-4 <= abs(value) < 1e5:
         digits = 4 if abs(value) < 1 else max(0, 4 - len(str(int(abs(value)))))
         return f"{sign}{value:.{digits}f}"
     return f"{sign}{value:.3g}"
@@ -105,7 +115,6 @@ def _estimate_row(e: Estimate) -> tuple[str, ...]:
         f"{e.n:,}",
         f"{e.clusters:,}",
         left_out,
-        e.note,
     )
 
 
@@ -119,8 +128,32 @@ def _delta_row(d: Delta) -> tuple[str, ...]:
         number(d.p_value),
         number(d.p_adjusted),
         d.verdict,
-        d.note,
     )
+
+
+def _with_notes(columns: tuple[str, ...], found: Sequence[Any], row: Callable[[Any], tuple[str, ...]]) -> Document:
+    """A table whose rows point to numbered notes below it."""
+    notes: dict[str, int] = {}
+    rows = []
+    for e in found:
+        marks = [notes.setdefault(note, len(notes) + 1) for note in e.note.split("; ") if note]
+        rows.append((*row(e), " ".join(f"({mark})" for mark in marks)))
+        rows += _companions(e)
+    table = Table((*columns, "notes"), tuple(rows), _RIGHT)
+    return [table, *([Remarks(tuple(notes))] if notes else [])]
+
+
+def _companions(d: Any) -> list[tuple[str, ...]]:
+    """What stands beside a delta: the same on the rows or coverage that both runs share."""
+    found: list[tuple[str, ...]] = []
+    for name, title in _BESIDE.items():
+        beside = getattr(d, "companions", {}).get(name)
+        if beside is not None:
+            title = f"{title} {number(beside['c'])}" if "c" in beside else title
+            values = (number(beside["base"]), number(beside["new"]), number(beside["delta"], signed=True))
+            interval = _interval(beside["interval"], signed=True)
+            found.append((f"  ↳ {title}", *values, interval, number(beside["p_value"]), "", "", ""))
+    return found
 
 
 def _interval(interval: tuple[float, float] | None, *, signed: bool = False) -> str:

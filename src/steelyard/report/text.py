@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from steelyard.errors import printable
-from steelyard.report.document import Document, Table
+from steelyard.report.document import Document, Remarks, Table
 
 
 def render(document: Document) -> str:
     """The text, ending in a newline."""
     blocks = []
     for part in document:
-        blocks.append(_table(part) if isinstance(part, Table) else _line(part.text))
+        if isinstance(part, Table):
+            blocks.append(_table(part))
+        elif isinstance(part, Remarks):
+            blocks.append("\n".join(_line(f"({i}) {text}") for i, text in enumerate(part.texts, start=1)))
+        else:
+            blocks.append(_line(part.text))
     return "\n\n".join(blocks) + "\n"
 
 
