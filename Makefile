@@ -15,7 +15,7 @@ TRIAGE := examples/triage
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench coverage lock clean
+.PHONY: help demo test check bench coverage docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,9 @@ bench: $(VENV)/.bench ## measure against the peers (installed on demand) and pri
 
 coverage: $(VENV)/.run ## simulate how often the intervals hold the true value
 	$(PY) -m bench.coverage
+
+docs: $(VENV)/.dev ## write the outputs in README and docs anew, and docs/metrics.md
+	$(PY) scripts/docs.py
 
 # The stamps are files of their own: a failed `python3 -m venv` leaves bin/python behind.
 $(VENV)/.made: scripts/venv

@@ -889,19 +889,26 @@ def selective(text: str, **options: Any) -> dict[str, Oracle]:
     }
 
 
+def some_selective(text: str, **options: Any) -> dict[str, Oracle]:
+    """A few of the family: enough to see that an option is read."""
+    heads = ("aurc", "augrc", "eaurc", "aurc_achievable", "augrc_at", "risk_at")
+    found = selective(text, **options)
+    return {named: oracle for named, oracle in found.items() if named.partition("(")[0] in heads}
+
+
 SELECTIVE_LABELS: dict[str, Oracle] = {
     **selective(""),
+    **some_selective("loss=zero_one", loss="zero_one"),
     **selective("rank=signal.x", rank="signal.x"),
-    **selective("loss=zero_one", loss="zero_one"),
 }
 
 SELECTIVE_NUMBERS: dict[str, Oracle] = {
-    **selective(""),
     **selective("loss=abs", loss="abs"),
-    **selective("loss=abs_norm, range=3", loss="abs_norm", range=3.0),
-    **selective("loss=abs_norm", loss="abs_norm"),
-    **selective("loss=zero_one", loss="zero_one"),
-    **selective("rank=signal.x, loss=abs", rank="signal.x", loss="abs"),
+    **some_selective(""),
+    **some_selective("loss=abs_norm, range=3", loss="abs_norm", range=3.0),
+    **some_selective("loss=abs_norm", loss="abs_norm"),
+    **some_selective("loss=zero_one", loss="zero_one"),
+    **some_selective("rank=signal.x, loss=abs", rank="signal.x", loss="abs"),
 }
 
 DEFERRAL: dict[str, Oracle] = {

@@ -223,7 +223,9 @@ def test_a_bad_header_is_refused(tmp_path: Path, bad: str) -> None:
     assert reason in error.problem
 
 
-@pytest.mark.parametrize("content", ["", "\n", "\ufeff", "\r\n\r\n", "item,target\n", "item,target", "item,target\n\n\n"])
+@pytest.mark.parametrize(
+    "content", ["", "\n", "\ufeff", "\r\n\r\n", "item,target\n", "item,target", "item,target\n\n\n"]
+)
 def test_a_file_without_records_is_refused(tmp_path: Path, content: str) -> None:
     assert "no records" in refused(tmp_path, content).problem
 
@@ -296,7 +298,9 @@ cells = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 def test_what_is_written_is_read(tmp_path: Path, table: list[tuple[str, ...]], quoting: Any) -> None:
     path = tmp_path / "answers.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file, quoting=quoting).writerows([("item", "x", "y", "z"), *((i, *row) for i, row in enumerate(table))])
+        csv.writer(file, quoting=quoting).writerows(
+            [("item", "x", "y", "z"), *((i, *row) for i, row in enumerate(table))]
+        )
     try:
         records = read(path)
     except InputError as error:
@@ -308,7 +312,10 @@ def test_what_is_written_is_read(tmp_path: Path, table: list[tuple[str, ...]], q
         if kind_of(found) == "text":
             assert found.to_pylist() == written_cells
         else:
-            again = [None if cell is None else type(value)(eval_number(cell)) for cell, value in zip(written_cells, found.to_pylist(), strict=True)]
+            again = [
+                None if cell is None else type(value)(eval_number(cell))
+                for cell, value in zip(written_cells, found.to_pylist(), strict=True)
+            ]
             assert found.to_pylist() == again
 
 
@@ -318,7 +325,9 @@ def eval_number(cell: str) -> Any:
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.binary(max_size=60) | st.text(st.sampled_from('item,"\n\r\t1.eN\x00 '), max_size=60), salvage=st.booleans())
+@given(
+    data=st.binary(max_size=60) | st.text(st.sampled_from('item,"\n\r\t1.eN\x00 '), max_size=60), salvage=st.booleans()
+)
 def test_no_input_makes_a_traceback(tmp_path: Path, data: bytes | str, salvage: bool) -> None:
     for name in ("a.csv", "a.tsv"):
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,8 @@ def refused(folder: Path, content: str | bytes, **options: Any) -> InputError:
 def test_a_line_of_the_documentation(tmp_path: Path) -> None:
     line = (
         '{"item": "q1", "target": "A", "prediction": "B", "confidence": 0.8, "outcome": "answered", "cluster": "p7", '
-        '"group": {"site": "x"}, "signal": {"entropy": 0.1, "deep": {"er": true}}, "latency_ms": 12, "words": ["a", null]}\n'
+        '"group": {"site": "x"}, "signal": {"entropy": 0.1, "deep": {"er": true}}, "latency_ms": 12, '
+        '"words": ["a", null]}\n'
     )
     path = written(tmp_path, line)
     records = read(path)
@@ -175,7 +177,9 @@ def test_an_object_and_a_value_do_not_share_a_field(tmp_path: Path, first: str, 
 
 
 def test_a_null_tells_nothing_about_a_field(tmp_path: Path) -> None:
-    content = '{"item": 1, "x": null, "y": [], "z": null}\n{"item": 2, "x": {"a": 1}, "y": ["b"]}\n{"item": 3, "x": null}\n'
+    content = (
+        '{"item": 1, "x": null, "y": [], "z": null}\n{"item": 2, "x": {"a": 1}, "y": ["b"]}\n{"item": 3, "x": null}\n'
+    )
     records = read(written(tmp_path, content))
     assert records.stated == ("item", "x.a", "y", "z")
     assert values(records, "x.a") == [None, 1, None]
@@ -184,7 +188,9 @@ def test_a_null_tells_nothing_about_a_field(tmp_path: Path) -> None:
 
 
 def test_whole_numbers_and_fractions_are_numbers(tmp_path: Path) -> None:
-    records = read(written(tmp_path, '{"item": 1, "x": 1, "y": [1]}\n{"item": 2, "x": 0.5, "y": [0.5]}\n{"item": 3, "x": 2}\n'))
+    records = read(
+        written(tmp_path, '{"item": 1, "x": 1, "y": [1]}\n{"item": 2, "x": 0.5, "y": [0.5]}\n{"item": 3, "x": 2}\n')
+    )
     assert values(records, "x") == [1.0, 0.5, 2.0]
     assert values(records, "y") == [[1.0], [0.5], None]
     error = refused(tmp_path, f'{{"item": 1}}\n\n{{"item": 2, "x": {2**53 + 1}}}\n{{"item": 3, "x": 0.5}}\n')
@@ -280,7 +286,20 @@ def test_latin_1_is_named_with_the_offset(tmp_path: Path, mark: str, before: int
 
 
 def test_odd_characters_are_kept(tmp_path: Path) -> None:
-    odd = ["\ud800", "a\udfffb", "\u2028", "\x00", "\x1b[31m", "\x7f\x85", "a\tb", " a ", "", "\U0001f600", "NA", "None"]
+    odd = [
+        "\ud800",
+        "a\udfffb",
+        "\u2028",
+        "\x00",
+        "\x1b[31m",
+        "\x7f\x85",
+        "a\tb",
+        " a ",
+        "",
+        "\U0001f600",
+        "NA",
+        "None",
+    ]
     lines = "".join(json.dumps({"item": i, "prediction": text, "x": [text]}) + "\n" for i, text in enumerate(odd))
     records = read(written(tmp_path, lines))
     assert values(records, "prediction") == odd
@@ -289,7 +308,9 @@ def test_odd_characters_are_kept(tmp_path: Path) -> None:
     assert values(raw, "prediction") == ["\u2028\x7f\U0001f600"]
 
 
-@pytest.mark.parametrize("key", ['a"b', "a\\b", "a\nb", "\x00", "", ".", "a.b", "f0", "é\u2028", "class", "\ud800", "`"])
+@pytest.mark.parametrize(
+    "key", ['a"b', "a\\b", "a\nb", "\x00", "", ".", "a.b", "f0", "é\u2028", "class", "\ud800", "`"]
+)
 def test_odd_names_of_fields(tmp_path: Path, key: str) -> None:
     content = "".join(json.dumps({"item": i, key: i, "deep": {key: i}}) + "\n" for i in range(3))
     records = read(written(tmp_path, content))
@@ -305,8 +326,13 @@ def test_a_very_long_line_is_refused_in_bounded_memory(tmp_path: Path) -> None:
         error = refused(tmp_path, content, salvage=True)
         assert error.line == (1 if content is long else 2)
         assert "4 MiB" in error.problem
-    fine = json.dumps({"item": "q2", "prediction": "x" * 4_000_000})
-    assert len(read(written(tmp_path, GOOD + fine + "\n"))) == 2
+    for size, before in itertools.product((contract.LONGEST_LINE, contract.LONGEST_LINE + 1), ("", GOOD)):
+        line = '{"item": "q2", "x": "' + "x" * (size - 23) + '"}'
+        assert len(line) == size
+        if size == contract.LONGEST_LINE:
+            assert len(read(written(tmp_path, before + line + "\n" + '{"item": "q3"}\n'))) == (3 if before else 2)
+        else:
+            assert "4 MiB" in refused(tmp_path, before + line + "\n" + '{"item": "q3"}\n').problem
 
 
 def test_too_many_fields(tmp_path: Path) -> None:
@@ -319,9 +345,7 @@ def test_too_many_fields(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("block", [1, 7, 64, 1000])
-def test_lines_and_offsets_do_not_depend_on_blocks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
-) -> None:
+def test_lines_and_offsets_do_not_depend_on_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
     monkeypatch.setattr(contract, "_BLOCK", block)
     rows = [{"item": i, "x": "é:" * (i % 3), "y": None if i % 2 else i / 2} for i in range(50)]
     lines = [json.dumps(row, ensure_ascii=False) for row in rows]
@@ -361,14 +385,14 @@ columns_of_one_kind = st.one_of(
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    columns=st.dictionaries(st.text(st.characters(exclude_characters="."), max_size=5), columns_of_one_kind, max_size=4),
+    columns=st.dictionaries(
+        st.text(st.characters(exclude_characters="."), max_size=5), columns_of_one_kind, max_size=4
+    ),
     spaced=st.booleans(),
     ascii=st.booleans(),
 )
 @example(columns={"f0": ["\ud800", None, "", ":"]}, spaced=True, ascii=True)
-def test_what_is_written_is_read(
-    tmp_path: Path, columns: dict[str, list[Any]], spaced: bool, ascii: bool
-) -> None:
+def test_what_is_written_is_read(tmp_path: Path, columns: dict[str, list[Any]], spaced: bool, ascii: bool) -> None:
     columns = {f"x{name}": column for name, column in columns.items()}
     rows = [{"item": i, **{name: column[i] for name, column in columns.items()}} for i in range(4)]
     separators = (" , ", " : ") if spaced else (",", ":")
@@ -391,14 +415,17 @@ json_values = st.recursive(
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(rows=st.lists(st.dictionaries(st.sampled_from(["a", "b", "confidence", "group"]), json_values), min_size=1, max_size=5))
+@given(
+    rows=st.lists(
+        st.dictionaries(st.sampled_from(["a", "b", "confidence", "group"]), json_values), min_size=1, max_size=5
+    )
+)
 def test_anything_is_read_in_full_or_refused_with_its_line(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     path = written(tmp_path, "".join(json.dumps({"item": i, **row}) + "\n" for i, row in enumerate(rows)))
     try:
         records = read(path)
     except InputError as error:
-        assert error.line is not None
-        assert 1 <= error.line <= len(rows)
+        assert 1 <= (error.line or 0) <= len(rows)  # noqa: PT017
         return
     for place, row in enumerate(rows):
         for name, value in flat(row).items():
@@ -420,4 +447,4 @@ def test_no_input_makes_a_traceback(tmp_path: Path, data: bytes | str) -> None:
         try:
             read(written(tmp_path, data), salvage=salvage)
         except InputError as error:
-            assert error.file is not None
+            assert error.file is not None  # noqa: PT017

@@ -129,7 +129,11 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
 
 
 def test_truncated_and_flipped_files_are_refused_or_read_without_a_traceback(tmp_path: Path) -> None:
-    columns = {"item": [f"{SECRET}-{i}" for i in range(50)], "x": [i / 2 for i in range(50)], "g": [{"a": i} for i in range(50)]}
+    columns = {
+        "item": [f"{SECRET}-{i}" for i in range(50)],
+        "x": [i / 2 for i in range(50)],
+        "g": [{"a": i} for i in range(50)],
+    }
     whole = written(tmp_path, columns, write_page_checksum=True).read_bytes()
     path = tmp_path / "damaged.parquet"
     for cut in range(0, len(whole), 37):

@@ -146,19 +146,31 @@ class RowSource:
             function = _with_options(self.function, keywords)
             return Rows(function, tuple(arguments), ids, cluster, rows, excluded)
         try:
-            made = self.function(*arguments, **keywords)
+            return self._collected(arguments, keywords, population, ids, cluster, excluded, options)
         except TypeError:
             texts = [c for c in self.reads(options) if c in population and kind_of(population.column(c)) == "text"]
             if not texts:
                 raise
             raise InputError(f"{asked_by} needs numbers; text stands in {', '.join(map(printable, texts))}") from None
+
+    def _collected(
+        self,
+        arguments: list[Any],
+        keywords: Mapping[str, Any],
+        population: Records,
+        ids: Any,
+        cluster: Any,
+        excluded: Mapping[str, int],
+        options: Mapping[str, Any],
+    ) -> Evidence:
+        made = self.function(*arguments, **keywords)
         if callable(getattr(made, "collect", None)) and not isinstance(made, Terms):
             return made.collect(ids, cluster, excluded)
         if not isinstance(made, Terms):
             score = np.asarray(made, np.float64)
             if score.shape != (len(population),):
                 raise UsageError(
-                    f"{asked_by} gave {score.shape} values for {len(population)} rows; one a row is needed"
+                    f"{options['name']} gave {score.shape} values for {len(population)} rows, not one a row"
                 )
             made = Terms({"total": score, "n": 1.0})
         evidence, kept = Sums.collect(made, ids, cluster)

@@ -14,13 +14,11 @@ from steelyard.report.document import Document, Heading, Note, Table
 
 def catalogue_report() -> Document:
     """Every metric: what it reads, better, bounds, and its first sentence."""
-    rows = tuple(
-        (d.name, _reads(d), d.better or "", _bounds(d), _options(d), _first_sentence(d)) for d in known_metrics()
-    )
-    return [
-        Table(("metric", "reads", "better", "bounds", "options", "what it says"), rows),
-        Note("steelyard metrics NAME explains one with formula and example."),
-    ]
+    document: Document = []
+    for module, found in _by_question().items():
+        rows = tuple((d.name, _reads(d), d.better or "", _bounds(d), _options(d), _first_sentence(d)) for d in found)
+        document += [Heading(module), Table(("metric", "reads", "better", "bounds", "options", "what it says"), rows)]
+    return [*document, Note("`steelyard metrics NAME` explains one with formula and example.")]
 
 
 def explanation(name: str) -> Document:
@@ -44,6 +42,23 @@ def explanation(name: str) -> Document:
     if example:
         document += [Note("Example (from steelyard import value):"), *(Note(line) for line in example)]
     return document
+
+
+def reference() -> Document:
+    """Every metric explained, one after the other, by the file that asks its question."""
+    document: Document = []
+    for module, found in _by_question().items():
+        document.append(Heading(module))
+        rows = tuple((d.name, _first_sentence(d), d.formula, _options(d), d.better or "", _bounds(d)) for d in found)
+        document.append(Table(("metric", "what it says", "formula", "options", "better", "bounds"), rows))
+    return document
+
+
+def _by_question() -> dict[str, list[Definition]]:
+    found: dict[str, list[Definition]] = {}
+    for d in known_metrics():
+        found.setdefault(d.function.__module__.rpartition(".")[2], []).append(d)
+    return found
 
 
 def catalogue_document(name: str | None = None) -> Any:

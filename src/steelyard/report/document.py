@@ -63,7 +63,9 @@ def evaluation_report(evaluation: Evaluation) -> Document:
     for slice_, found in _by_slice(evaluation.estimates):
         if slice_:
             document.append(Heading(slice_))
-        document += _with_notes(("metric", "value", level, "method", "n", "clusters", "left out"), found, _estimate_row)
+        document += _with_notes(
+            ("metric", "value", level, "se", "method", "n", "clusters", "left out"), found, _estimate_row
+        )
     document += [Note(f"warning: {w}") for w in evaluation.warnings]
     return document
 
@@ -89,7 +91,7 @@ def comparison_report(comparison: Comparison) -> Document:
     return document
 
 
-_RIGHT = frozenset({"value", "base", "new", "delta", "n", "clusters", "p", "p adjusted"})
+_RIGHT = frozenset({"value", "se", "base", "new", "delta", "n", "clusters", "p", "p adjusted"})
 
 
 def number(value: float | None, *, signed: bool = False) -> str:
@@ -111,6 +113,7 @@ def _estimate_row(e: Estimate) -> tuple[str, ...]:
         f"{e.metric} {_ARROWS[e.better]}".strip(),
         number(e.value) + (f" {e.unit}" if e.unit and e.value is not None else ""),
         _interval(e.interval),
+        "" if e.se is None else number(e.se),
         e.method if e.interval is not None else "",
         f"{e.n:,}",
         f"{e.clusters:,}",

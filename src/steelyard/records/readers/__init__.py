@@ -1,7 +1,9 @@
 """From files to records: which reader takes a file, how several become one table, of which task they are.
 
-records = read("answers.jsonl", cluster="patient")
-records = read(["monday.csv", "tuesday.csv"], rename={"item": "item_id"}, where={"model": "a"})
+    records = read("answers.jsonl", cluster="patient")
+    records = read(["monday.csv", "tuesday.csv"], rename={"item": "item_id"}, where={"model": "a"})
+
+One file a format; `contract` says how to add one.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,6 +20,7 @@ import pyarrow as pa
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.records.readers import csv, jsonl, parquet  # noqa: F401 - each adds its format
 from steelyard.records.readers.contract import Column, Input, Reader, Table, joined, readers, widened
+from steelyard.records.readers.strict_json import TOO_LARGE
 from steelyard.records.schema import SHOWN, kind_of
 from steelyard.records.table import Records, Source
 from steelyard.records.task import Task
@@ -104,20 +107,20 @@ def _reader(path: str, format: str | None) -> Reader:
 @contextmanager
 def _opened(path: str) -> Iterator[tuple[str, BinaryIO]]:
     """The input's name for messages, and its bytes; what the system refuses is an error with that name."""
-    if path == STANDARD_INPUT:
-        yield "<stdin>", sys.stdin.buffer
-        return
-    try:
-        stream = open(path, "rb")
-    except OSError as problem:
-        raise InputError(f"cannot be read: {_reason(problem)}", file=path) from None
-    except ValueError:
-        raise InputError("cannot be read: there is no such name for a file", file=path) from None
-    with stream:
+    name = "<stdin>" if path == STANDARD_INPUT else path
+    with ExitStack() as closing:
         try:
-            yield path, stream
+            stream = sys.stdin.buffer if path == STANDARD_INPUT else closing.enter_context(open(path, "rb"))
         except OSError as problem:
-            raise InputError(f"cannot be read: {_reason(problem)}", file=path) from None
+            raise InputError(f"cannot be read: {_reason(problem)}", file=name) from None
+        except ValueError:
+            raise InputError("cannot be read: there is no such name for a file", file=name) from None
+        except AttributeError:
+            raise InputError("cannot be read: standard input is closed", file=name) from None
+        try:
+            yield name, stream
+        except OSError as problem:
+            raise InputError(f"cannot be read: {_reason(problem)}", file=name) from None
 
 
 def _reason(problem: OSError) -> str:
@@ -142,7 +145,7 @@ def _task(task: Mapping[str, Any] | str | os.PathLike[str] | None, paths: Sequen
 
 
 def _task_file(data: Path) -> Path | None:
-    for candidate in (data.with_name(f"{data.stem}.task.yaml"), data.with_name(".task.yaml")):
+    for candidate in (data.parent / f"{data.stem}.task.yaml", data.parent / ".task.yaml"):
         if os.path.isfile(candidate):
             return candidate
     return None
@@ -161,7 +164,8 @@ def _together(tables: Sequence[Table], sources: Sequence[Source]) -> dict[str, C
         try:
             columns[name] = joined([array.cast(kind) for array in arrays])
         except pa.ArrowInvalid:
-            raise InputError("whole numbers this large cannot be kept beside fractions", field=name) from None
+            file = next(s.name for a, s in zip(arrays, sources, strict=True) if kind_of(a) == "int")
+            raise InputError(f"{TOO_LARGE} beside fractions", file=file, field=name) from None
     return columns
 
 

@@ -14,8 +14,6 @@ from __future__ import annotations
 import codecs
 import hashlib
 import mmap
-import os
-import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
@@ -31,6 +29,7 @@ from steelyard.registry import Registry
 Column = Any  # an Arrow array; pyarrow's stubs know few of the calls that its functions take
 LONGEST_LINE = 4 * 2**20
 MOST_COLUMNS = 1_000
+DEEPEST = 8  # levels of objects within objects
 _BLOCK = 2**19  # small enough that the rows of a block stay in the processor's cache
 _SIGNATURES = {
     b"\x00\x00\xfe\xff": "UTF-32",
@@ -91,7 +90,7 @@ class Input:
         return InputError(problem, file=self.name, line=line, field=field)
 
     def blocks(self) -> Iterator[Block]:
-        """The text, some megabytes of whole lines at a time, without its byte order mark.
+        """The text, a piece of whole lines at a time, without its byte order mark.
 
         A line beyond `LONGEST_LINE` ends the reading: it is handed over, incomplete, as the first line of the
         last block, so that problems before it are found first.
@@ -118,10 +117,9 @@ class Input:
 
     def whole(self) -> pa.Buffer:
         """All bytes; mapped into memory where the input is a plain file."""
-        state = os.fstat(self._stream.fileno())
-        if stat.S_ISREG(state.st_mode) and state.st_size:
+        try:
             data: bytes | mmap.mmap = mmap.mmap(self._stream.fileno(), 0, access=mmap.ACCESS_READ)
-        else:
+        except (OSError, ValueError):  # a pipe, a buffer, or nothing at all
             data = self._stream.read()
         self._digest.update(data)
         return pa.py_buffer(data)

@@ -170,9 +170,8 @@ def _misquoted(source: Input, line: int, problem: str) -> InputError:
 
 def _typed(source: Input, cells: Mapping[str, Column], lines: npt.NDArray[np.int64]) -> dict[str, Column]:
     """The columns in their kinds."""
-    nothing = pa.scalar(None, pa.string())
     texts: dict[str, Column] = {
-        name: pc.if_else(pc.equal(column, pa.scalar("", column.type)), nothing, column)
+        name: pc.if_else(pc.equal(column, pa.scalar("", column.type)), pa.scalar(None, column.type), column)
         for name, column in cells.items()
     }
     labels = [texts[name] for name in ("target", "prediction") if name in texts]

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from steelyard.errors import InputError
 from steelyard.records.readers.contract import (
+    DEEPEST,
     MOST_COLUMNS,
     Column,
     Input,
@@ -23,7 +24,6 @@ from steelyard.records.readers.contract import (
 )
 from steelyard.records.schema import to_arrow
 
-_DEEPEST = 8
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 
@@ -59,7 +59,7 @@ def _table(source: Input) -> Any:
     data = source.whole()
     try:
         table = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True).read()
-        for _ in range(_DEEPEST):
+        for _ in range(DEEPEST):
             table = table.flatten()
     except (pa.ArrowException, OSError, ValueError, NotImplementedError):
         what = "damaged or incomplete" if data.size else "empty"
@@ -72,17 +72,17 @@ def _table(source: Input) -> Any:
 def _column(source: Input, name: str, chunks: Any) -> Column:
     """A column of one of the house's types; a value that is no text, where text is promised, is an error."""
     kind = chunks.type
-    if pa.types.is_dictionary(kind):
-        chunks, kind = chunks.cast(kind.value_type), kind.value_type
     try:
+        if pa.types.is_dictionary(kind):
+            chunks, kind = chunks.cast(kind.value_type), kind.value_type
         time = pa.types.is_temporal(kind) and not pa.types.is_duration(kind)
         if time or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
             chunks = chunks.cast(pa.string())
         if pa.types.is_fixed_size_list(kind):
             chunks = chunks.cast(pa.list_(kind.value_type))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        column = joined([to_arrow(name, chunk, lambda row: (source.name, row + 1)) for chunk in chunks.chunks])
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         raise source.error(f"columns hold text, numbers, true/false or lists; this one holds {kind}") from None
-    column = joined([to_arrow(name, chunk, lambda row: (source.name, row + 1)) for chunk in chunks.chunks])
     if pa.types.is_nested(kind) and not _is_plain(column.type.value_type):
         raise source.error("a list holds plain values, not lists or objects")
     try:

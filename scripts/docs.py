@@ -1,0 +1,70 @@
+"""Keeps the documentation true: runs every command that README and docs show, and writes what it printed below it.
+
+python scripts/docs.py           write the outputs anew
+python scripts/docs.py --check   say which differ, change nothing
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+
+
+def pages() -> list[Path]:
+    """Every page that may show commands."""
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def example() -> None:
+    """Make the bundled example if it is not there."""
+    if not (ROOT / "examples/triage/answers.jsonl").exists():
+        subprocess.run([sys.executable, ROOT / "examples/triage/make.py"], check=True, capture_output=True)
+
+
+def refreshed(text: str) -> str:
+    """The page with the output of every shown command as it is now."""
+    return BLOCK.sub(lambda found: f"```console\n{_run(found.group(1))}```", text)
+
+
+def _run(block: str) -> str:
+    commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
+    return "".join(f"$ {command}\n{_output(command)}" for command in commands)
+
+
+def _output(command: str) -> str:
+    name, *arguments = shlex.split(command)
+    if name != "steelyard":
+        raise SystemExit(f"only steelyard commands are shown, not {name}")
+    script = "from steelyard.cli.main import main; main()"
+    done = subprocess.run([sys.executable, "-c", script, *arguments], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout + "".join(f"{line}\n" for line in done.stderr.splitlines() if not line.startswith("wrote"))
+
+
+def catalogue() -> str:
+    """docs/metrics.md: every metric with its formula, from the registry."""
+    from steelyard.report import markdown
+    from steelyard.report.catalogue import reference
+
+    return "# Metrics\n\nWritten by `make docs` from the registry.\n\n" + markdown.render(reference())
+
+
+def main() -> None:
+    example()
+    wanted = {page: refreshed(page.read_text()) for page in pages() if page.name != "metrics.md"}
+    wanted[ROOT / "docs/metrics.md"] = catalogue()
+    stale = [page for page, text in wanted.items() if not page.exists() or page.read_text() != text]
+    if "--check" in sys.argv:
+        sys.exit("\n".join(f"{page.relative_to(ROOT)} is not up to date; run make docs" for page in stale))
+    for page in stale:
+        page.write_text(wanted[page])
+        print(f"wrote {page.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

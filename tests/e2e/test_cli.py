@@ -1,0 +1,330 @@
+"""The command line as a user meets it: results, messages, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+SCRIPT = Path(sys.executable).with_name("steelyard")
+
+
+def steelyard(
+    *arguments: Any, cwd: Path | None = None, stdin: str | None = None, **env: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [SCRIPT, *map(str, arguments)],
+        cwd=cwd,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **env},
+        timeout=120,
+    )
+
+
+def lines(rows: list[dict[str, Any]]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def answers(seed: int = 0, share: float = 0.7, patients: int = 25) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(seed)
+    return [
+        {
+            "item": f"q{p}-{i}",
+            "patient": f"p{p}",
+            "target": "yes" if rng.random() < 0.5 else "no",
+            "prediction": None if rng.random() < 0.1 else ("yes" if rng.random() < share else "no"),
+            "confidence": round(float(rng.random()), 2),
+            "group": {"site": "x" if p % 2 else "y"},
+        }
+        for p in range(patients)
+        for i in range(4)
+    ]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "answers.jsonl"
+    path.write_text(lines(answers()))
+    return path
+
+
+def test_help_and_version_are_immediate_and_import_nothing_heavy() -> None:
+    assert "evaluate" in steelyard("--help").stdout
+    assert steelyard("--version").stdout.startswith("steelyard 0.")
+    heavy = "('numpy', 'scipy', 'pyarrow', 'numba')"
+    code = f"import sys; import steelyard.cli.main; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_json_is_the_written_document_byte_by_byte_and_the_same_twice(data: Path, tmp_path: Path) -> None:
+    arguments = ("evaluate", data, "--cluster", "patient", "--by", "group.site", "--format", "json", "--resamples", 500)
+    one = steelyard(*arguments, "--out", tmp_path / "out")
+    two = steelyard(*arguments)
+    assert one.returncode == two.returncode == 0, one.stderr
+    assert one.stdout == two.stdout == (tmp_path / "out" / "evaluation.json").read_text()
+    assert os.listdir(tmp_path / "out") == ["evaluation.json"]
+    document = json.loads(one.stdout, parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
+    keys = {"metric", "slice", "value", "se", "interval", "method", "n", "clusters", "excluded"}
+    keys |= {"undefined_resamples", "better", "unit", "note", "detail", "level"}
+    for estimate in document["estimates"]:
+        assert set(estimate) == keys
+    assert document["population"]["rows"] == 100
+    assert document["uncertainty"]["resamples"] == 500
+    assert document["uncertainty"]["seed"] == 42
+    assert document["uncertainty"]["cluster"] == ["patient"]
+    assert len(document["inputs"][0]["sha256"]) == 64
+    assert document["tool"]["name"] == "steelyard"
+    assert {json.dumps(e["slice"]) for e in document["estimates"]} == {
+        "{}",
+        '{"group.site": "x"}',
+        '{"group.site": "y"}',
+    }
+
+
+def test_a_stack_is_chosen_from_the_columns_and_said_why(data: Path) -> None:
+    done = steelyard("evaluate", data, "--resamples", 200)
+    assert done.returncode == 0
+    assert "accuracy" in done.stdout
+    assert "the targets are labels" in done.stderr
+    assert "there is a confidence" in done.stderr
+
+
+def test_standard_input_and_several_files_are_one_table(tmp_path: Path) -> None:
+    rows = answers()
+    for i, part in enumerate((rows[:40], rows[40:])):
+        (tmp_path / f"{i}.jsonl").write_text(lines(part))
+    arguments = ("-m", "accuracy", "-m", "aurc", "--format", "json", "--resamples", 200)
+    whole = steelyard("evaluate", "-", *arguments, stdin=lines(rows))
+    parts = steelyard("evaluate", tmp_path / "0.jsonl", tmp_path / "1.jsonl", *arguments)
+    assert whole.returncode == parts.returncode == 0, whole.stderr + parts.stderr
+    for a, b in zip(*(json.loads(r.stdout)["estimates"] for r in (whole, parts)), strict=True):
+        assert a["value"] == pytest.approx(b["value"], abs=1e-12)
+        assert a["interval"] == pytest.approx(b["interval"], abs=1e-12)
+
+
+def test_compare_two_files_and_two_parts_of_one(tmp_path: Path) -> None:
+    base = answers(0, 0.5)
+    new = [{**row, "prediction": row["target"] if i % 3 else row["prediction"]} for i, row in enumerate(base)]
+    (tmp_path / "old.jsonl").write_text(lines(base))
+    (tmp_path / "new.jsonl").write_text(lines(new))
+    both = [{**r, "model": "a"} for r in base] + [{**r, "model": "b"} for r in new]
+    (tmp_path / "all.jsonl").write_text(lines(both))
+    arguments = ("--metric", "accuracy", "--cluster", "patient", "--format", "json")
+    two = steelyard("compare", tmp_path / "old.jsonl", tmp_path / "new.jsonl", *arguments, "--out", tmp_path)
+    one = steelyard("compare", tmp_path / "all.jsonl", "--versus", "model=a,b", *arguments)
+    assert two.returncode == one.returncode == 0, two.stderr + one.stderr
+    delta, same = (json.loads(r.stdout)["deltas"][0] for r in (two, one))
+    assert {"metric", "slice", "base", "new", "delta", "se", "interval", "p_value", "better", "verdict", "note"} <= set(
+        delta
+    )
+    assert delta["verdict"] == "better"
+    assert delta["delta"] == same["delta"]
+    assert delta["interval"] == same["interval"]
+    assert (tmp_path / "comparison.json").read_text() == two.stdout
+
+
+def test_a_metric_from_a_module_in_the_working_folder(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from steelyard import metric\n\n@metric(better='lower', bounds=(0, 1))\ndef gap(confidence, correct):\n"
+        "    '''Distance of confidence and correctness.'''\n    return abs(confidence - correct)\n"
+    )
+    done = steelyard("evaluate", data, "--metric", "mine:gap", "--format", "json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (estimate,) = json.loads(done.stdout)["estimates"]
+    assert estimate["metric"] == "mine:gap"
+    assert estimate["interval"] is not None
+    assert steelyard("metrics", "mine:gap", cwd=tmp_path).returncode == 0
+
+
+def test_a_metric_from_an_installed_package(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "plug.py").write_text(
+        "from steelyard import metric\n\n@metric(formula='0')\ndef nothing_at_all(correct):\n"
+        "    '''Always nothing, to be found.'''\n    return correct * 0\n"
+    )
+    info = tmp_path / "plug-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plug\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[steelyard]\nplug = plug\n")
+    done = steelyard("evaluate", data, "-m", "nothing_at_all", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "nothing_at_all" in done.stdout
+    assert "nothing_at_all" in steelyard("metrics", PYTHONPATH=str(tmp_path)).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("evaluate", "{data}", "--metric", "acuracy"), 2, "did you mean 'accuracy'"),
+        (("evaluate", "{data}", "--metric", "ece("), 2, "a name is expected"),
+        (("evaluate", "{data}", "--format", "html"), 2, "--format is one of"),
+        (("evaluate", "{data}", "--level", "2"), 2, "level"),
+        (("evaluate", "{data}", "--by", "group.sight"), 2, "did you mean 'group.site'"),
+        (("evaluate", "{data}", "--cluster", "ward"), 2, "cluster column 'ward'"),
+        (("evaluate", "{data}", "--map", "item"), 2, "--map takes name=value"),
+        (("evaluate", "{data}", "--where", "group.site=q"), 2, "no row has group.site=q"),
+        (("evaluate", "{data}", "--metric", "latency.p50"), 3, "needs column 'latency_ms'"),
+        (("evaluate", "{data}", "--metric", "mae"), 3, "needs numbers"),
+        (("evaluate", "{data}", "--metric", "flip_rate"), 3, "perturbation"),
+        (("evaluate", "no-such-file.jsonl"), 3, "no-such-file.jsonl"),
+        (("compare", "{data}"), 2, "two files"),
+        (("compare", "{data}", "--versus", "model"), 2, "model=old,new"),
+        (("metrics", "acuracy"), 2, "did you mean"),
+        (("evaluate",), 2, "Missing argument"),
+        (("weigh",), 2, "No such command"),
+        (("evaluate", "{data}", "-m", "accuracy", "--out", "{data}"), 5, "cannot write"),
+    ],
+)
+def test_failures_have_a_class_and_one_clear_line(
+    data: Path, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    done = steelyard(*(a.format(data=data) for a in arguments))
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_undefined_metrics_are_null_with_a_reason_and_exit_zero(tmp_path: Path) -> None:
+    rows = [{"item": i, "target": "a", "prediction": None, "confidence": None} for i in range(5)]
+    (tmp_path / "silent.jsonl").write_text(lines(rows))
+    names = ("selective_accuracy", "ece", "balanced_accuracy", "f1.b", "aurc", "auroc", "cmax")
+    done = steelyard("evaluate", tmp_path / "silent.jsonl", *[x for n in names for x in ("-m", n)], "--format", "json")
+    assert done.returncode == 0, done.stderr
+    found = {e["metric"]: e for e in json.loads(done.stdout)["estimates"]}
+    for name in names[:-1]:
+        assert found[name]["value"] is None
+        assert found[name]["note"].startswith("undefined")
+    assert found["cmax"]["value"] == 0.0
+    table = steelyard("evaluate", tmp_path / "silent.jsonl", "-m", "ece").stdout
+    assert "n/a" in table
+
+
+def test_everything_failed_is_not_a_crash(tmp_path: Path) -> None:
+    rows = [{"item": i, "target": "a", "prediction": None, "outcome": "failed"} for i in range(5)]
+    (tmp_path / "failed.jsonl").write_text(lines(rows))
+    done = steelyard("evaluate", tmp_path / "failed.jsonl", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    found = {e["metric"]: e["value"] for e in json.loads(done.stdout)["estimates"]}
+    assert found["accuracy"] is None
+    assert found["failure_rate"] == 1.0
+
+
+def test_control_characters_from_data_never_reach_the_terminal(tmp_path: Path) -> None:
+    rows = [
+        {
+            **row,
+            "group": {"site": "\x1b]0;owned\x07\x1b[31mred\r\u009b" if i % 2 else "## GATE: PASSED\n| a | [x](y) |"},
+        }
+        for i, row in enumerate(answers())
+    ]
+    (tmp_path / "hostile.jsonl").write_text(lines(rows))
+    for style in ("table", "markdown"):
+        done = steelyard(
+            "evaluate", tmp_path / "hostile.jsonl", "-m", "accuracy", "--by", "group.site", "--format", style
+        )
+        assert done.returncode == 0
+        for mark in ("\x1b", "\x07", "\r", "\u009b"):
+            assert mark not in done.stdout + done.stderr
+    assert "\n## GATE" not in done.stdout
+    assert "[x](y)" not in done.stdout
+
+
+def test_values_of_the_data_never_reach_a_message(tmp_path: Path) -> None:
+    secret = "SECRET-PATIENT-NAME"
+    good = {"item": "q1", "target": "a", "prediction": "b", "confidence": 0.5}
+    for bad in (
+        {"confidence": secret},
+        {"outcome": secret},
+        {"confidence": 7, "note": secret},
+        {"should_abstain": secret},
+    ):
+        (tmp_path / "bad.jsonl").write_text(lines([good, {**good, "item": "q2", **bad}]))
+        done = steelyard("evaluate", tmp_path / "bad.jsonl", "-m", "accuracy")
+        assert done.returncode == 3
+        assert secret not in done.stdout + done.stderr
+        assert "bad.jsonl:2" in done.stderr
+
+
+def test_a_closed_pipe_ends_quietly(data: Path) -> None:
+    command = f"{SCRIPT} metrics | head -n 1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=60)
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_end_with_their_code_and_leave_nothing_behind(tmp_path: Path, number: int, code: int) -> None:
+    (tmp_path / "big.jsonl").write_text(lines(answers(patients=5000)))
+    out = tmp_path / "out"
+    process = subprocess.Popen(
+        [SCRIPT, "evaluate", tmp_path / "big.jsonl", "-m", "auroc", "--resamples", "2000000", "--out", out],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(3)
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=60)
+    assert "Traceback" not in stderr
+    assert process.returncode == code, stderr
+    assert not out.exists() or not list(out.iterdir())
+
+
+def test_a_progress_bar_on_a_terminal_only(tmp_path: Path) -> None:
+    (tmp_path / "big.jsonl").write_text(lines(answers(patients=800)))
+    arguments = [SCRIPT, "evaluate", tmp_path / "big.jsonl", "-m", "auroc", "-m", "aurc", "--resamples", "60000"]
+    main, terminal = pty.openpty()
+    process = subprocess.Popen(
+        arguments, stdout=subprocess.DEVNULL, stderr=terminal, env={**os.environ, "TERM": "xterm"}
+    )
+    os.close(terminal)
+    shown = b""
+    while True:
+        try:
+            block = os.read(main, 4096)
+        except OSError:
+            break
+        if not block:
+            break
+        shown += block
+    assert process.wait(timeout=120) == 0
+    assert b"resampling" in shown
+    piped = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
+    assert "resampling" not in piped.stderr
+
+
+def test_gpqa_means_and_paired_difference() -> None:
+    path = SHARED / "gpqa" / "gpqa_diamond_scores.csv"
+    if not path.exists():
+        pytest.skip("needs ../shared/data")
+    renamed = ("--map", "item=item_id,repeat=epoch,model=model_id", "--format", "json")
+    done = steelyard("evaluate", path, *renamed, "-m", "mean(score, better=higher)")
+    assert done.returncode == 0, done.stderr
+    nano, mini = json.loads(done.stdout)["estimates"]
+    assert nano["value"] == pytest.approx(0.6758, abs=5e-5)
+    assert nano["se"] == pytest.approx(0.0276, abs=5e-5)
+    assert mini["value"] == pytest.approx(0.6172, abs=5e-5)
+    assert mini["se"] == pytest.approx(0.0296, abs=5e-5)
+    versus = ("--versus", "model=openai/gpt-5.4-mini-2026-03-17,openai/gpt-5-nano-2025-08-07")
+    done = steelyard("compare", path, *renamed, *versus, "-m", "mean(score, better=higher)")
+    (delta,) = json.loads(done.stdout)["deltas"]
+    assert delta["delta"] == pytest.approx(0.0586, abs=5e-5)
+    assert delta["se"] == pytest.approx(0.0278, abs=5e-5)
+    assert delta["interval"] == pytest.approx([0.0038, 0.1134], abs=5e-5)
+    assert delta["p_value"] == pytest.approx(0.038, abs=0.006)
+    done = steelyard("compare", path, *renamed, *versus, "-m", "mean(score, better=higher)", "--method", "percentile")
+    (delta,) = json.loads(done.stdout)["deltas"]
+    assert delta["interval"] == pytest.approx([0.003, 0.112], abs=0.004)

@@ -1,0 +1,56 @@
+"""What the documentation shows is what the program does."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+spec = importlib.util.spec_from_file_location("docs_script", ROOT / "scripts/docs.py")
+assert spec is not None
+assert spec.loader is not None
+docs = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(docs)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _example() -> None:
+    docs.example()
+
+
+@pytest.mark.parametrize("page", [p for p in docs.pages() if p.name != "metrics.md"], ids=lambda p: p.name)
+def test_shown_outputs_are_the_real_ones(page: Path) -> None:
+    text = page.read_text()
+    assert docs.refreshed(text) == text, "run make docs"
+
+
+def test_the_metric_reference_is_the_registry() -> None:
+    assert (ROOT / "docs/metrics.md").read_text() == docs.catalogue(), "run make docs"
+
+
+def blocks() -> list[tuple[str, str]]:
+    return [
+        (f"{page.name}-{i}", code) for page in docs.pages() for i, code in enumerate(PYTHON.findall(page.read_text()))
+    ]
+
+
+@pytest.mark.parametrize("code", [code for _, code in blocks()], ids=[name for name, _ in blocks()])
+def test_shown_code_runs(code: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=ROOT, capture_output=True, text=True, env=dict(os.environ)
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in docs.pages():
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
