@@ -6,6 +6,7 @@ that noise is here, `p_calibrated` how often noise alone would give an ECE this 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -63,19 +64,18 @@ def ece(s: Cells) -> Floats:
 
 
 @ece.detail
-def _(s: Cells, *, bins: int) -> dict[str, Any]:
-    table = []
-    for b, hits, mass, n in zip(s.key(), s.hits[0], s.mass[0], s.n[0], strict=True):
-        table.append(
-            {
-                "low": b / bins,
-                "high": (b + 1) / bins,
-                "n": int(n),
-                "accuracy": hits / n,
-                "confidence": mass / n,
-            }
-        )
-    return {"bins": table}
+def equal_width_table(s: Cells, *, bins: int) -> dict[str, Any]:
+    """The non-empty bins: their edges, rows, accuracy and mean confidence."""
+    edges = [(float(b / bins), float((b + 1) / bins)) for b in s.key()]
+    return {"bins": _bin_rows(edges, s.hits[0], s.mass[0], s.n[0])}
+
+
+def _bin_rows(edges: Sequence[tuple[float, float]], hits: Floats, mass: Floats, n: Floats) -> list[dict[str, Any]]:
+    return [
+        {"low": low, "high": high, "n": int(rows), "accuracy": float(right / rows), "confidence": float(sure / rows)}
+        for (low, high), right, sure, rows in zip(edges, hits, mass, n, strict=True)
+        if rows
+    ]
 
 
 @reliability.metric(
@@ -94,6 +94,9 @@ def mce(s: Cells) -> Floats:
     gaps = np.where(s.n > 0, np.abs(s.hits - s.mass) / np.where(s.n > 0, s.n, 1), -1)
     largest = gaps.max(-1, initial=-1)
     return np.where(largest >= 0, largest, np.nan)
+
+
+mce.detail(equal_width_table)
 
 
 @metric(
@@ -135,6 +138,16 @@ def _(s: Cells, *, begins: Constant) -> Floats:
     gap = s.hits - s.mass
     per_bin = [gap[..., place == b].sum(-1) for b in range(len(begins) + 1)]
     return np.stack(per_bin, -1) / s.n.sum(-1, keepdims=True)
+
+
+@ace.detail
+def _(s: Cells, *, bins: int) -> dict[str, Any]:
+    """The non-empty bins: lowest and highest confidence, rows, accuracy and mean confidence."""
+    place = equal_mass(s.n, bins)[0]
+    inside = [place == b for b in np.unique(place)]
+    edges = [(float(s.key()[rows].min()), float(s.key()[rows].max())) for rows in inside]
+    sums_ = [np.array([term[0][rows].sum() for rows in inside]) for term in (s.hits, s.mass, s.n)]
+    return {"bins": _bin_rows(edges, *sums_)}
 
 
 def equal_mass(counts: Floats, bins: int) -> Floats:
@@ -236,10 +249,10 @@ class Signed:
         observed, chance = [], []
         for weights in draw.floats:
             cells = self.gaps.under(Draw(weights[None]))
-            n = cells.n.sum(-1)
-            observed.append(np.abs(cells.gap).sum(-1)[0] / n[0])
+            n = float(cells.n.sum()) or math.nan
+            observed.append(np.abs(cells.gap).sum(-1)[0] / n)
             signed = self.gaps.under(Draw(flips * weights)).gap
-            chance.append(np.abs(signed).sum(-1) / n[0])
+            chance.append(np.abs(signed).sum(-1) / n)
         return SignedReading(np.array(observed), np.array(chance))
 
 

@@ -16,7 +16,8 @@
 That is all a metric needs to have an interval, a paired delta, slices, a gate and a merge. Beyond it: metrics that read
 the same sums share an `evidence`; `over` makes a metric of a base metric's values in groups, `compose` one of several
 metrics; a function that asks for `weight` is called once a resample. A parameter named `a__b` reads the column `a.b`,
-one named `records` gets the rows themselves, one named `task` what is known of the task.
+one named `records` gets the rows themselves, one named `task` what is known of the task. A parameter annotated `Floats`
+must be numbers.
 """
 
 from __future__ import annotations
@@ -34,13 +35,14 @@ import numpy.typing as npt
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.metrics.evidence import Cells, Draw, Evidence, Groups, Parts, Rows, Sums, Terms
 from steelyard.naming import RESERVED, Expr, Quoted, label_text, parse, value_text
-from steelyard.records.derive import FAILED
+from steelyard.records.derive import ANSWERED, FAILED
 from steelyard.records.schema import OUTCOMES, kind_of
-from steelyard.records.table import Labels, Records
+from steelyard.records.table import Labels, Records, value_name
 from steelyard.registry import Registry
 
 Floats = npt.NDArray[np.float64]
 Column = NewType("Column", str)
+Label = NewType("Label", str)  # an option that names a label: text, a whole number or true/false
 CONFIDENCE = Column("confidence")
 Constant = Annotated[Any, "constant"]  # a keyword that `prepare` fills: not an option
 Constants = Mapping[str, Any]
@@ -95,6 +97,7 @@ class RowSource:
         parameters = inspect.signature(function).parameters
         self.whole = "weight" in parameters
         self._labelled = "label" in parameters
+        self._numeric = {name for name, p in parameters.items() if p.annotation in ("Floats", Floats)}
         self.prepared: Callable[..., dict[str, Any]] | None = None
 
     @property
@@ -146,7 +149,8 @@ class RowSource:
             function = _with_options(self.function, keywords)
             return Rows(function, tuple(arguments), ids, cluster, rows, excluded)
         try:
-            return self._collected(arguments, keywords, population, ids, cluster, excluded, options)
+            with np.errstate(all="ignore"):
+                return self._collected(arguments, keywords, population, ids, cluster, excluded, options)
         except TypeError:
             texts = [c for c in self.reads(options) if c in population and kind_of(population.column(c)) == "text"]
             if not texts:
@@ -190,7 +194,10 @@ class RowSource:
             return population
         if name == "task":
             return population.task
-        return population.array(name.replace("__", "."), needed_by=asked_by)
+        array = population.array(name.replace("__", "."), needed_by=asked_by)
+        if name in self._numeric and isinstance(array, Labels):
+            raise InputError(f"{asked_by} needs numbers; text stands in {printable(name)}", file=population.name)
+        return array
 
 
 @dataclass(frozen=True)
@@ -758,7 +765,14 @@ def _kind(annotation: Any, default: Any) -> str:
         return "constant"
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
     text = text.replace(" ", "").removesuffix("|None").split("[")[0]
-    named = {"Column": "column", "Metric": "metric", "Constant": "constant", "str": "text", "tuple": "list"}
+    named = {
+        "Column": "column",
+        "Label": "label",
+        "Metric": "metric",
+        "Constant": "constant",
+        "str": "text",
+        "tuple": "list",
+    }
     if text in named:
         return named[text]
     if text in ("int", "float", "bool", "list"):
@@ -780,6 +794,7 @@ def _coerced(owner: str, param: Param, value: Any) -> Any:
             "text": "a word or a quoted text",
             "list": "a list such as [A, B]",
             "column": "a column name",
+            "label": "a label",
             "metric": "a metric",
         }[param.kind]
         raise UsageError(f"{owner}: the option {param.name} is {wanted}") from None
@@ -834,6 +849,7 @@ _CASTS: dict[str, Callable[[Any], Any]] = {
     "text": _as_text,
     "list": _as_list,
     "column": _as_text,
+    "label": lambda value: value_name(_as_label(value)),
     "metric": _as_metric,
 }
 
@@ -841,7 +857,7 @@ _CASTS: dict[str, Callable[[Any], Any]] = {
 def _option_text(param: Param, value: Any) -> str:
     if param.kind == "list":
         return "[" + ", ".join(label_text(v) if isinstance(v, str) else value_text(v) for v in value) + "]"
-    if param.kind == "text":
+    if param.kind in ("text", "label"):
         return label_text(value)
     if param.kind == "column":
         return ".".join(map(label_text, str(value).split(".")))
@@ -892,7 +908,7 @@ def _ordered(excluded: Mapping[str, int], lost: Mapping[str, int]) -> dict[str, 
 def _reasons(
     population: Records, lost: npt.NDArray[np.bool_], reads: Iterable[str], stated: Mapping[str, Any]
 ) -> dict[str, int]:
-    """Why rows inside the population were left out: as stated, their outcome, else the column they lack."""
+    """Why rows inside the population were left out: as stated, the column they lack, else their outcome."""
     if not lost.any():
         return {}
     found: dict[str, int] = {}
@@ -902,19 +918,22 @@ def _reasons(
         if here.any():
             found[reason] = int(here.sum())
             open_ &= ~here
-    for code, outcome in enumerate(OUTCOMES[1:], start=1):
-        here = open_ & (population.outcome == code)
-        if here.any():
-            found[outcome] = int(here.sum())
-            open_ &= ~here
+    answered = population.outcome == ANSWERED
     for name in reads:
         if not open_.any() or name not in population:
             continue
         column = population.array(name)
         missing = column.missing if isinstance(column, Labels) else np.isnan(column)
+        if name in ("prediction", "confidence"):
+            missing = missing & answered  # a row without an answer needs neither
         here = open_ & missing
         if here.any():
             found[f"no {name}"] = int(here.sum())
+            open_ &= ~here
+    for code, outcome in enumerate(OUTCOMES[1:], start=1):
+        here = open_ & (population.outcome == code)
+        if here.any():
+            found[outcome] = int(here.sum())
             open_ &= ~here
     if open_.any():
         found["not applicable"] = int(open_.sum())

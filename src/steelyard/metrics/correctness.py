@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError
-from steelyard.metrics.contract import CONFIDENCE, Column, Constant, evidence, metric
+from steelyard.metrics.contract import CONFIDENCE, Column, Constant, Label, evidence, metric
 from steelyard.metrics.evidence import Cells, Terms, row_score, sums
 from steelyard.records.derive import ANSWERED, same_kind
 from steelyard.records.table import Labels, Records, value_name
@@ -201,7 +201,8 @@ def f1_macro(s: Cells, *, labels: Constant) -> Floats:
     """
     counts = _Counts(s, labels)
     counted = counts.counted
-    return np.where(counted, counts.f1, 0).sum(-1) / counted.sum(-1)
+    mean = np.where(counted, counts.f1, 0).sum(-1) / counted.sum(-1)
+    return np.where(s.n.sum(-1) > 0, mean, np.nan)
 
 
 @f1_macro.present
@@ -262,19 +263,14 @@ def _classes(records: Records) -> tuple[str, ...]:
     members=_classes,
     undefined="the class is neither a target nor predicted",
 )
-def f1(s: Cells, *, labels: Constant, label: str) -> Floats:
+def f1(s: Cells, *, label: str) -> Floats:
     """F1 of one class: `f1.Critical`. Undefined where the class is neither a target nor predicted.
 
     >>> round(value("f1.a", target=["a", "a", "b"], prediction=["a", "b", "b"]), 6)
     0.666667
     """
-    counts = _Counts(s, labels)
-    names = [value_name(v) for v in counts.labels]
-    if label not in names:
-        return np.full(len(s.n), np.nan)
-    place = names.index(label)
-    both = counts.support[..., place] + counts.predicted[..., place]
-    return 2 * counts.hits[..., place] / both
+    truth, guess = (np.array([value_name(v) == label for v in s.key(part)], float) for part in (0, 1))
+    return 2 * (s.n @ (truth * guess)) / (s.n @ truth + s.n @ guess)
 
 
 def _is(records: Records, column: str, label: str) -> npt.NDArray[np.bool_]:
@@ -292,7 +288,8 @@ def precision(records: Records, *, label: str) -> Terms:
     """
     same_kind(records)
     claimed = _is(records, "prediction", label) & (records.array("answered") == 1)
-    return row_score(_is(records, "target", label), left_out={"not predicted as this class": ~claimed})
+    hit = np.where(records.labels("target").missing, np.nan, _is(records, "target", label))
+    return row_score(hit, left_out={"not predicted as this class": ~claimed})
 
 
 @metric(better="higher", bounds=(0, 1), formula="TP / support", reads=("target", "prediction"), members=_classes)
@@ -315,7 +312,7 @@ def recall(records: Records, *, label: str) -> Terms:
     answered_if=lambda options: options["positive"] is None,
     reads=("target", "prediction"),
 )
-def auroc(records: Records, *, positive: str | None = None, score: Column = CONFIDENCE) -> Terms:
+def auroc(records: Records, *, positive: Label | None = None, score: Column = CONFIDENCE) -> Terms:
     """How well a score separates positives from negatives; ties count ½.
 
     By default confidence ranks correct over incorrect answered rows. `auroc(positive=X, score=col)` ranks targets

@@ -53,9 +53,9 @@ def _(s: Cells, *, label: str) -> Floats:
     if label in _QUANTILES:
         return quantile(s.key(), s.n, _QUANTILES[label])
     present = s.n > 0
-    place = np.argmax(present, -1) if label == "min" else present.shape[-1] - 1 - np.argmax(present[..., ::-1], -1)
     if not present.shape[-1]:
         return np.full(len(s.n), np.nan)
+    place = np.argmax(present, -1) if label == "min" else present.shape[-1] - 1 - np.argmax(present[..., ::-1], -1)
     return np.where(present.any(-1), s.key()[place], np.nan)
 
 

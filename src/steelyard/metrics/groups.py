@@ -17,6 +17,7 @@ from steelyard.metrics.contract import (
     AS_BASE,
     UNIT,
     Collector,
+    Constant,
     Definition,
     Metric,
     Param,
@@ -68,7 +69,7 @@ def fairness_gap(groups: GroupReading) -> Floats:
 
 
 @over(better="as base", bounds=AS_BASE, formula="the worst group's value")
-def worst_group(groups: GroupReading, *, base: Metric) -> Floats:
+def worst_group(groups: GroupReading, *, base: Metric, base_constants: Constant) -> Floats:
     """The metric in the group where it is worst; the group's name is the detail (ties: the first in order).
 
     >>> columns = {
@@ -80,19 +81,27 @@ def worst_group(groups: GroupReading, *, base: Metric) -> Floats:
     0.5
     """
     defined = ~np.isnan(groups.values)
-    if base.better == "lower":
+    if _direction(base, base_constants) == "lower":
         worst = np.where(defined, groups.values, -np.inf).max(-1, initial=-np.inf)
     else:
         worst = np.where(defined, groups.values, np.inf).min(-1, initial=np.inf)
     return np.where(defined.any(-1), worst, np.nan)
 
 
+def _direction(base: Metric, constants: Mapping[str, Any]) -> str:
+    better = constants.get("better") or base.better
+    if better is None:
+        raise UsageError(f"worst_group needs a metric with a better direction; {base} has none")
+    return str(better)
+
+
 @worst_group.detail
-def _(groups: GroupReading, *, base: Metric) -> dict[str, Any]:
+def _(groups: GroupReading, *, base: Metric, base_constants: Constant) -> dict[str, Any]:
     values = groups.values[0]
     if np.isnan(values).all():
         return {"group": None, **_per_group(groups)}
-    place = np.nanargmax(values) if base.better == "lower" else np.nanargmin(values)
+    lower = _direction(base, base_constants) == "lower"
+    place = np.nanargmax(values) if lower else np.nanargmin(values)
     return {"group": value_name(groups.names[place]), **_per_group(groups)}
 
 
