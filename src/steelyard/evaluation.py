@@ -12,11 +12,13 @@ from typing import Any
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.metrics import metrics as registry
-from steelyard.metrics.contract import Collector, Definition, Metric, metric_of
+from steelyard.metrics.contract import Definition, Metric, metric_of
+from steelyard.metrics.sources import Collector
 from steelyard.naming import parse, slice_text
 from steelyard.records.derive import with_reference
+from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL
-from steelyard.records.table import Records, value_name
+from steelyard.records.table import Records
 from steelyard.uncertainty.estimate import Estimate, Progress, Settings, estimates
 
 Asked = str | Definition | Metric

@@ -14,8 +14,9 @@ from steelyard import compose, metric, over, sums
 from steelyard.errors import InputError, UsageError
 from steelyard.evaluation import evaluate, value
 from steelyard.metrics import metrics as registry
-from steelyard.metrics.contract import Collector, Metric, metric_of
+from steelyard.metrics.contract import Metric, metric_of
 from steelyard.metrics.evidence import Draw
+from steelyard.metrics.sources import Collector
 from steelyard.records.table import Records
 from tests.metrics.tables import every_instance, fitting, table
 

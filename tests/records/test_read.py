@@ -104,8 +104,9 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
 
 def test_no_permission(answers: Path) -> None:
     answers.chmod(0)
-    if os.access(answers, os.R_OK):
-        pytest.skip("this user may read everything")
+    if os.access(answers, os.R_OK):  # an administrator may read everything
+        assert len(read(answers)) > 0
+        return
     with pytest.raises(InputError, match="permission denied"):
         read(answers)
 

@@ -16,10 +16,12 @@ import numpy.typing as npt
 
 from steelyard.errors import UsageError
 from steelyard.metrics import kernels
-from steelyard.metrics.contract import Constant, evidence, metric
+from steelyard.metrics.contract import evidence, metric
 from steelyard.metrics.evidence import Cells, Codes, Draw, Ids, Sums, Terms, sums
+from steelyard.metrics.options import Constant
 from steelyard.metrics.randomness import signs
-from steelyard.records.table import Labels, Records
+from steelyard.records.labels import Labels
+from steelyard.records.table import Records
 
 Floats = npt.NDArray[np.float64]
 _CLIP = 1e-6

@@ -13,10 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError
-from steelyard.metrics.contract import CONFIDENCE, Column, Constant, Label, evidence, metric
+from steelyard.metrics.contract import evidence, metric
 from steelyard.metrics.evidence import Cells, Terms, row_score, sums
+from steelyard.metrics.options import CONFIDENCE, Column, Constant, Label
 from steelyard.records.derive import ANSWERED, same_kind
-from steelyard.records.table import Labels, Records, value_name
+from steelyard.records.labels import Labels, value_name
+from steelyard.records.table import Records
 
 Floats = npt.NDArray[np.float64]
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.metrics.contract import Constant, metric
+from steelyard.metrics.contract import metric
 from steelyard.metrics.evidence import Cells, Sums, Terms, row_score, sums
+from steelyard.metrics.options import Constant
 from steelyard.metrics.quantiles import quantile
 from steelyard.records.table import Records
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.metrics import kernels
-from steelyard.records.table import Labels
+from steelyard.records.labels import Labels
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -28,7 +28,6 @@ Ids = tuple[tuple[Any, ...], ...]
 
 _DENSE_CELLS = 20_000_000
 _COMPILED_ROWS = 2_000_000  # from here one compiled pass beats a pass a term
-EXACT_JACKKNIFE = 2_000  # clusters; above, evidence that is costly to reweigh leaves out blocks of clusters
 
 
 class Draw:
@@ -338,30 +337,6 @@ class Parts:
     def merge(self, other: Parts) -> Parts:
         parts = tuple(a.merge(b) for a, b in zip(self.parts, other.parts, strict=True))
         return Parts(parts, self.finishes, _added(self.lost, other.lost))
-
-
-def leave_one_out(
-    evidence: Any, finish: Callable[[Any], Floats], present: npt.NDArray[np.int64] | None = None
-) -> Floats:
-    """The metric with each cluster that has rows left out in turn (blocks of clusters where there are very many)."""
-    if present is None:
-        present = np.flatnonzero(evidence.rows > 0)
-    cheap = isinstance(evidence, Sums) and evidence.width * len(present) <= 50_000_000
-    count = len(present) if cheap else min(len(present), EXACT_JACKKNIFE)
-    blocks = np.full(len(evidence.rows), -1, np.int64)
-    blocks[present] = np.arange(len(present)) * count // max(len(present), 1)
-    step = max(1, min(count, 4_000_000 // max(evidence.width, len(evidence.rows) if not cheap else 1)))
-    found = []
-    for first in range(0, count, step):
-        last = min(count, first + step)
-        if isinstance(evidence, Sums):
-            found.append(finish(evidence.without(blocks, first, last)))
-        else:
-            weights = np.ones((last - first, len(blocks)))
-            inside = np.flatnonzero((blocks >= first) & (blocks < last))
-            weights[blocks[inside] - first, inside] = 0.0
-            found.append(finish(Draw(weights).read(evidence)))
-    return np.concatenate(found) if found else np.empty(0)
 
 
 def merged_ids(mine: Ids, theirs: Ids) -> Ids:

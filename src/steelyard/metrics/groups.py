@@ -13,21 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import UsageError
-from steelyard.metrics.contract import (
-    AS_BASE,
-    UNIT,
-    Collector,
-    Constant,
-    Definition,
-    Metric,
-    Param,
-    PartSource,
-    evidence,
-    over,
-    register,
-)
+from steelyard.metrics.contract import AS_BASE, UNIT, Definition, Metric, evidence, over, register
 from steelyard.metrics.evidence import Cells, GroupReading, Terms, sums
-from steelyard.records.table import Records, value_name
+from steelyard.metrics.options import Constant, Param
+from steelyard.metrics.sources import Collector, PartSource
+from steelyard.records.labels import value_name
+from steelyard.records.table import Records
 
 Floats = npt.NDArray[np.float64]
 

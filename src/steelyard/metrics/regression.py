@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import UsageError
-from steelyard.metrics.contract import Constant, evidence, metric
+from steelyard.metrics.contract import evidence, metric
 from steelyard.metrics.evidence import Cells, Terms, row_score, sums
+from steelyard.metrics.options import Constant
 from steelyard.metrics.quantiles import quantile
 from steelyard.records.table import Records
 

@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError
-from steelyard.metrics.contract import CONFIDENCE, Column, Constant, compose, evidence
+from steelyard.metrics.contract import compose, evidence
 from steelyard.metrics.curve import CurveReading, CurveTerms
 from steelyard.metrics.kernels import GRID
+from steelyard.metrics.options import CONFIDENCE, Column, Constant
 from steelyard.records.derive import loss_name, loss_values
 from steelyard.records.table import Records
 

@@ -19,7 +19,8 @@ from steelyard.records.schema import KEY, OUTCOMES, SHOWN, UNPERTURBED, kind_of
 from steelyard.registry import Registry
 
 if TYPE_CHECKING:
-    from steelyard.records.table import Labels, Records
+    from steelyard.records.labels import Labels
+    from steelyard.records.table import Records
 
 Floats = npt.NDArray[np.float64]
 ANSWERED, ABSTAINED, UNPARSED, FAILED = range(4)

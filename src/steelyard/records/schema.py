@@ -230,7 +230,7 @@ def check(columns: Mapping[str, pa.Array], where: Where) -> list[str]:
         if field is not None:
             _check_kind(field, array, where)
             _check_range(field, array, where)
-        elif kind_of(array) == "float":
+        if kind_of(array) in ("float", "list"):
             _check_finite(name, array, where)
     for name in ("item", "cluster"):
         if name in columns and columns[name].null_count:
@@ -248,6 +248,14 @@ def _check_kind(field: Field, array: pa.Array, where: Where) -> None:
 
 
 def _check_finite(name: str, array: pa.Array, where: Where) -> None:
+    if kind_of(array) == "list":
+        inside = array.flatten()
+        if kind_of(inside) == "float":
+            bad = pc.invert(pc.is_finite(inside))
+            if pc.any(bad).as_py():
+                row = int(pc.list_parent_indices(array)[_first(bad)].as_py())
+                raise _at(where, row, name, "the list holds a number that is not finite")
+        return
     bad = pc.invert(pc.is_finite(array))
     if pc.any(bad).as_py():
         raise _at(where, _first(bad), name, "a finite number is expected (leave missing values null)")
@@ -255,10 +263,8 @@ def _check_finite(name: str, array: pa.Array, where: Where) -> None:
 
 def _check_range(field: Field, array: pa.Array, where: Where) -> None:
     kind = kind_of(array)
-    if kind == "float":
-        _check_finite(field.name, array, where)
     if kind == "int" and "float" in field.kinds:
-        large = pc.greater(pc.abs(array), LARGEST_INT)
+        large = pc.or_(pc.greater(array, LARGEST_INT), pc.less(array, -LARGEST_INT))
         if pc.any(large).as_py():
             raise _at(where, _first(large), field.name, "a whole number this large cannot be kept exactly")
     if kind not in _NUMBER or field.low is None:

@@ -18,57 +18,13 @@ import pyarrow.compute as pc
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.records import derive
-from steelyard.records.schema import KEY, OUTCOMES, SHOWN, Where, check, kind_of, texts, to_arrow
+from steelyard.records.labels import Labels, encode, frozen, value_name, value_of
+from steelyard.records.schema import CELL, KEY, OUTCOMES, SHOWN, Where, check, kind_of, to_arrow
 from steelyard.records.task import Task
 from steelyard.registry import closest
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
-
-_NARROW = 100_000
-
-
-class Labels:
-    """A column of labels, dictionary-encoded: `codes` into `values`, −1 where null.
-
-    Compares like an array of its labels: `target == prediction` is one boolean a row, false where either is null.
-    """
-
-    __slots__ = ("codes", "values")
-
-    def __init__(self, codes: Codes, values: tuple[Any, ...]) -> None:
-        self.codes, self.values = codes, values
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        return np.array([*self.values, None], dtype=object)[self.codes]
-
-    def __getitem__(self, rows: Any) -> Labels:
-        return Labels(self.codes[rows], self.values)
-
-    def __eq__(self, other: object) -> npt.NDArray[np.bool_]:  # type: ignore[override]
-        if not isinstance(other, Labels):
-            place = next((i for i, v in enumerate(self.values) if same_label(v, other)), -2)
-            return self.codes == place
-        index = {(type(v), v): i for i, v in enumerate(self.values)}
-        lookup = np.array([*(index.get((type(v), v), -2) for v in other.values), -2])
-        return self.codes == lookup[other.codes]
-
-    def __ne__(self, other: object) -> npt.NDArray[np.bool_]:  # type: ignore[override]
-        return ~(self == other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    @property
-    def missing(self) -> npt.NDArray[np.bool_]:
-        return self.codes < 0
-
-
-def same_label(a: object, b: object) -> bool:
-    """Equal and of one type: 1 is not true, "1" is not 1."""
-    return type(a) is type(b) and a == b
 
 
 @dataclass(frozen=True)
@@ -197,7 +153,7 @@ class Records:
         """A column as metrics read it: floats with NaN for numbers and booleans, `Labels` for text."""
         derived = derive.DERIVED.get(name)
         if derived is not None:
-            return self._once(f"array {name}", lambda: _frozen(derived(self)))
+            return self._once(f"array {name}", lambda: frozen(derived(self)))
         if name == "outcome":
             return Labels(self.outcome.astype(np.int64), OUTCOMES)
         column = self.column(name, needed_by=needed_by)
@@ -209,7 +165,7 @@ class Records:
 
     def labels(self, name: str) -> Labels:
         """A column as labels, whatever its kind; values sorted."""
-        return self._once(f"labels {name}", lambda: _encode(self.column(name)))
+        return self._once(f"labels {name}", lambda: encode(self.column(name)))
 
     def numbers(self, name: str, *, needed_by: str = "this") -> Floats:
         """A column as floats; text is an error."""
@@ -222,7 +178,7 @@ class Records:
         return self.stated_numbers(name)
 
     def stated_numbers(self, name: str) -> Floats:
-        return self._once(f"numbers {name}", lambda: _frozen(_floats(self.column(name))))
+        return self._once(f"numbers {name}", lambda: frozen(_floats(self.column(name))))
 
     def is_numeric(self, name: str) -> bool:
         return kind_of(self.column(name)) in ("int", "float")
@@ -282,7 +238,7 @@ class Records:
             place = [i for i, value in enumerate(labels.values) if value_name(value) == wanted]
             if not place and not (wanted == "none" and labels.missing.any()):
                 raise UsageError(
-                    f"no row has {printable(name)}={printable(wanted)}; the column has {_some(labels.values)}"
+                    f"no row has {printable(name)}={printable(wanted)}; the column has {_some(name, labels.values)}"
                 )
             keep &= labels.codes == (place[0] if place else -1)
         return self.take(keep)
@@ -393,19 +349,6 @@ class Records:
         return self._derived[what]
 
 
-def value_of(labels: Labels, row: int) -> Any:
-    """The label of a row; the text "none" where there is none."""
-    code = int(labels.codes[row])
-    return "none" if code < 0 else labels.values[code]
-
-
-def value_name(value: object) -> str:
-    """A column value as it is written in a slice or on a command line."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
-
-
 def _key_codes(records: Records, name: str) -> Codes:
     """Codes for a uniqueness key; need not be sorted, so cheaper than `codes`."""
     column = records.column(name)
@@ -415,52 +358,16 @@ def _key_codes(records: Records, name: str) -> Codes:
     return pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def _encode(column: pa.Array) -> Labels:
-    kind = kind_of(column)
-    if kind == "null":
-        return Labels(np.full(len(column), -1, np.int64), ())
-    if kind == "int" and not column.null_count:
-        numbers = column.to_numpy()
-        low, high = int(numbers.min(initial=0)), int(numbers.max(initial=0))
-        if high - low < _NARROW:
-            return _encode_narrow(numbers, low, high)
-    if kind == "float":
-        column = pc.add(column, 0.0)  # −0.0 and 0.0 are one value
-    encoded = column.dictionary_encode()
-    order = pc.sort_indices(encoded.dictionary.cast(pa.int8()) if kind == "bool" else encoded.dictionary)
-    values = encoded.dictionary.take(order)
-    place = np.empty(len(order) + 1, np.int64)
-    place[order.to_numpy()] = np.arange(len(order))
-    place[-1] = -1
-    codes = pc.fill_null(encoded.indices, len(order)).to_numpy(zero_copy_only=False)
-    return Labels(_frozen(place[codes]), tuple(texts(values) if kind == "text" else values.to_pylist()))
-
-
-def _encode_narrow(numbers: npt.NDArray[np.int64], low: int, high: int) -> Labels:
-    """Whole numbers in a narrow range need no dictionary."""
-    shifted = numbers - low if low else numbers
-    seen = np.flatnonzero(np.bincount(shifted, minlength=high - low + 1))
-    if len(seen) == high - low + 1:
-        return Labels(_frozen(shifted), tuple(range(low, high + 1)))
-    place = np.zeros(high - low + 1, np.int64)
-    place[seen] = np.arange(len(seen))
-    return Labels(_frozen(place[shifted]), tuple((seen + low).tolist()))
-
-
 def _floats(column: pa.Array) -> Floats:
     if kind_of(column) == "null":
         return np.full(len(column), np.nan)
     return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
 
 
-def _frozen(array: Any) -> Any:
-    if isinstance(array, np.ndarray):
-        array = array.view()
-        array.flags.writeable = False
-    return array
-
-
-def _some(values: tuple[Any, ...]) -> str:
+def _some(name: str, values: tuple[Any, ...]) -> str:
+    """A few of the values, of columns that describe the run; others may hold patient data and are only counted."""
+    if name not in (*CELL, "outcome", "repeat") and not name.startswith("group."):
+        return f"{len(values)} other values"
     shown = ", ".join(printable(value_name(v), limit=30) for v in values[:8])
     return f"{shown}, … ({len(values)} values)" if len(values) > 8 else shown
 

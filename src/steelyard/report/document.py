@@ -11,7 +11,8 @@ from typing import Any
 
 from steelyard.comparison import Comparison, Delta
 from steelyard.evaluation import Evaluation
-from steelyard.records.table import Source, value_name
+from steelyard.records.labels import value_name
+from steelyard.records.table import Source
 from steelyard.uncertainty.estimate import Estimate
 
 

@@ -14,11 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import UsageError
-from steelyard.metrics.contract import UNIT, Collector, Metric
-from steelyard.metrics.evidence import Draw, Sums, leave_one_out
+from steelyard.metrics.contract import UNIT, Metric
+from steelyard.metrics.evidence import Draw, Sums
+from steelyard.metrics.sources import Collector
 from steelyard.records.table import Records
 from steelyard.uncertainty import intervals
 from steelyard.uncertainty.intervals import Interval
+from steelyard.uncertainty.jackknife import leave_one_out
 from steelyard.uncertainty.weights import STREAMS, Weights
 
 Floats = npt.NDArray[np.float64]

@@ -1,0 +1,178 @@
+"""Which rows of two runs belong together? Cells pair on their columns, rows on their keys; targets must agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from steelyard.errors import InputError, UsageError, printable
+from steelyard.evaluation import several
+from steelyard.naming import slice_text
+from steelyard.records.derive import combine
+from steelyard.records.labels import value_name
+from steelyard.records.schema import CELL, KEY, kind_of
+from steelyard.records.table import Records
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two tables whose rows belong together, in the same order, on one list of clusters."""
+
+    base: Records
+    new: Records
+
+    def take(self, rows: npt.NDArray[np.bool_]) -> Pair:
+        return Pair(self.base.take(rows), self.new.take(rows))
+
+    @property
+    def tables(self) -> tuple[Records, Records]:
+        return self.base, self.new
+
+
+def paired_slices(
+    base: Records,
+    new: Records,
+    by: Sequence[str],
+    versus: Sequence[str],
+    align: str,
+    unmatched: dict[str, Any],
+) -> Iterator[tuple[dict[str, Any], Pair]]:
+    dropped = set(versus) or {
+        c for c in ("model", "strategy") if not any(c in t and several(t, c) for t in (base, new))
+    }
+    columns = [c for c in CELL if c not in dropped and any(c in t and several(t, c) for t in (base, new))]
+    sides = []
+    for table in (base, new):
+        own = [c for c in columns if c in table]
+        found = {
+            tuple(value_name(values.get(c, "none")) for c in columns): (values, part)
+            for values, part in table.split(own)
+        }
+        sides.append(found)
+    lonely = [key for key in (*sides[0], *sides[1]) if (key in sides[0]) != (key in sides[1])]
+    if lonely:
+        shown = ", ".join(slice_text(dict(zip(columns, key, strict=True))) for key in lonely[:5])
+        if align == "strict":
+            raise InputError(
+                f"{len(lonely)} cells have no partner in the other run: {printable(shown)}. "
+                "Use --align intersection to compare the others, or --where to choose"
+            )
+        unmatched["cells"] = [dict(zip(columns, key, strict=True)) for key in lonely]
+    for key, (values, part) in sides[0].items():
+        if key not in sides[1]:
+            continue
+        pair = _paired(part, sides[1][key][1], align, unmatched)
+        cell = {c: values.get(c, "none") for c in columns}
+        yield cell, pair
+        for group in by:
+            names = [c.strip() for c in group.split("*")]
+            for name in names:
+                if name not in pair.base:
+                    raise UsageError(pair.base.lacks(name, "by"))
+            for extra, rows in _groups(pair.base, names):
+                yield {**cell, **extra}, pair.take(rows)
+    if not any(key in sides[1] for key in sides[0]):
+        raise InputError("the two runs share no cell; nothing can be compared")
+
+
+def _groups(records: Records, names: Sequence[str]) -> Iterator[tuple[dict[str, Any], npt.NDArray[np.bool_]]]:
+    labels = [records.labels(name) for name in names]
+    key = combine([label.codes for label in labels], len(records))
+    for value, first in zip(*np.unique(key, return_index=True), strict=True):
+        found = {
+            n: "none" if x.codes[first] < 0 else x.values[x.codes[first]] for n, x in zip(names, labels, strict=True)
+        }
+        yield found, key == value
+
+
+def _paired(base: Records, new: Records, align: str, unmatched: dict[str, Any]) -> Pair:
+    names = [n for n in KEY if n not in ("model", "strategy") and (n in base or n in new)]
+    mine, theirs = _joint_keys(base, new, names)
+    for side, keys, table in (("base", mine, base), ("new", theirs, new)):
+        if len(np.unique(keys)) != len(keys):
+            raise InputError(
+                f"the {side} run holds several rows for one ({', '.join(names)}); choose with --where or --versus",
+                file=table.name,
+            )
+    common, at_mine, at_theirs = np.intersect1d(mine, theirs, assume_unique=True, return_indices=True)
+    lost = len(mine) - len(common), len(theirs) - len(common)
+    if any(lost) and align == "strict":
+        table, keys, other = (base, mine, theirs) if lost[0] else (new, theirs, mine)
+        file, line = table.where(int(np.flatnonzero(~np.isin(keys, other))[0]))
+        raise InputError(
+            f"{lost[0]} rows of the base run and {lost[1]} of the new one have no partner (this is the first). "
+            "Use --align intersection to compare the common rows",
+            file=file,
+            line=line,
+        )
+    unmatched["base_rows"] += lost[0]
+    unmatched["new_rows"] += lost[1]
+    if not len(common):
+        raise InputError("the two runs have no row in common; nothing can be compared")
+    pair = Pair(base.take(at_mine), new.take(at_theirs))
+    for name in ("target", *base.cluster_columns):
+        _agree(pair, name)
+    return pair
+
+
+def _joint_keys(base: Records, new: Records, names: Sequence[str]) -> tuple[Any, Any]:
+    parts = []
+    for name in names:
+        columns = []
+        for table in (base, new):
+            if name not in table:
+                columns.append(pa.nulls(len(table)))
+            elif name == "perturbation":
+                labels = np.array(table.labels(name), dtype=object)
+                labels[table.is_unperturbed()] = None
+                columns.append(pa.array(labels))
+            else:
+                columns.append(table.column(name))
+        kinds = {kind_of(c) for c in columns} - {"null"}
+        if len(kinds) > 1:
+            raise InputError(
+                f"'{name}' is {' in one run and '.join(sorted(kinds))} in the other; write both the same way"
+            )
+        wanted = next((c.type for c in columns if kind_of(c) != "null"), pa.null())
+        both = pa.concat_arrays([c.cast(wanted) for c in columns]).dictionary_encode()
+        codes = (
+            both.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+            if kinds
+            else np.zeros(len(both), np.int64)
+        )
+        parts.append(codes)
+    keys = combine(parts, len(base) + len(new))
+    return keys[: len(base)], keys[len(base) :]
+
+
+def _agree(pair: Pair, name: str) -> None:
+    """Targets and clusters must be the same on both sides."""
+    if name not in pair.base and name not in pair.new:
+        return
+    if name not in pair.base or name not in pair.new:
+        lacking = pair.base if name not in pair.base else pair.new
+        if name == "target":
+            raise InputError("one run has targets and the other has none", file=lacking.name)
+        raise InputError(f"the cluster column '{printable(name)}' is missing in one run", file=lacking.name)
+    if {kind_of(t.column(name)) for t in pair.tables} == {"int", "float"}:
+        one, two = (t.stated_numbers(name) for t in pair.tables)
+        different = (one != two) & ~(np.isnan(one) & np.isnan(two))
+    else:
+        mine, theirs = pair.base.labels(name), pair.new.labels(name)
+        different = (mine != theirs) & ~(mine.missing & theirs.missing)
+    if different.any():
+        row = int(np.flatnonzero(different)[0])
+        file, line = pair.new.where(row)
+        other_file, other_line = pair.base.where(row)
+        raise InputError(
+            f"differs from the base run for {int(different.sum())} rows (first there: {printable(other_file or 'row')}:"
+            f"{other_line}); the runs answered different questions",
+            file=file,
+            line=line,
+            field=name,
+        )

@@ -1,0 +1,111 @@
+"""Labels: a column of names, dictionary-encoded, compared with care for kinds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from steelyard.records.schema import kind_of, texts
+
+Codes = npt.NDArray[np.int64]
+
+_NARROW = 100_000  # a range of whole numbers this small needs no dictionary
+
+
+class Labels:
+    """A column of labels, dictionary-encoded: `codes` into `values`, −1 where null.
+
+    Compares like an array of its labels: `target == prediction` is one boolean a row, false where either is null.
+    """
+
+    __slots__ = ("codes", "values")
+
+    def __init__(self, codes: Codes, values: tuple[Any, ...]) -> None:
+        self.codes, self.values = codes, values
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.array([*self.values, None], dtype=object)[self.codes]
+
+    def __getitem__(self, rows: Any) -> Labels:
+        return Labels(self.codes[rows], self.values)
+
+    def __eq__(self, other: object) -> npt.NDArray[np.bool_]:  # type: ignore[override]
+        if not isinstance(other, Labels):
+            place = next((i for i, v in enumerate(self.values) if same_label(v, other)), -2)
+            return self.codes == place
+        index = {(type(v), v): i for i, v in enumerate(self.values)}
+        lookup = np.array([*(index.get((type(v), v), -2) for v in other.values), -2])
+        return self.codes == lookup[other.codes]
+
+    def __ne__(self, other: object) -> npt.NDArray[np.bool_]:  # type: ignore[override]
+        return ~(self == other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def missing(self) -> npt.NDArray[np.bool_]:
+        return self.codes < 0
+
+
+def same_label(a: object, b: object) -> bool:
+    """Equal and of one type: 1 is not true, "1" is not 1."""
+    return type(a) is type(b) and a == b
+
+
+def value_of(labels: Labels, row: int) -> Any:
+    """The label of a row; the text "none" where there is none."""
+    code = int(labels.codes[row])
+    return "none" if code < 0 else labels.values[code]
+
+
+def value_name(value: object) -> str:
+    """A column value as it is written in a slice or on a command line."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def encode(column: pa.Array) -> Labels:
+    kind = kind_of(column)
+    if kind == "null":
+        return Labels(np.full(len(column), -1, np.int64), ())
+    if kind == "int" and not column.null_count:
+        numbers = column.to_numpy()
+        low, high = int(numbers.min(initial=0)), int(numbers.max(initial=0))
+        if high - low < _NARROW:
+            return _encode_narrow(numbers, low, high)
+    if kind == "float":
+        column = pc.add(column, 0.0)  # −0.0 and 0.0 are one value
+    encoded = column.dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary.cast(pa.int8()) if kind == "bool" else encoded.dictionary)
+    values = encoded.dictionary.take(order)
+    place = np.empty(len(order) + 1, np.int64)
+    place[order.to_numpy()] = np.arange(len(order))
+    place[-1] = -1
+    codes = pc.fill_null(encoded.indices, len(order)).to_numpy(zero_copy_only=False)
+    return Labels(frozen(place[codes]), tuple(texts(values) if kind == "text" else values.to_pylist()))
+
+
+def _encode_narrow(numbers: npt.NDArray[np.int64], low: int, high: int) -> Labels:
+    """Whole numbers in a narrow range need no dictionary."""
+    shifted = numbers - low if low else numbers
+    seen = np.flatnonzero(np.bincount(shifted, minlength=high - low + 1))
+    if len(seen) == high - low + 1:
+        return Labels(frozen(shifted), tuple(range(low, high + 1)))
+    place = np.zeros(high - low + 1, np.int64)
+    place[seen] = np.arange(len(seen))
+    return Labels(frozen(place[shifted]), tuple((seen + low).tolist()))
+
+
+def frozen(array: Any) -> Any:
+    if isinstance(array, np.ndarray):
+        array = array.view()
+        array.flags.writeable = False
+    return array
