@@ -18,7 +18,6 @@ import pyarrow as pa
 from steelyard.errors import UsageError
 from steelyard.evaluation import Asked, expanded, joined, listed, pick
 from steelyard.metrics.contract import Metric, metric_of
-from steelyard.metrics.curve import Curve
 from steelyard.metrics.sources import Collector, RowSource
 from steelyard.pairing import Pair, paired_slices
 from steelyard.records.derive import FAILED
@@ -242,7 +241,7 @@ def _measured(pair: Pair, metric: Metric, settings: Settings, slice_: Mapping[st
         notes.append(f"only {clusters} clusters: no test can reach 0.05")
     elif clusters < FEW_CLUSTERS:
         notes.append(f"only {clusters} clusters: the interval may be too narrow")
-    if all(isinstance(s.evidence, Curve) for s in sides) and metric.definition.name == "aurc":
+    if metric.definition.name == "aurc":
         points = [s.evidence.points for s in sides]
         if min(points) < 0.9 * max(points):
             notes.append(f"{points[0]} and {points[1]} plateaus: AURC favours the coarser, see aurc(ties=exact)")

@@ -84,6 +84,12 @@ def label_text(label: object) -> str:
     return text if _BARE.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 
+def word_text(text: str) -> str:
+    """A text as an option's value: bare where it is a plain word that reads back as text, else a JSON string."""
+    plain = _WORD.fullmatch(text) and text.isascii() and text not in ("true", "false")
+    return text if plain else json.dumps(text, ensure_ascii=False)
+
+
 def path_text(path: str) -> str:
     """A column name as written in a slice: the first word, then labels."""
     head, *labels = path.split(".")

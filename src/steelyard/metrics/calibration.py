@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,9 @@ import numpy.typing as npt
 from steelyard.errors import UsageError
 from steelyard.metrics import kernels
 from steelyard.metrics.contract import evidence, metric
-from steelyard.metrics.evidence import Cells, Codes, Draw, Ids, Sums, Terms, sums
+from steelyard.metrics.evidence import Cells, Codes, Draw, Ids, Sums, Terms, added, sums
 from steelyard.metrics.options import Constant
-from steelyard.metrics.randomness import signs
+from steelyard.metrics.randomness import sign_blocks
 from steelyard.records.labels import Labels
 from steelyard.records.table import Records
 
@@ -62,6 +62,12 @@ def ece(s: Cells) -> Floats:
     >>> round(value("ece", target=["a", "a"], prediction=["a", "b"], confidence=[0.9, 0.9]), 6)
     0.4
     """
+    return np.where(s.n.sum(-1) > 0, sum_of_gaps(gaps(s)), np.nan)
+
+
+@ece.vector
+def gaps(s: Cells) -> Floats:
+    """Each bin's share of the rows times its gap."""
     return (s.hits - s.mass) / s.n.sum(-1, keepdims=True)
 
 
@@ -223,6 +229,7 @@ class Signed:
     """Sums whose clusters may change sign: the evidence for what ECE would be if only noise made it."""
 
     gaps: Sums
+    excluded: Mapping[str, int]
 
     @property
     def ids(self) -> Ids:
@@ -233,48 +240,39 @@ class Signed:
         return self.gaps.rows
 
     @property
-    def excluded(self) -> Mapping[str, int]:
-        return self.gaps.excluded
-
-    @property
     def width(self) -> int:
         return self.gaps.width * 16
 
     def on(self, ids: Ids) -> Signed:
-        return Signed(self.gaps.on(ids))
+        return Signed(self.gaps.on(ids), self.excluded)
 
     def merge(self, other: Signed) -> Signed:
-        return Signed(self.gaps.merge(other.gaps))
+        return Signed(self.gaps.merge(other.gaps), added(self.excluded, other.excluded))
 
     def under(self, draw: Draw) -> SignedReading:
-        flips = signs(len(self.ids))
         observed, chance = [], []
         for weights in draw.floats:
             cells = self.gaps.under(Draw(weights[None]))
             n = float(cells.n.sum()) or math.nan
             observed.append(np.abs(cells.gap).sum(-1)[0] / n)
-            signed = self.gaps.under(Draw(flips * weights)).gap
-            chance.append(np.abs(signed).sum(-1) / n)
+            blocks = [self.gaps.under(Draw(signs * weights)).gap for signs in sign_blocks(len(self.ids))]
+            chance.append(np.concatenate([np.abs(gap).sum(-1) for gap in blocks]) / n)
         return SignedReading(np.array(observed), np.array(chance))
 
 
-@dataclass(frozen=True)
-class _SignedTerms:
-    terms: Terms
-    excluded: Mapping[str, int] = field(default_factory=dict)
+class _SignedTerms(Terms):
+    """Terms whose clusters may change sign."""
 
-    def collect(self, ids: Ids, cluster: Codes, excluded: Mapping[str, int]) -> Signed:
-        from dataclasses import replace
-
-        collected, kept = Sums.collect(self.terms, ids, cluster)
-        lost = int((~kept).sum())
-        return Signed(replace(collected, excluded={**excluded, **({"no confidence": lost} if lost else {})}))
+    def collect(self, ids: Ids, cluster: Codes) -> tuple[Any, npt.NDArray[np.bool_]]:
+        gaps, kept = Sums.collect(self, ids, cluster)
+        return Signed(gaps, {}), kept
 
 
 @evidence(rows="answered")
 def signed_reliability(confidence: Floats, correct: Floats, *, bins: int = 10) -> _SignedTerms:
     """Gaps per cluster and bin, to be summed under random signs."""
-    return _SignedTerms(sums(gap=correct - confidence, n=1, by=bin_of(confidence, bins)))
+    terms = sums(gap=correct - confidence, n=1, by=bin_of(confidence, bins))
+    return _SignedTerms(terms.values, terms.by)
 
 
 @signed_reliability.metric(

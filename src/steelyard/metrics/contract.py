@@ -44,6 +44,7 @@ Floats = npt.NDArray[np.float64]
 Bounds = tuple[float | None, float | None]
 UNIT: Bounds = (0, 1)
 AS_BASE: Any = ("as base", "as base")
+WIDTH_OF_BASE: Any = (0, "width of base")
 
 
 @dataclass
@@ -185,15 +186,27 @@ class Metric:
         return f"Metric({self.name})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Metric) and self.definition is other.definition and self.name == other.name
+        if not isinstance(other, Metric) or self.definition is not other.definition:
+            return False
+        return self.name == other.name and self.options == other.options
 
     def __hash__(self) -> int:
         return hash(self.name)
 
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """The options by name."""
+        return dict(self.options)
+
     @property
     def base(self) -> Metric | None:
         """The metric this one is about, where it is a combinator's."""
-        return dict(self.options).get("base")
+        return self.values.get("base")
+
+    @property
+    def is_family(self) -> bool:
+        """True if the name stands for its members: `latency`, `f1` without a label."""
+        return self.label is None and (self.definition.labelled or isinstance(self.definition.members, tuple))
 
     @property
     def better(self) -> str | None:
@@ -204,9 +217,12 @@ class Metric:
 
     @property
     def bounds(self) -> tuple[float | None, float | None]:
+        if self.definition.bounds not in (AS_BASE, WIDTH_OF_BASE):
+            return self.definition.bounds
+        low, high = self.base.bounds if self.base else (None, None)
         if self.definition.bounds == AS_BASE:
-            return self.base.bounds if self.base else (None, None)
-        return self.definition.bounds
+            return low, high
+        return (0, None) if low is None or high is None else (0, high - low)
 
     @property
     def norm(self) -> Callable[[Floats], Floats] | None:
@@ -221,7 +237,7 @@ class Metric:
     @property
     def reads(self) -> tuple[str, ...]:
         """The columns this metric needs."""
-        return self.definition.source.reads(self._all_options())
+        return self.definition.source.reads(self.values)
 
     @property
     def population(self) -> str:
@@ -247,22 +263,21 @@ class Metric:
 
     def constants(self, tables: Sequence[Records]) -> dict[str, Any]:
         """What is computed once from the whole table(s) and must not depend on a split."""
-        return self.definition.source.constants(self._all_options(), tables)
+        return self.definition.source.constants(self, tables)
 
     def finished(self, reading: Any, constants: Constants) -> Floats:
         """The value under every resample of a reading; NaN where undefined."""
-        definition = self.definition
+        finish = self.definition._finish
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            if isinstance(reading, Cells) and "total" in reading and "n" in reading:
+            if isinstance(reading, Cells) and reading.is_score:
                 value = reading.total / reading.n
-            elif isinstance(reading, Cells) and "value" in reading:
-                value = reading.value
-            elif definition._finish is not None:
-                value = self._call(definition._finish, reading, constants)
+            elif isinstance(reading, np.ndarray):
+                value = reading
+            elif finish is not None:
+                value = self._call(finish, reading, constants)
             else:
-                assert definition.norm is not None
-                noise = self.noise(reading, constants)
-                value = definition.norm(noise) if noise.shape[-1] else np.full(len(noise), np.nan)
+                name = self.definition.name
+                raise UsageError(f"{name} returns sums and has no finish; add one with @{name}.finish")
             array = np.asarray(value, np.float64)
         defined = np.isfinite(array) & ("undefined" not in constants)
         return np.where(defined, array, np.nan)
@@ -287,17 +302,15 @@ class Metric:
 
     def key(self, constants: Constants) -> tuple[Any, ...]:
         """Metrics with equal keys share their evidence."""
-        return self.definition.source.key(self._all_options(), constants)
+        return self.definition.source.key(self, constants)
 
     def collect(self, constants: Constants, collector: Collector) -> Evidence:
-        return self.definition.source.collect(self._all_options(), constants, collector)
+        return self.definition.source.collect(self, constants, collector)
 
     def _call(self, function: Callable[..., Any] | None, reading: Any, constants: Constants) -> Any:
         assert function is not None
-        return function(reading, **accepted(function, {**self._all_options(), **constants}, keyword_only=True))
-
-    def _all_options(self) -> dict[str, Any]:
-        return {**dict(self.options), "label": self.label, "name": self.name}
+        values = {**self.values, "label": self.label, **constants}
+        return function(reading, **accepted(function, values, keyword_only=True))
 
 
 # -- registering ---------------------------------------------------------------------------------------------------
@@ -316,11 +329,17 @@ def metric(
     """Define and register a metric from a function of columns."""
 
     def define(function: Callable[..., Any]) -> Definition:
-        labelled = "label" in inspect.signature(function).parameters
-        source = RowSource(function, rows, reads)
-        return register(Definition(function.__name__, function, source, better, bounds, labelled=labelled, **facts))
+        return _defined(function, RowSource(function, rows, reads), better=better, bounds=bounds, **facts)
 
     return define
+
+
+def _defined(function: Callable[..., Any], source: Source, *, finish: bool = False, **facts: Any) -> Definition:
+    labelled = "label" in inspect.signature(function).parameters
+    definition = Definition(function.__name__, function, source, labelled=labelled, **facts)
+    if finish:
+        definition.finish(function)
+    return register(definition)
 
 
 class SharedEvidence:
@@ -340,16 +359,7 @@ class SharedEvidence:
         **facts: Any,
     ) -> Callable[[Callable[..., Any]], Definition]:
         def define(function: Callable[..., Any]) -> Definition:
-            labelled = "label" in inspect.signature(function).parameters
-            definition = Definition(
-                function.__name__, function, self.source, better, bounds, labelled=labelled, **facts
-            )
-            if definition.norm is not None:
-                definition.vector(function)
-                definition.extra = signature(function)[1]
-            else:
-                definition.finish(function)
-            return register(definition)
+            return _defined(function, self.source, finish=True, better=better, bounds=bounds, **facts)
 
         return define
 
@@ -370,21 +380,15 @@ def over(
 ) -> Callable[[Callable[..., Any]], Definition]:
     """Define a metric of a base metric's values in groups: `f(groups)` with `groups.values`, `.names`, `.overall`.
 
-    Without `column` the metric has an option `by`; with it, the groups are that column's values. With `norm=`, the
-    function gives the vector whose norm the value is.
+    Without `column` the metric has an option `by`; with it, the groups are that column's values.
     """
     params = [Param("base", "metric")]
     if column is None:
         params.append(Param("by", "column"))
 
     def define(function: Callable[..., Any]) -> Definition:
-        labelled = "label" in inspect.signature(function).parameters
         source = GroupSource(tuple(params), column)
-        definition = Definition(function.__name__, function, source, better, bounds, labelled=labelled, **facts)
-        (definition.vector if definition.norm is not None else definition.finish)(function)
-        if definition.norm is not None:
-            definition.extra = signature(function)[1]
-        return register(definition)
+        return _defined(function, source, finish=True, better=better, bounds=bounds, **facts)
 
     return define
 
@@ -429,14 +433,24 @@ def metric_of(asked: str | Definition | Metric) -> Metric:
 
 
 def _as_metric(asked: Any) -> Metric:
-    return bound(asked) if isinstance(asked, Expr) else metric_of(asked)
+    return single(bound(asked) if isinstance(asked, Expr) else metric_of(asked))
+
+
+def single(metric: Metric) -> Metric:
+    """The metric, unless its name stands for several."""
+    if metric.is_family:
+        members = metric.definition.members
+        hint = f"{metric}.{members[0]}" if isinstance(members, tuple) else f"{metric}.LABEL"
+        raise UsageError(f"{metric} stands for several metrics; name one, such as {hint}")
+    return metric
 
 
 def bound(expr: Expr) -> Metric:
     """A parsed expression as a metric; loads a plug-in named `package.module:name`."""
     if expr.slice:
         raise UsageError(f"'{expr}': ask for slices with --by (by=), and pick one from the result by this name")
-    definition = _plugin(expr.head) if ":" in expr.head else metrics[expr.head]
+    found = _plugin(expr.head) if ":" in expr.head else metrics[expr.head]
+    definition, preset = (found.definition, found.values) if isinstance(found, Metric) else (found, {})
     args = [value for name, value in expr.args if not name]
     options = {name: value for name, value in expr.args if name}
     if len(options) + len(args) != len(expr.args):
@@ -446,11 +460,11 @@ def bound(expr: Expr) -> Metric:
             raise UsageError(f"{definition.name} has no cutoff; '@{expr.cutoff}' means nothing here")
         options["k"] = expr.cutoff
     label = ".".join(expr.labels) if expr.labels else None
-    made = definition(*args, label=label, **options)
+    made = definition(*args, label=label, **{**preset, **options})
     return replace(made, head=expr.head) if ":" in expr.head else made
 
 
-def _plugin(head: str) -> Definition:
+def _plugin(head: str) -> Definition | Metric:
     module_name, _, name = head.partition(":")
     try:
         found = getattr(importlib.import_module(module_name), name, None)
@@ -460,9 +474,7 @@ def _plugin(head: str) -> Definition:
         ) from None
     except Exception as problem:
         raise UsageError(f"cannot load {printable(head)}: importing it raised {type(problem).__name__}") from None
-    if isinstance(found, Metric):
-        found = found.definition
-    if not isinstance(found, Definition):
+    if not isinstance(found, Definition | Metric):
         raise UsageError(
             f"cannot load {printable(head)}: '{printable(name)}' is not a metric; decorate it with @metric"
         )

@@ -16,6 +16,7 @@ from steelyard.errors import InputError, UsageError
 from steelyard.metrics.contract import evidence, metric
 from steelyard.metrics.evidence import Cells, Terms, row_score, sums
 from steelyard.metrics.options import CONFIDENCE, Column, Constant, Label
+from steelyard.metrics.sorted_rows import SortedReading, SortedTerms
 from steelyard.records.derive import ANSWERED, same_kind
 from steelyard.records.labels import Labels, value_name
 from steelyard.records.table import Records
@@ -314,7 +315,7 @@ def recall(records: Records, *, label: str) -> Terms:
     answered_if=lambda options: options["positive"] is None,
     reads=("target", "prediction"),
 )
-def auroc(records: Records, *, positive: Label | None = None, score: Column = CONFIDENCE) -> Terms:
+def auroc(records: Records, *, positive: Label | None = None, score: Column = CONFIDENCE) -> SortedTerms:
     """How well a score separates positives from negatives; ties count ½.
 
     By default confidence ranks correct over incorrect answered rows. `auroc(positive=X, score=col)` ranks targets
@@ -326,10 +327,9 @@ def auroc(records: Records, *, positive: Label | None = None, score: Column = CO
     scores = np.asarray(score, float)
     if positive is None:
         hit = np.where(records.array("answered") == 1, records.array("correct"), np.nan)
-        return sums(pos=hit, neg=1 - hit, by=scores)
+        return SortedTerms(scores, hit)
     target = records.labels("target")
-    hit = np.where(target.missing, np.nan, _is(records, "target", positive))
-    return sums(pos=hit, neg=1 - hit, by=scores)
+    return SortedTerms(scores, np.where(target.missing, np.nan, _is(records, "target", positive)))
 
 
 @auroc.prepare
@@ -339,9 +339,8 @@ def _(tables: Sequence[Records], positive: str | None) -> dict[str, Any]:
 
 
 @auroc.finish
-def _(s: Cells) -> Floats:
-    below = s.neg.cumsum(-1) - s.neg
-    return (s.pos * (below + s.neg / 2)).sum(-1) / (s.pos.sum(-1) * s.neg.sum(-1))
+def _(s: SortedReading) -> Floats:
+    return s.auroc
 
 
 @metric(formula="mean of the column", share=True)

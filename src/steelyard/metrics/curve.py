@@ -1,18 +1,15 @@
-"""The risk-coverage curve as evidence: sorted once, read under any weights.
+"""The risk-coverage curve, read off sorted rows.
 
 Answered rows stand in descending order of what ranks them; equal ranks form a plateau, one working point each. Under
 weights w, a working point has accepted K = Σw rows with S = Σw·loss, of N = Σw asked rows:
 
     coverage K/N      selective risk S/K      generalized risk S/N
-
-Nothing is sorted again for a resample. Few plateaus: one matrix product over cumulative sums. Many: a compiled scan
-over the sorted rows, sixteen resamples at a time; without the compiler, the same sums in NumPy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -20,12 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.metrics import kernels
-from steelyard.metrics.evidence import Codes, Draw, Ids, merged_ids, places, spread
+from steelyard.metrics.evidence import Codes, Draw, Ids
+from steelyard.metrics.sorted_rows import SortedReading, SortedRows, SortedTerms
 
 Floats = npt.NDArray[np.float64]
 
-_SMALL = 2_000_000  # clusters × plateaus for the matrix product
-_LANES_WORTH = 20_000_000  # rows × resamples from which a compiled scan pays for its start-up
 _POINTS_WORTH = 200_000  # rows from which merging sorted classes beats ordering rows
 _FEW_LOSSES = 8
 _FEW_POINTS = 64  # up to which the hull is found without the compiler
@@ -33,115 +29,24 @@ HULL_HEIGHT = 1e-10  # a point this little under its chord is not a corner
 
 
 @dataclass(frozen=True)
-class CurveTerms:
-    """What ranks each asked row, its loss, and whether it was answered."""
+class CurveTerms(SortedTerms):
+    """What ranks each asked row and its loss; rows without an answer are counted, not sorted."""
 
-    rank: Floats
-    loss: Floats
-    answered: npt.NDArray[np.bool_]
-    left_out: Mapping[str, npt.NDArray[np.bool_]]
+    reading: type[SortedReading] | None = field(default_factory=lambda: CurveReading)
 
-    def collect(self, ids: Ids, cluster: Codes, excluded: Mapping[str, int]) -> Curve | PointCurve:
-        kept = ~np.logical_or.reduce(list(self.left_out.values())) if self.left_out else np.ones(len(cluster), bool)
-        lost = {reason: int(rows.sum()) for reason, rows in self.left_out.items() if rows.any()}
-        asked = np.bincount(cluster[kept], minlength=len(ids)).astype(np.int64)
-        rows: Any = kept & self.answered
-        rows = slice(None) if rows.all() else np.flatnonzero(rows)
-        rank, loss, reasons = self.rank[rows] + 0.0, self.loss[rows], {**excluded, **lost}  # −0.0 becomes 0.0
-        if len(ids) == 1 and len(rank) >= _POINTS_WORTH and kernels.available():
-            values = _few_values(loss)
-            if values is not None:
-                return PointCurve.of(rank, loss, values, ids, asked, reasons)
-        return Curve.of(rank, loss, cluster[rows], ids, asked, reasons)
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Answered rows in descending rank: loss and cluster of each, the last row and the rank of every plateau."""
-
-    rank: Floats
-    loss: Floats
-    cluster: Codes
-    ends: Codes
-    ids: Ids
-    rows: Codes
-    excluded: Mapping[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls, rank: Floats, loss: Floats, cluster: Codes, ids: Ids, asked: Codes, excluded: Mapping[str, int]
-    ) -> Curve:
-        order = np.argsort(-rank, kind="stable")
-        rank, loss, cluster = rank[order], loss[order], cluster[order]
-        ends = np.flatnonzero(np.r_[rank[1:] != rank[:-1], True]) if len(rank) else np.empty(0, np.int64)
-        return cls(rank, loss, cluster, ends, ids, asked, excluded)
-
-    @property
-    def width(self) -> int:
-        if self.small:
-            return 12 * max(len(self.ends), 1)
-        return len(self.ids) if kernels.available() else 6 * len(self.rank)
-
-    @property
-    def small(self) -> bool:
-        return len(self.ids) * len(self.ends) <= _SMALL and len(self.ends) <= 3000
-
-    @property
-    def points(self) -> int:
-        return len(self.ends)
-
-    @property
-    def thresholds(self) -> Floats:
-        return self.rank[self.ends]
-
-    def sums(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Rows and loss accepted at every working point under each row of weights."""
-        if self.small:
-            rows, loss = self.plateaus
-            return weights @ rows, weights @ loss
-        if len(weights) == 1 and (weights == 1).all():
-            return np.asarray(self.ends + 1, np.float64)[None], np.cumsum(self.loss)[self.ends][None]
-        w = weights[:, self.cluster]
-        return np.cumsum(w, 1)[:, self.ends], np.cumsum(w * self.loss, 1)[:, self.ends]
-
-    def under(self, draw: Draw) -> CurveReading:
-        return CurveReading(self, draw)
-
-    def on(self, ids: Ids) -> Curve:
-        place = places(self.ids, ids)
-        return replace(self, ids=ids, cluster=place[self.cluster], rows=spread(self.rows, place, len(ids)))
-
-    def merge(self, other: Curve) -> Curve:
-        ids = merged_ids(self.ids, other.ids)
-        mine, theirs = self.on(ids), other.on(ids)
-        excluded = dict(self.excluded)
-        for reason, n in other.excluded.items():
-            excluded[reason] = excluded.get(reason, 0) + n
-        return Curve.of(
-            np.concatenate([mine.rank, theirs.rank]),
-            np.concatenate([mine.loss, theirs.loss]),
-            np.concatenate([mine.cluster, theirs.cluster]),
-            ids,
-            mine.rows + theirs.rows,
-            excluded,
-        )
-
-    @cached_property
-    def plateaus(self) -> tuple[Floats, Floats]:
-        """Rows and loss per cluster up to each working point: (clusters, plateaus) each."""
-        plateau = np.searchsorted(self.ends, np.arange(len(self.rank)))
-        return self._table(plateau, len(self.ends), None), self._table(plateau, len(self.ends), self.loss)
-
-    @cached_property
-    def losses(self) -> tuple[Floats, Floats]:
-        """The distinct losses and how many rows of each cluster have them."""
-        values, code = np.unique(self.loss, return_inverse=True)
-        return values, self._table(code, len(values), None, cumulative=False)
-
-    def _table(self, column: Codes, size: int, weights: Floats | None, *, cumulative: bool = True) -> Floats:
-        flat = self.cluster * size + column
-        table = np.bincount(flat, weights=weights, minlength=len(self.ids) * size).reshape(len(self.ids), size)
-        return np.cumsum(table, axis=1, dtype=np.float64) if cumulative else table.astype(np.float64)
+    def collect(self, ids: Ids, cluster: Codes) -> tuple[Any, npt.NDArray[np.bool_]]:
+        if len(ids) > 1 or len(cluster) < _POINTS_WORTH or not kernels.available():
+            return super().collect(ids, cluster)
+        assert self.unsorted is not None
+        kept = ~np.logical_or.reduce([np.zeros(len(cluster), bool), *self.left_out.values()])
+        rows: Any = kept & ~self.unsorted
+        rows = slice(None) if rows.all() else rows
+        loss = np.asarray(self.value, np.float64)[rows]
+        values = _few_values(loss)
+        if values is None or not len(loss):
+            return super().collect(ids, cluster)
+        counted = np.array([int(kept.sum())], np.int64)
+        return PointCurve.of(self.score[rows] + 0.0, loss, values, ids, counted, {}), kept
 
 
 @dataclass(frozen=True)
@@ -186,7 +91,7 @@ class PointCurve:
         return self._points[0]
 
     @property
-    def losses(self) -> tuple[Floats, Floats]:
+    def levels(self) -> tuple[Floats, Floats]:
         counts = np.diff(self.begins).reshape(-1, len(self.values)).sum(0)
         return self.values, counts[None].astype(np.float64)
 
@@ -205,32 +110,21 @@ def _few_values(loss: Floats) -> Floats | None:
     return seen if len(seen) <= _FEW_LOSSES else None
 
 
-class CurveReading:
-    """The curve under a block of resamples; each number is computed when it is asked for, (resamples,) each."""
-
-    def __init__(self, curve: Any, draw: Draw) -> None:
-        self._curve, self._draw = curve, draw
-        self._scans: dict[tuple[float, ...], Any] = {}
+class CurveReading(SortedReading):
+    """The risk-coverage curve under a block of resamples."""
 
     @cached_property
-    def asked(self) -> Floats:
-        """N: asked rows in each resample."""
-        return self._draw.floats @ self._curve.rows.astype(np.float64)
-
-    @cached_property
-    def _sums(self) -> tuple[Floats, Floats]:
-        """K and S at every working point: (resamples, plateaus) each."""
-        found: tuple[Floats, Floats] = self._curve.sums(self._draw.floats)
-        return found
+    def _scans(self) -> dict[tuple[float, ...], Floats]:
+        return {}
 
     @cached_property
     def coverage(self) -> Floats:
-        return self._sums[0] / self.asked[:, None]
+        return self.sums[0] / self.counted[:, None]
 
     @cached_property
     def risk(self) -> Floats:
         """Selective risk at every working point; before the first accepted row, the risk at the first."""
-        accepted, loss = self._sums
+        accepted, loss = self.sums
         some = accepted > 0
         risk = loss / np.where(some, accepted, 1)
         if not risk.shape[1]:
@@ -240,23 +134,17 @@ class CurveReading:
 
     @property
     def generalized(self) -> Floats:
-        return self._sums[1] / self.asked[:, None]
+        return self.sums[1] / self.counted[:, None]
 
     @property
     def thresholds(self) -> Floats:
-        return self._curve.thresholds
-
-    @cached_property
-    def _lanes(self) -> bool:
-        if self._curve.small or not kernels.available():
-            return False
-        return len(self._draw.weights) * len(self._curve.rank) >= _LANES_WORTH
+        return self._rows.thresholds
 
     @cached_property
     def _answered(self) -> Floats:
-        if self._lanes:
-            return self._draw.floats @ np.bincount(self._curve.cluster, minlength=len(self._curve.ids)).astype(float)
-        accepted = self._sums[0]
+        if self.compiled:
+            return self._floats @ np.bincount(self._rows.cluster, minlength=len(self._rows.ids)).astype(float)
+        accepted = self.sums[0]
         return accepted[:, -1] if accepted.shape[1] else np.zeros(len(accepted))
 
     def _defined(self, values: Floats) -> Floats:
@@ -265,22 +153,22 @@ class CurveReading:
     @property
     def cmax(self) -> Floats:
         """Share of the asked rows that was answered."""
-        return np.where(self.asked > 0, self._answered / np.where(self.asked > 0, self.asked, 1), np.nan)
+        return np.where(self.counted > 0, self._answered / np.where(self.counted > 0, self.counted, 1), np.nan)
 
     @cached_property
     def areas(self) -> tuple[Floats, Floats]:
         """AURC and AUGRC: trapezoids over [0, cmax] with risk(0) = the first risk, generalized risk(0) = 0."""
-        if isinstance(self._curve, PointCurve):
-            aurc, augrc = self._curve.areas
+        if isinstance(self._rows, PointCurve):
+            aurc, augrc = self._rows.areas
             return np.array([aurc]), np.array([augrc])
-        if self._lanes:
+        if self.compiled:
             scanned = self._scan(0.5)
             return self._defined(scanned[:, 0]), self._defined(scanned[:, 1])
         return self._trapezoids(None)
 
     def areas_at(self, c: float) -> tuple[Floats, Floats]:
         """The areas up to min(c, cmax), landing on it by linear interpolation."""
-        if self._lanes:
+        if self.compiled:
             scanned = self._scan(c)
             return self._defined(scanned[:, 2]), self._defined(scanned[:, 3])
         return self._trapezoids(c)
@@ -297,20 +185,20 @@ class CurveReading:
 
     def risk_at(self, c: float) -> Floats:
         """Selective risk at the first working point with coverage ≥ c; undefined where none reaches it."""
-        if self._lanes:
+        if self.compiled:
             grid = kernels.GRID if c in kernels.GRID else (c,)
             scanned = self._scan(0.5, grid)
             return scanned[:, 4 + grid.index(c)]
         place, reached = self._first_at(c)
         if not self.risk.shape[1]:
-            return np.full(len(self.asked), np.nan)
+            return np.full(len(self.counted), np.nan)
         return np.where(reached, np.take_along_axis(self.risk, place[:, None], 1)[:, 0], np.nan)
 
     def coverage_at(self, c: float) -> Floats:
         """The coverage of the working point that `risk_at` reads."""
         place, reached = self._first_at(c)
         if not self.risk.shape[1]:
-            return np.full(len(self.asked), np.nan)
+            return np.full(len(self.counted), np.nan)
         return np.where(reached, np.take_along_axis(self.coverage, place[:, None], 1)[:, 0], np.nan)
 
     def _first_at(self, c: float) -> tuple[Codes, npt.NDArray[np.bool_]]:
@@ -321,31 +209,36 @@ class CurveReading:
     def _scan(self, c: float, grid: tuple[float, ...] = kernels.GRID) -> Floats:
         key = (c, *grid)
         if key not in self._scans:
-            curve = self._curve
-            self._scans[key] = kernels.scan(
-                curve.cluster, curve.loss, curve.ends, self._draw.weights, self.asked, c, grid
-            )
+            rows = self._rows
+            self._scans[key] = kernels.scan(rows.cluster, rows.value, rows.ends, self._weights, self.counted, c, grid)
         return self._scans[key]
 
     @cached_property
     def optimal(self) -> tuple[Floats, Floats]:
         """AURC and AUGRC if rows were ranked by their loss, every row its own working point."""
-        values, table = self._curve.losses
-        if not len(values):
-            nothing = np.full(len(self.asked), np.nan)
-            return nothing, nothing
-        counts = self._draw.floats @ table
-        return self._row_by_row(counts, values[None])
+        if isinstance(self._rows, PointCurve):
+            values, counts = self._rows.levels
+            return self._row_by_row(counts, values[None])
+        return self._exact_areas(self._rows.by_value)
 
     @property
     def exact(self) -> Floats:
         """AURC with ties taken at the mean over their orders: every row its own working point."""
-        accepted, loss = self._sums
-        if not accepted.shape[1]:
-            return np.full(len(self.asked), np.nan)
+        return self._exact_areas(self._rows)[0]
+
+    def _exact_areas(self, rows: Any) -> tuple[Floats, Floats]:
+        """AURC and AUGRC of rows taken one by one, the rows of a plateau at their mean loss."""
+        if not rows.points:
+            nothing = np.full(len(self.counted), np.nan)
+            return nothing, nothing
+        if not rows.small and len(self._weights) >= kernels.LANES and kernels.available():
+            harmonic = _harmonic(int(self._answered.max(initial=0)))
+            areas = kernels.row_by_row(rows.cluster, rows.value, rows.ends, self._weights, self.counted, harmonic)
+            return self._defined(areas[:, 0]), self._defined(areas[:, 1])
+        accepted, loss = rows.sums(self._floats)
         counts = np.diff(accepted, axis=1, prepend=0)
-        mean = np.diff(loss, axis=1, prepend=0) / np.where(counts > 0, counts, 1)
-        return self._row_by_row(counts, mean)[0]
+        level = np.diff(loss, axis=1, prepend=0) / np.where(counts > 0, counts, 1)
+        return self._row_by_row(counts, level)
 
     def _row_by_row(self, counts: Floats, level: Floats) -> tuple[Floats, Floats]:
         """The areas of a curve that takes `counts` rows of loss `level` one by one, left to right.
@@ -363,27 +256,25 @@ class CurveReading:
         first = np.take_along_axis(np.broadcast_to(level, counts.shape), np.argmax(counts > 0, 1)[:, None], 1)[:, 0]
         answered = after[:, -1]
         last = total[:, -1] / np.where(answered > 0, answered, 1)
-        aurc = (risks + first / 2 - last / 2) / self.asked
-        augrc = (counts * (earlier + total) / 2).sum(1) / self.asked**2
+        aurc = (risks + first / 2 - last / 2) / self.counted
+        augrc = (counts * (earlier + total) / 2).sum(1) / self.counted**2
         return self._defined(aurc), self._defined(augrc)
 
     @cached_property
     def achievable(self) -> Floats:
         """AURC of the lower convex hull of the working points."""
-        curve = self._curve
-        if isinstance(curve, Curve) and curve.points > _FEW_POINTS and kernels.available():
-            found = kernels.hull_areas(
-                curve.cluster, curve.loss, curve.ends, self._draw.floats, self.asked, self._height
-            )
+        rows = self._rows
+        if isinstance(rows, SortedRows) and rows.points > _FEW_POINTS and kernels.available():
+            found = kernels.hull_areas(rows.cluster, rows.value, rows.ends, self._floats, self.counted, self._height)
             return self._defined(found)
-        accepted = self._sums[0]
+        accepted = self.sums[0]
         grows = np.diff(accepted, axis=1, prepend=0) > 0  # an empty plateau of a resample is no point
         return self._defined(hull_area(self.coverage, self.risk, grows, self._height))
 
     @property
     def _height(self) -> float:
         # neighbouring points of a fine curve lie closer to their chord than any fixed height
-        return HULL_HEIGHT * min(1.0, (1000 / max(self._curve.points, 1)) ** 2)
+        return HULL_HEIGHT * min(1.0, (1000 / max(self._rows.points, 1)) ** 2)
 
 
 def _area(x: Floats, y: Floats, start: Floats, c: float | None) -> Floats:

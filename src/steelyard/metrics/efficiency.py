@@ -9,24 +9,22 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.metrics.contract import metric
-from steelyard.metrics.evidence import Cells, Sums, Terms, row_score, sums
+from steelyard.metrics.evidence import Cells, Terms, row_score, sums
 from steelyard.metrics.options import Constant
-from steelyard.metrics.quantiles import quantile
+from steelyard.metrics.sorted_rows import SortedReading, SortedRows, SortedTerms
 from steelyard.records.table import Records
 
 Floats = npt.NDArray[np.float64]
-_QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+_QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "min": 0.0, "max": 1.0}
 _TAIL_CLUSTERS = 10
 
 
-def _no_interval(evidence: Sums, value: float, label: str) -> str:
+def _no_interval(evidence: SortedRows, value: float, label: str) -> str:
     """Extremes have no honest interval, nor has a far quantile with a handful of clusters beyond it."""
     if label in ("min", "max"):
         return "resampling does not cover an extreme"
     if label == "p99":
-        beyond = evidence.keys[0] >= value
-        counts = evidence.cells[:, beyond]
-        tail = int((np.asarray(counts.sum(axis=1)).ravel() > 0).sum())
+        tail = len(np.unique(evidence.cluster[evidence.score >= value]))
         if tail < _TAIL_CLUSTERS:
             return f"only {tail} clusters lie in the tail; at least {_TAIL_CLUSTERS} are needed"
     return ""
@@ -46,18 +44,12 @@ def latency(latency_ms: Floats, *, label: str) -> Any:
     >>> value("latency.p50", latency_ms=[10.0, 20.0, 90.0])
     20.0
     """
-    return latency_ms if label == "mean" else sums(n=1, by=latency_ms)
+    return latency_ms if label == "mean" else SortedTerms(latency_ms)
 
 
 @latency.finish
-def _(s: Cells, *, label: str) -> Floats:
-    if label in _QUANTILES:
-        return quantile(s.key(), s.n, _QUANTILES[label])
-    present = s.n > 0
-    if not present.shape[-1]:
-        return np.full(len(s.n), np.nan)
-    place = np.argmax(present, -1) if label == "min" else present.shape[-1] - 1 - np.argmax(present[..., ::-1], -1)
-    return np.where(present.any(-1), s.key()[place], np.nan)
+def _(s: SortedReading, *, label: str) -> Floats:
+    return s.quantile(_QUANTILES[label])
 
 
 @metric(

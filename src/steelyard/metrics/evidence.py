@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,7 +35,7 @@ class Draw:
     """A block of resamples: one row of cluster weights each. Evidence shared by several metrics is read once."""
 
     def __init__(self, weights: npt.NDArray[Any]) -> None:
-        self.weights = weights
+        self.weights = weights  # whole numbers or floats
         self._readings: dict[int, tuple[Evidence, Any]] = {}
 
     def read(self, evidence: Evidence) -> Any:
@@ -43,11 +44,10 @@ class Draw:
             self._readings[key] = (evidence, evidence.under(self))
         return self._readings[key][1]
 
-    @property
+    @cached_property
     def floats(self) -> Floats:
-        if self.weights.dtype != np.float64:
-            self.weights = self.weights.astype(np.float64)
-        return self.weights
+        """The weights as floats."""
+        return self.weights.astype(np.float64, copy=False)
 
 
 class Evidence(Protocol):
@@ -79,13 +79,18 @@ class Terms:
     values: Mapping[str, Any]
     by: tuple[Any, ...] = ()
     left_out: Mapping[str, Any] = field(default_factory=dict)
+    score: bool = False  # the value is total over n: no finish is needed
+
+    def collect(self, ids: Ids, cluster: Codes) -> tuple[Sums, npt.NDArray[np.bool_]]:
+        """The sums per cluster, and which rows were included."""
+        return Sums.collect(self, ids, cluster)
 
 
 def sums(*, by: Any = None, left_out: Mapping[str, Any] | None = None, **values: Any) -> Terms:
     """Say what to add up per row: one array or constant a name, optionally under the key(s) `by`.
 
     A NaN in any term or a null key leaves the row out, and counts it; `left_out` names further reasons and the rows
-    they apply to. Terms called `total` and `n` without a key are a row score and need no finish.
+    they apply to.
     """
     keys = () if by is None else by if isinstance(by, tuple) else (by,)
     parts = tuple(part if isinstance(part, Labels) else np.asarray(part) for part in keys)
@@ -94,7 +99,7 @@ def sums(*, by: Any = None, left_out: Mapping[str, Any] | None = None, **values:
 
 def row_score(values: Any, *, left_out: Mapping[str, Any] | None = None, **more: Any) -> Terms:
     """A score a row, averaged; `more` are sums that stand beside it."""
-    return sums(total=values, n=1, left_out=left_out, **more)
+    return Terms({"total": values, "n": 1, **more}, (), left_out or {}, score=True)
 
 
 class Cells:
@@ -103,17 +108,14 @@ class Cells:
     `s.key(0)` are the values of the first key column, aligned with the last axis.
     """
 
-    def __init__(self, sums_: Mapping[str, Floats], keys: tuple[npt.NDArray[Any], ...]) -> None:
-        self._sums, self._keys = sums_, keys
+    def __init__(self, sums_: Mapping[str, Floats], keys: tuple[npt.NDArray[Any], ...], *, score: bool = False) -> None:
+        self._sums, self._keys, self.is_score = sums_, keys, score
 
     def __getattr__(self, name: str) -> Floats:
         try:
             return self._sums[name]
         except KeyError:
             raise AttributeError(name) from None
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._sums
 
     def key(self, part: int = 0) -> npt.NDArray[Any]:
         return self._keys[part]
@@ -129,12 +131,8 @@ class Sums:
     cells: Any  # (clusters, keys * terms), dense or CSR
     rows: Codes
     excluded: Mapping[str, int] = field(default_factory=dict)
+    is_score: bool = False  # the value is total over n: its spread between clusters is known without resampling
     binary: bool = False  # every row score was 0 or 1
-
-    @property
-    def is_score(self) -> bool:
-        """True for a row score: `total` over `n`, whose spread between clusters is known without resampling."""
-        return not self.keys and self.names[:2] == ("total", "n")
 
     @property
     def width(self) -> int:
@@ -160,9 +158,9 @@ class Sums:
         keys, key = _keys([part if whole else part[kept] for part in terms.by], len(cluster))
         counts = np.bincount(cluster, minlength=len(ids)).astype(np.int64)
         cells = _cells(list(values.values()), cluster, key, len(ids), len(keys[0]) if keys else 1)
-        scores = values.get("total")
-        binary = scores is not None and not keys and bool(((scores == 0.0) | (scores == 1.0)).all())
-        return cls(tuple(values), keys, ids, cells, counts, {}, binary), kept
+        scores = values["total"] if terms.score else np.array([np.nan])
+        binary = bool(((scores == 0.0) | (scores == 1.0)).all())
+        return cls(tuple(values), keys, ids, cells, counts, {}, terms.score, binary), kept
 
     def under(self, draw: Draw) -> Cells:
         return self._reading(np.asarray(draw.floats @ self.cells))
@@ -179,7 +177,7 @@ class Sums:
     def _reading(self, flat: Floats) -> Cells:
         split = np.moveaxis(flat.reshape(len(flat), -1, len(self.names)), -1, 0)
         values = dict(zip(self.names, split if self.keys else split[..., 0], strict=True))
-        return Cells(values, self.keys)
+        return Cells(values, self.keys, score=self.is_score)
 
     def on(self, ids: Ids) -> Sums:
         place = places(self.ids, ids)
@@ -209,8 +207,27 @@ class Sums:
         if shape[0] * shape[1] <= _DENSE_CELLS:
             cells = cells.toarray()
         rows = self.on(ids).rows + other.on(ids).rows
-        excluded = _added(self.excluded, other.excluded)
-        return Sums(self.names, keys, ids, cells, rows, excluded, self.binary and other.binary)
+        excluded = added(self.excluded, other.excluded)
+        return Sums(self.names, keys, ids, cells, rows, excluded, self.is_score, self.binary and other.binary)
+
+
+@dataclass(frozen=True)
+class RowTerms:
+    """The columns of a metric that asks for `weight`."""
+
+    function: Callable[..., float]
+    columns: tuple[Any, ...]
+    left_out: Mapping[str, Any] = field(default_factory=dict)
+
+    def collect(self, ids: Ids, cluster: Codes) -> tuple[Rows, npt.NDArray[np.bool_]]:
+        """The columns, without rows that lack any of them, and which rows were included."""
+        kept = np.ones(len(cluster), bool)
+        for column in self.columns:
+            if isinstance(column, Labels | np.ndarray):
+                kept &= ~_keyless(column)
+        columns = tuple(column[kept] if len(column) == len(kept) else column for column in self.columns)
+        rows = np.bincount(cluster[kept], minlength=len(ids)).astype(np.int64)
+        return Rows(self.function, columns, ids, cluster[kept], rows), kept
 
 
 @dataclass(frozen=True)
@@ -228,8 +245,8 @@ class Rows:
     def width(self) -> int:
         return len(self.cluster)
 
-    def under(self, draw: Draw) -> Cells:
-        return Cells({"value": np.array([self._value(row) for row in draw.floats])}, ())
+    def under(self, draw: Draw) -> Floats:
+        return np.array([self._value(row) for row in draw.floats])
 
     def _value(self, weights: Floats) -> float:
         weight = weights[self.cluster]
@@ -249,7 +266,7 @@ class Rows:
             ids,
             np.concatenate([mine.cluster, theirs.cluster]),
             mine.rows + theirs.rows,
-            _added(self.excluded, other.excluded),
+            added(self.excluded, other.excluded),
         )
 
 
@@ -269,6 +286,7 @@ class Groups:
     names: tuple[Any, ...]
     groups: tuple[Any, ...]
     overall: Any
+    finishes: Mapping[Any, Callable[[Any], Floats]]  # how the base metric is finished in each group
     finish: Callable[[Any], Floats]
 
     @property
@@ -289,7 +307,7 @@ class Groups:
 
     def under(self, draw: Draw) -> GroupReading:
         overall = self.finish(draw.read(self.overall))
-        values = [self.finish(draw.read(group)) for group in self.groups]
+        values = [self.finishes[n](draw.read(group)) for n, group in zip(self.names, self.groups, strict=True)]
         return GroupReading(self.names, np.stack(values, -1) if values else np.empty((len(overall), 0)), overall)
 
     def on(self, ids: Ids) -> Groups:
@@ -301,7 +319,8 @@ class Groups:
         for name, group in zip(other.names, other.groups, strict=True):
             found[name] = found[name].merge(group) if name in found else group
         names = tuple(sorted(found, key=_sortable))
-        return Groups(names, tuple(found[name].on(overall.ids) for name in names), overall, self.finish)
+        groups = tuple(found[name].on(overall.ids) for name in names)
+        return Groups(names, groups, overall, self.finishes, self.finish)
 
 
 @dataclass(frozen=True)
@@ -322,7 +341,7 @@ class Parts:
 
     @property
     def excluded(self) -> Mapping[str, int]:
-        return _added(self.lost, self.parts[0].excluded)
+        return added(self.lost, self.parts[0].excluded)
 
     @property
     def width(self) -> int:
@@ -336,7 +355,7 @@ class Parts:
 
     def merge(self, other: Parts) -> Parts:
         parts = tuple(a.merge(b) for a, b in zip(self.parts, other.parts, strict=True))
-        return Parts(parts, self.finishes, _added(self.lost, other.lost))
+        return Parts(parts, self.finishes, added(self.lost, other.lost))
 
 
 def merged_ids(mine: Ids, theirs: Ids) -> Ids:
@@ -355,7 +374,7 @@ def spread(rows: Codes, place: Codes, size: int) -> Codes:
     return spread
 
 
-def _added(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
+def added(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
     return {reason: a.get(reason, 0) + b.get(reason, 0) for reason in (*a, *(r for r in b if r not in a))}
 
 
@@ -439,7 +458,7 @@ def _cells(values: list[Floats], cluster: Codes, key: Codes, clusters: int, keys
             if value.strides == (0,) and len(value):
                 found = np.bincount(flat, minlength=clusters * keys) * value[0]
             elif compiled:
-                found = kernels.added(flat, value, clusters * keys)
+                found = kernels.summed(flat, value, clusters * keys)
             else:
                 found = np.bincount(flat, weights=value, minlength=clusters * keys)
             dense[..., i] = found.reshape(clusters, keys)

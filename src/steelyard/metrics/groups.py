@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import UsageError
-from steelyard.metrics.contract import AS_BASE, UNIT, Definition, Metric, evidence, over, register
+from steelyard.metrics.contract import AS_BASE, UNIT, WIDTH_OF_BASE, Definition, Metric, evidence, over, register
 from steelyard.metrics.evidence import Cells, GroupReading, Terms, sums
 from steelyard.metrics.options import Constant, Param
 from steelyard.metrics.sources import Collector, PartSource
@@ -42,7 +42,7 @@ def _per_group(groups: GroupReading) -> dict[str, Any]:
     return {"per_group": values, "overall": None if np.isnan(groups.overall[0]) else float(groups.overall[0])}
 
 
-@over(better="lower", bounds=(0, None), norm=span, formula="max − min over groups")
+@over(better="lower", bounds=WIDTH_OF_BASE, norm=span, formula="max − min over groups")
 def fairness_gap(groups: GroupReading) -> Floats:
     """Largest difference of a metric between groups: `fairness_gap(f1_macro, by=group.site)`.
 
@@ -56,11 +56,11 @@ def fairness_gap(groups: GroupReading) -> Floats:
     >>> value("fairness_gap(accuracy, by=group.site)", **columns)
     0.5
     """
-    return groups.values
+    return span(groups.values)
 
 
 @over(better="as base", bounds=AS_BASE, formula="the worst group's value")
-def worst_group(groups: GroupReading, *, base: Metric, base_constants: Constant) -> Floats:
+def worst_group(groups: GroupReading, *, base: Metric, overall: Constant) -> Floats:
     """The metric in the group where it is worst; the group's name is the detail (ties: the first in order).
 
     >>> columns = {
@@ -72,7 +72,7 @@ def worst_group(groups: GroupReading, *, base: Metric, base_constants: Constant)
     0.5
     """
     defined = ~np.isnan(groups.values)
-    if _direction(base, base_constants) == "lower":
+    if _direction(base, overall) == "lower":
         worst = np.where(defined, groups.values, -np.inf).max(-1, initial=-np.inf)
     else:
         worst = np.where(defined, groups.values, np.inf).min(-1, initial=np.inf)
@@ -87,11 +87,11 @@ def _direction(base: Metric, constants: Mapping[str, Any]) -> str:
 
 
 @worst_group.detail
-def _(groups: GroupReading, *, base: Metric, base_constants: Constant) -> dict[str, Any]:
+def _(groups: GroupReading, *, base: Metric, overall: Constant) -> dict[str, Any]:
     values = groups.values[0]
     if np.isnan(values).all():
         return {"group": None, **_per_group(groups)}
-    lower = _direction(base, base_constants) == "lower"
+    lower = _direction(base, overall) == "lower"
     place = np.nanargmax(values) if lower else np.nanargmin(values)
     return {"group": value_name(groups.names[place]), **_per_group(groups)}
 
@@ -121,6 +121,7 @@ def disparity(groups: GroupReading, *, label: str) -> Floats:
 for _gap in (fairness_gap, worst_group):
     _gap.present(_defined)
 fairness_gap.detail(_per_group)
+fairness_gap.vector(lambda groups: groups.values)
 
 
 # -- repetitions ---------------------------------------------------------------------------------------------------
@@ -170,7 +171,11 @@ def stability(groups: GroupReading, *, label: str) -> Floats:
     return std / np.abs(values.mean(-1))
 
 
-stability._finish, stability._vector = stability._vector, lambda groups: groups.values
+@stability.vector
+def _(groups: GroupReading, *, label: str) -> Floats:
+    repeats = groups.values.shape[-1]
+    scale = np.sqrt(repeats / (repeats - 1)) if label == "sample_stddev" else 1.0
+    return groups.values * scale
 
 
 @over("repeat", better="higher", bounds=(0, 1), formula="max(0, 1 − std / |mean|) over repeats, population std")
@@ -213,13 +218,15 @@ def flips(records: Records) -> Terms:
         ~answered | (records.labels("prediction") == records.labels("reference.prediction"))
     )
     change = np.where(same, 0.0, 1.0)
-    now = before = np.zeros(len(records))
+    now = before = np.full(len(records), np.nan)
     if "target" in records and "prediction" in records:
-        now, before = (np.nan_to_num(t.array("correct")) for t in (records, records.as_reference()))
+        now, before = (t.array("correct") for t in (records, records.as_reference()))
+    judged = ~np.isnan(now)
     return sums(
         flip=change,
-        to_correct=change * now,
-        to_incorrect=change * before * (1 - now),
+        judged_flip=change * judged,
+        to_correct=np.where(judged, change * now, 0.0),
+        to_incorrect=np.where(judged, change * before * (1 - now), 0.0),
         n=1,
         left_out={reason: rows for reason, rows in _partnerless(records).items() if reason != "failed"},
     )
@@ -260,7 +267,7 @@ def flip_to_correct(s: Cells) -> Floats:
     >>> value("flip_to_correct", **columns)
     1.0
     """
-    return s.to_correct / s.flip
+    return s.to_correct / s.judged_flip
 
 
 @flips.metric(better="lower", bounds=(0, 1), perturbed_only=True, formula="flips that became incorrect / flips")
@@ -276,7 +283,7 @@ def flip_to_incorrect(s: Cells) -> Floats:
     >>> value("flip_to_incorrect", **columns)
     1.0
     """
-    return s.to_incorrect / s.flip
+    return s.to_incorrect / s.judged_flip
 
 
 def _altered(collector: Collector) -> Collector:

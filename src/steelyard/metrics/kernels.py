@@ -56,6 +56,24 @@ def lane_blocks(weights: npt.NDArray[Any]) -> npt.NDArray[np.uint16]:
     return np.ascontiguousarray(full.reshape(blocks, LANES, clusters).transpose(0, 2, 1))
 
 
+def row_by_row(
+    cluster: npt.NDArray[np.int64],
+    loss: Floats,
+    ends: npt.NDArray[np.int64],
+    weights: npt.NDArray[Any],
+    asked: Floats,
+    harmonic: Floats,
+) -> Floats:
+    """AURC and AUGRC where every row is its own point, rows of a plateau at their mean loss: one row a resample."""
+    closes = np.zeros(len(cluster), np.bool_)
+    closes[ends] = True
+    blocks = lane_blocks(weights)
+    padded = np.ones(len(blocks) * LANES)
+    padded[: len(weights)] = asked
+    found = _compiled()["row_by_row"](cluster, np.ascontiguousarray(loss), closes, blocks, padded, harmonic)
+    return np.asarray(found)[: len(weights)]
+
+
 def hull_areas(
     cluster: npt.NDArray[np.int64],
     loss: Floats,
@@ -72,11 +90,11 @@ def hull_areas(
     )
 
 
-def added(place: npt.NDArray[np.int64], values: Floats, size: int) -> Floats:
+def summed(place: npt.NDArray[np.int64], values: Floats, size: int) -> Floats:
     """`np.bincount` with weights, without its extra passes over the data."""
     view = values.view()
     view.flags.writeable = False  # one compiled form for all arrays
-    return np.asarray(_compiled()["added"](place, view, size))
+    return np.asarray(_compiled()["summed"](place, view, size))
 
 
 def sorted_runs(rank: Floats, loss: Floats, values: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
@@ -111,6 +129,26 @@ def bins(confidence: Floats, count: int) -> npt.NDArray[np.int64]:
     view = confidence.view()
     view.flags.writeable = False
     return np.asarray(_compiled()["bins"](view, count))
+
+
+def auroc(
+    cluster: npt.NDArray[np.int64], positive: Floats, ends: npt.NDArray[np.int64], weights: npt.NDArray[Any]
+) -> Floats:
+    """The area under the ROC curve of rows in descending score, one number a resample; NaN without both classes."""
+    closes = np.zeros(len(cluster), np.bool_)
+    closes[ends] = True
+    return np.asarray(_compiled()["auroc"](cluster, np.ascontiguousarray(positive), closes, lane_blocks(weights)))[
+        : len(weights)
+    ]
+
+
+def quantile(cluster: npt.NDArray[np.int64], score: Floats, weights: npt.NDArray[Any], q: float) -> Floats:
+    """The q-quantile of rows in descending score, one number a resample; NaN where a resample is empty."""
+    blocks = lane_blocks(weights)
+    totals = weights.astype(np.float64) @ np.bincount(cluster, minlength=weights.shape[1])
+    padded = np.zeros(len(blocks) * LANES)
+    padded[: len(weights)] = totals
+    return np.asarray(_compiled()["quantile"](cluster, score, blocks, padded, q))[: len(weights)]
 
 
 def tally(seed: int, first: int, last: int, clusters: int) -> npt.NDArray[np.uint16]:
@@ -207,6 +245,44 @@ def _compiled() -> dict[str, Any]:
                     out[row, 3] = out[row, 1]
         return out
 
+    def row_by_row_(cluster, loss, closes, blocks, asked, harmonic):  # type: ignore[no-untyped-def]
+        out = np.full((blocks.shape[0] * LANES, 2), np.nan)
+        for b in range(blocks.shape[0]):
+            weights = blocks[b]
+            k = np.zeros(LANES)
+            s = np.zeros(LANES)
+            k_before = np.zeros(LANES)
+            s_before = np.zeros(LANES)
+            first = np.zeros(LANES)
+            risks = np.zeros(LANES)
+            general = np.zeros(LANES)
+            for i in range(cluster.shape[0]):
+                g = cluster[i]
+                x = loss[i]
+                for q in range(LANES):
+                    w = float(weights[g, q])
+                    k[q] += w
+                    s[q] += w * x
+                if closes[i]:
+                    for q in range(LANES):
+                        taken = k[q] - k_before[q]
+                        if taken > 0.0:
+                            level = (s[q] - s_before[q]) / taken
+                            if k_before[q] == 0.0:
+                                first[q] = level
+                            step = harmonic[int(k[q])] - harmonic[int(k_before[q])]
+                            risks[q] += taken * level + (s_before[q] - k_before[q] * level) * step
+                            general[q] += taken * (s[q] + s_before[q])
+                            k_before[q] = k[q]
+                            s_before[q] = s[q]
+            for q in range(LANES):
+                row = b * LANES + q
+                n = asked[row]
+                if k[q] > 0.0:
+                    out[row, 0] = (risks[q] + 0.5 * first[q] - 0.5 * s[q] / k[q]) / n
+                    out[row, 1] = 0.5 * general[q] / n / n
+        return out
+
     def hull_(cluster, loss, closes, weights, asked, height, points):  # type: ignore[no-untyped-def]
         out = np.full(weights.shape[0], np.nan)
         xs = np.empty(points)
@@ -254,10 +330,70 @@ def _compiled() -> dict[str, Any]:
                     counts[r, ((z >> np.uint64(32)) * p) >> np.uint64(32)] += np.uint16(1)
         return counts
 
-    def added_(place, values, size):  # type: ignore[no-untyped-def]
+    def summed_(place, values, size):  # type: ignore[no-untyped-def]
         out = np.zeros(size)
         for i in range(place.shape[0]):
             out[place[i]] += values[i]
+        return out
+
+    def auroc_(cluster, positive, closes, blocks):  # type: ignore[no-untyped-def]
+        out = np.full(blocks.shape[0] * LANES, np.nan)
+        for b in range(blocks.shape[0]):
+            weights = blocks[b]
+            ones = np.zeros(LANES)
+            zeros = np.zeros(LANES)
+            ones_before = np.zeros(LANES)
+            zeros_before = np.zeros(LANES)
+            area = np.zeros(LANES)
+            for i in range(cluster.shape[0]):
+                g = cluster[i]
+                x = positive[i]
+                for q in range(LANES):
+                    w = float(weights[g, q])
+                    ones[q] += w * x
+                    zeros[q] += w * (1.0 - x)
+                if closes[i]:
+                    for q in range(LANES):
+                        area[q] += (zeros[q] - zeros_before[q]) * 0.5 * (ones[q] + ones_before[q])
+                        ones_before[q] = ones[q]
+                        zeros_before[q] = zeros[q]
+            for q in range(LANES):
+                if ones[q] > 0.0 and zeros[q] > 0.0:
+                    out[b * LANES + q] = area[q] / (ones[q] * zeros[q])
+        return out
+
+    def quantile_(cluster, score, blocks, totals, share):  # type: ignore[no-untyped-def]
+        out = np.full(blocks.shape[0] * LANES, np.nan)
+        for b in range(blocks.shape[0]):
+            weights = blocks[b]
+            seen = np.zeros(LANES)
+            upper = np.empty(LANES)
+            lower = np.empty(LANES)
+            part = np.empty(LANES)
+            high = np.full(LANES, np.nan)
+            low = np.full(LANES, np.nan)
+            for q in range(LANES):
+                n = totals[b * LANES + q]
+                place = (n - 1.0) * (1.0 - share)
+                upper[q] = math.floor(place)
+                lower[q] = min(upper[q] + 1.0, n - 1.0)
+                part[q] = place - upper[q]
+            for i in range(cluster.shape[0]):
+                g = cluster[i]
+                open_ = 0
+                for q in range(LANES):
+                    before = seen[q]
+                    seen[q] += float(weights[g, q])
+                    if before <= upper[q] < seen[q]:
+                        high[q] = score[i]
+                    if before <= lower[q] < seen[q]:
+                        low[q] = score[i]
+                    open_ += seen[q] <= lower[q]
+                if open_ == 0:
+                    break
+            for q in range(LANES):
+                if totals[b * LANES + q] > 0.0:
+                    out[b * LANES + q] = high[q] - (high[q] - low[q]) * part[q]
         return out
 
     def bins_(confidence, count):  # type: ignore[no-untyped-def]
@@ -364,9 +500,12 @@ def _compiled() -> dict[str, Any]:
 
     functions = {
         "scan": scan_,
+        "row_by_row": row_by_row_,
         "hull": hull_,
         "tally": tally_,
-        "added": added_,
+        "summed": summed_,
+        "auroc": auroc_,
+        "quantile": quantile_,
         "bins": bins_,
         "scatter": scatter_,
         "areas": areas_,

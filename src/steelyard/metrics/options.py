@@ -15,7 +15,7 @@ from typing import Annotated, Any, NewType
 import numpy as np
 
 from steelyard.errors import UsageError
-from steelyard.naming import Expr, Quoted, label_text, value_text
+from steelyard.naming import Expr, Quoted, label_text, value_text, word_text
 from steelyard.records.labels import value_name
 
 Column = NewType("Column", str)
@@ -153,9 +153,11 @@ _CASTS: dict[str, Callable[[Any], Any]] = {
 
 def option_text(param: Param, value: Any) -> str:
     if param.kind == "list":
-        return "[" + ", ".join(label_text(v) if isinstance(v, str) else value_text(v) for v in value) + "]"
-    if param.kind in ("text", "label"):
-        return label_text(value)
+        return "[" + ", ".join(word_text(v) if isinstance(v, str) else value_text(v) for v in value) + "]"
+    if param.kind == "text" or (param.kind == "label" and not value.isdecimal() and value not in ("true", "false")):
+        return word_text(value)
+    if param.kind == "label":
+        return str(value) if value == str(int(value) if value.isdecimal() else value) else word_text(value)
     if param.kind == "column":
         return ".".join(map(label_text, str(value).split(".")))
     return value_text(value)

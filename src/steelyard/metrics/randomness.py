@@ -5,6 +5,8 @@ Any block of resamples can be drawn alone, by any worker, and comes out the same
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -32,10 +34,12 @@ def words(seed: int, first: int, last: int, draws: int) -> Words:
         return mix(key[:, None] + np.arange(draws, dtype=np.uint64) * _STEP)
 
 
-def signs(clusters: int, *, seed: int = 42, count: int | None = None) -> npt.NDArray[np.float64]:
-    """Random ±1 for each cluster, one row a draw; fewer draws where there are very many clusters."""
-    rows = count if count is not None else int(np.clip(50_000_000 // max(clusters, 1), 999, SIGN_DRAWS))
-    return sign_block(seed, 0, rows, clusters)
+def sign_blocks(clusters: int, *, seed: int = 42, count: int = SIGN_DRAWS) -> Iterator[npt.NDArray[np.float64]]:
+    """Random ±1 for each cluster, one row a draw, in blocks that fit the memory; fewer draws for very many clusters."""
+    rows = int(np.clip(1_000_000_000 // max(clusters, 1), 999, count))
+    step = max(1, 10_000_000 // max(clusters, 1))
+    for first in range(0, rows, step):
+        yield sign_block(seed, first, min(rows, first + step), clusters)
 
 
 def sign_block(seed: int, first: int, last: int, clusters: int) -> npt.NDArray[np.float64]:

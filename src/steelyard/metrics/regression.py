@@ -17,7 +17,7 @@ from steelyard.errors import UsageError
 from steelyard.metrics.contract import evidence, metric
 from steelyard.metrics.evidence import Cells, Terms, row_score, sums
 from steelyard.metrics.options import Constant
-from steelyard.metrics.quantiles import quantile
+from steelyard.metrics.sorted_rows import SortedReading, SortedTerms
 from steelyard.records.table import Records
 
 Floats = npt.NDArray[np.float64]
@@ -36,18 +36,18 @@ def mae(target: Floats, prediction: Floats) -> Floats:
 
 
 @metric(better="lower", bounds=(0, None), rows="answered", formula="median |prediction − target|")
-def mdae(target: Floats, prediction: Floats) -> Terms:
+def mdae(target: Floats, prediction: Floats) -> SortedTerms:
     """Median absolute error: robust to outliers.
 
     >>> value("mdae", target=[1.0, 2.0, 3.0], prediction=[1.0, 4.0, 9.0])
     2.0
     """
-    return sums(n=1, by=abs(prediction - target))
+    return SortedTerms(abs(prediction - target))
 
 
 @mdae.finish
-def _(s: Cells) -> Floats:
-    return quantile(s.key(), s.n, 0.5)
+def _(s: SortedReading) -> Floats:
+    return s.quantile(0.5)
 
 
 @metric(better="lower", bounds=(0, None), rows="answered", formula="√ mean (prediction − target)²")

@@ -44,7 +44,7 @@ def curve(
             file=file,
             line=line,
         )
-    return CurveTerms(ranks, losses, answered, {"no target": no_target} if no_target.any() else {})
+    return CurveTerms(ranks, losses, ~answered, {"no target": no_target})
 
 
 @curve.prepare

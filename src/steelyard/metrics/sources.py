@@ -9,14 +9,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError, printable
-from steelyard.metrics.evidence import Draw, Evidence, Groups, Parts, Rows, Sums, Terms
+from steelyard.metrics.evidence import Draw, Evidence, Groups, Parts, RowTerms, row_score
 from steelyard.metrics.options import Constants, Param, accepted, signature
 from steelyard.records.derive import ANSWERED, FAILED
 from steelyard.records.labels import Labels
@@ -39,11 +39,11 @@ class Source(Protocol):
 
     def reads(self, options: Mapping[str, Any]) -> tuple[str, ...]: ...
 
-    def constants(self, options: Mapping[str, Any], tables: Sequence[Records]) -> dict[str, Any]: ...
+    def constants(self, metric: Metric, tables: Sequence[Records]) -> dict[str, Any]: ...
 
-    def key(self, options: Mapping[str, Any], constants: Constants) -> tuple[Any, ...]: ...
+    def key(self, metric: Metric, constants: Constants) -> tuple[Any, ...]: ...
 
-    def collect(self, options: Mapping[str, Any], constants: Constants, collector: Collector) -> Evidence: ...
+    def collect(self, metric: Metric, constants: Constants, collector: Collector) -> Evidence: ...
 
 
 class RowSource:
@@ -58,6 +58,10 @@ class RowSource:
         self.function, self.rows = function, rows
         self._positional, self._params = signature(function)
         self._stated = reads
+        if "records" in self._positional and reads is None:
+            raise UsageError(
+                f"{function.__name__} takes the records themselves and must name what it reads: reads=(...)"
+            )
         parameters = inspect.signature(function).parameters
         self.whole = "weight" in parameters
         self._labelled = "label" in parameters
@@ -85,65 +89,50 @@ class RowSource:
         chosen = [options[p.name] for p in self._params if p.kind == "column" and options.get(p.name) is not None]
         return tuple(dict.fromkeys((*stated, *chosen)))
 
-    def constants(self, options: Mapping[str, Any], tables: Sequence[Records]) -> dict[str, Any]:
+    def constants(self, metric: Metric, tables: Sequence[Records]) -> dict[str, Any]:
         if self.prepared is None:
             return {}
-        return self.prepared(tables, **accepted(self.prepared, options))
+        return self.prepared(tables, **accepted(self.prepared, metric.values))
 
-    def key(self, options: Mapping[str, Any], constants: Constants) -> tuple[Any, ...]:
-        names = [p.name for p in self._params] + (["label"] if self._labelled else [])
-        merged = {**options, **constants}
-        return (id(self), *((name, _hashable(merged.get(name))) for name in names), _hashable(constants))
+    def key(self, metric: Metric, constants: Constants) -> tuple[Any, ...]:
+        names = [p.name for p in self._params]
+        merged = {**metric.values, **constants}
+        label = metric.label if self._labelled else None
+        return (id(self), label, *((name, _hashable(merged.get(name))) for name in names), _hashable(constants))
 
-    def collect(self, options: Mapping[str, Any], constants: Constants, collector: Collector) -> Evidence:
-        records, asked_by = collector.records, options["name"]
-        ids, cluster = collector.ids, collector.cluster
+    def collect(self, metric: Metric, constants: Constants, collector: Collector) -> Evidence:
         inside = collector.population(self.rows)
-        population = records if inside is None else records.take(inside)
-        if inside is not None:
-            cluster = cluster[inside]
-        arguments = [self._argument(name, population, asked_by) for name in self._positional]
-        merged = {**options, **constants}
-        keywords = {p.name: self._chosen(p, merged.get(p.name), population, asked_by) for p in self._params} | accepted(
-            self.function, {"label": options.get("label"), **constants}, keyword_only=True
-        )
-        excluded = _outside(records, inside)
-        if self.whole:
-            rows = np.bincount(cluster, minlength=len(ids)).astype(np.int64)
-            function = _with_options(self.function, keywords)
-            return Rows(function, tuple(arguments), ids, cluster, rows, excluded)
+        population = collector.records if inside is None else collector.records.take(inside)
+        cluster = collector.cluster if inside is None else collector.cluster[inside]
+        excluded = _outside(collector.records, inside)
+        merged = {**metric.values, **constants}
+        arguments = [self._argument(name, population, metric.name) for name in self._positional]
+        keywords = {p.name: self._chosen(p, merged.get(p.name), population, metric.name) for p in self._params}
+        keywords |= accepted(self.function, {"label": metric.label, **constants}, keyword_only=True)
         try:
             with np.errstate(all="ignore"):
-                return self._collected(arguments, keywords, population, ids, cluster, excluded, options)
+                made = self._made(metric, arguments, keywords, len(population))
+                evidence, kept = made.collect(collector.ids, cluster)
         except TypeError:
-            texts = [c for c in self.reads(options) if c in population and kind_of(population.column(c)) == "text"]
+            texts = [c for c in metric.reads if c in population and kind_of(population.column(c)) == "text"]
             if not texts:
                 raise
-            raise InputError(f"{asked_by} needs numbers; text stands in {', '.join(map(printable, texts))}") from None
+            raise InputError(f"{metric} needs numbers; text stands in {', '.join(map(printable, texts))}") from None
+        lost = _reasons(population, ~kept, metric.reads, made.left_out)
+        found: Evidence = replace(evidence, excluded=_ordered(excluded, lost))
+        return found
 
-    def _collected(
-        self,
-        arguments: list[Any],
-        keywords: Mapping[str, Any],
-        population: Records,
-        ids: Any,
-        cluster: Any,
-        excluded: Mapping[str, int],
-        options: Mapping[str, Any],
-    ) -> Evidence:
+    def _made(self, metric: Metric, arguments: list[Any], keywords: Mapping[str, Any], rows: int) -> Any:
+        """What the function says of each row, as something that collects evidence."""
+        if self.whole:
+            return RowTerms(_with_options(self.function, keywords), tuple(arguments))
         made = self.function(*arguments, **keywords)
-        if callable(getattr(made, "collect", None)) and not isinstance(made, Terms):
-            return made.collect(ids, cluster, excluded)
-        if not isinstance(made, Terms):
-            score = np.asarray(made, np.float64)
-            if score.shape != (len(population),):
-                raise UsageError(
-                    f"{options['name']} gave {score.shape} values for {len(population)} rows, not one a row"
-                )
-            made = Terms({"total": score, "n": 1.0})
-        evidence, kept = Sums.collect(made, ids, cluster)
-        lost = _reasons(population, ~kept, self.reads(options), made.left_out)
-        return replace(evidence, excluded=_ordered(excluded, lost))
+        if callable(getattr(made, "collect", None)):
+            return made
+        score = np.asarray(made, np.float64)
+        if score.shape != (rows,):
+            raise UsageError(f"{metric} gave {score.shape} values for {rows} rows, not one a row")
+        return row_score(score)
 
     def _chosen(self, param: Param, value: Any, population: Records, asked_by: str) -> Any:
         """An option's value; the numbers of a column where the option names one."""
@@ -177,29 +166,31 @@ class GroupSource:
     def reads(self, options: Mapping[str, Any]) -> tuple[str, ...]:
         return (*options["base"].reads, self.column(options))
 
-    def constants(self, options: Mapping[str, Any], tables: Sequence[Records]) -> dict[str, Any]:
-        base: Metric = options["base"]
-        column = self.column(options)
-        names = {value for t in tables for value in t.labels(column).values} if column in tables[0] else set()
-        own = {k: v for k, v in base.constants(tables).items() if k != "labels" or tables[0].task.labels}
-        return {"base_constants": own, "names": tuple(sorted(names))}
+    def constants(self, metric: Metric, tables: Sequence[Records]) -> dict[str, Any]:
+        base: Metric = metric.values["base"]
+        column = self.column(metric.values)
+        for table in tables:
+            if column not in table:
+                raise InputError(table.lacks(column, metric.name))
+        names = sorted({value for t in tables for value in t.labels(column).values})
+        groups = {name: base.constants([t.take(t.labels(column) == name) for t in tables]) for name in names}
+        return {"overall": base.constants(tables), "groups": groups}
 
-    def key(self, options: Mapping[str, Any], constants: Constants) -> tuple[Any, ...]:
-        return ("groups", self.column(options), options["base"], _hashable(constants))
+    def key(self, metric: Metric, constants: Constants) -> tuple[Any, ...]:
+        return ("groups", self.column(metric.values), metric.values["base"], _hashable(constants))
 
-    def collect(self, options: Mapping[str, Any], constants: Constants, collector: Collector) -> Evidence:
-        base: Metric = options["base"]
-        own = constants["base_constants"]
-        labels = collector.records.labels(self.column(options)) if self.column(options) in collector.records else None
-        if labels is None:
-            raise InputError(collector.records.lacks(self.column(options), options["name"]))
+    def collect(self, metric: Metric, constants: Constants, collector: Collector) -> Evidence:
+        base: Metric = metric.values["base"]
+        labels = collector.records.labels(self.column(metric.values))
         parts = {}
-        for name in constants["names"]:
+        for name, own in constants["groups"].items():
             inside = labels == name
             if inside.any():
                 parts[name] = collector.within(inside).evidence(base, own)
-        overall = collector.evidence(base, own)
-        return Groups(tuple(parts), tuple(parts.values()), overall, lambda reading: base.finished(reading, own))
+        overall = collector.evidence(base, constants["overall"])
+        finishes = {name: partial(base.finished, constants=own) for name, own in constants["groups"].items()}
+        finish = partial(base.finished, constants=constants["overall"])
+        return Groups(tuple(parts), tuple(parts.values()), overall, finishes, finish)
 
 
 @dataclass(frozen=True)
@@ -212,25 +203,24 @@ class PartSource:
     lost: Callable[[Records], dict[str, int]] | None = None  # rows that the views leave out, by reason
 
     def reads(self, options: Mapping[str, Any]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(column for m in self.metrics(options) for column in m.reads))
+        own = [column for m in self.metrics(options) for column in m.reads]
+        partners = [f"reference.{name}" for name in (*own, "outcome", "prediction")] if self.tables else []
+        return tuple(dict.fromkeys((*own, *partners)))
 
-    def constants(self, options: Mapping[str, Any], tables: Sequence[Records]) -> dict[str, Any]:
-        return {"parts": tuple(m.constants(tables) for m in self.metrics(options))}
+    def constants(self, metric: Metric, tables: Sequence[Records]) -> dict[str, Any]:
+        return {"parts": tuple(m.constants(tables) for m in self.metrics(metric.values))}
 
-    def key(self, options: Mapping[str, Any], constants: Constants) -> tuple[Any, ...]:
-        return (id(self.tables), *self.metrics(options), _hashable(constants))
+    def key(self, metric: Metric, constants: Constants) -> tuple[Any, ...]:
+        return (id(self.tables), *self.metrics(metric.values), _hashable(constants))
 
-    def collect(self, options: Mapping[str, Any], constants: Constants, collector: Collector) -> Evidence:
-        metrics = self.metrics(options)
+    def collect(self, metric: Metric, constants: Constants, collector: Collector) -> Evidence:
+        metrics = self.metrics(metric.values)
         views = self.tables or (None,) * len(metrics)
         found = [
             (view(collector) if view else collector).evidence(m, own)
             for m, own, view in zip(metrics, constants["parts"], views, strict=True)
         ]
-        finishes = tuple(
-            (lambda reading, m=m, own=own: m.finished(reading, own))
-            for m, own in zip(metrics, constants["parts"], strict=True)
-        )
+        finishes = tuple(partial(m.finished, constants=own) for m, own in zip(metrics, constants["parts"], strict=True))
         return Parts(tuple(found), finishes, self.lost(collector.records) if self.lost else {})
 
 
@@ -259,7 +249,7 @@ class Collector:
         """A mask of the rows in a population; None if that is all."""
         if rows not in self._populations:
             outcome = self.records.outcome
-            mask = outcome == 0 if rows == "answered" else outcome != FAILED if rows == "asked" else None
+            mask = outcome == ANSWERED if rows == "answered" else outcome != FAILED if rows == "asked" else None
             self._populations[rows] = None if mask is None or mask.all() else mask
         return self._populations[rows]
 
@@ -319,7 +309,7 @@ def _reasons(
             found[reason] = int(here.sum())
             open_ &= ~here
     answered = population.outcome == ANSWERED
-    for name in reads:
+    for name in dict.fromkeys("target" if name == "correct" else name for name in reads):
         if not open_.any() or name not in population:
             continue
         column = population.array(name)

@@ -53,12 +53,13 @@ class Weights:
             return _legacy(self.clusters, self.resamples, self.seed)[first:last]
         if self.clusters * self.resamples <= _KEPT:
             return _all(self.clusters, self.resamples, self.seed)[first:last]
-        return _draw(self.seed, first, last, self.clusters)
+        compiled = self.clusters * self.resamples >= _COMPILED
+        return _draw(self.seed, first, last, self.clusters, compiled=compiled)
 
 
 @lru_cache(maxsize=4)
 def _all(clusters: int, resamples: int, seed: int) -> Counts:
-    return _draw(seed, 0, resamples, clusters)
+    return _draw(seed, 0, resamples, clusters, compiled=clusters * resamples >= _COMPILED)
 
 
 @lru_cache(maxsize=2)
@@ -67,10 +68,10 @@ def _legacy(clusters: int, resamples: int, seed: int) -> Counts:
     return _tally(draws, clusters)
 
 
-def _draw(seed: int, first: int, last: int, clusters: int) -> Counts:
+def _draw(seed: int, first: int, last: int, clusters: int, *, compiled: bool = False) -> Counts:
     if clusters > MULTINOMIAL_LIMIT:
         return _poisson(seed, first, last, clusters)
-    if (last - first) * clusters >= _COMPILED and kernels.available():
+    if compiled and kernels.available():
         return kernels.tally(seed, first, last, clusters)
     step = max(1, 4_000_000 // max(clusters, 1))
     parts = []
