@@ -140,28 +140,29 @@ def _answer_pair(random: Random, clusters: int, gain: float) -> tuple[Records, R
     return _run(random, asked), _run(random, asked, gain=gain)
 
 
-def _number_items(random: Random, clusters: int) -> tuple[Codes, Floats, Floats]:
-    """Clusters, skewed targets, and how hard each item is to estimate."""
+def _numbers(random: Random, clusters: int) -> Records:
+    """Normal targets, and normal errors that a cluster shares in part."""
     cluster = np.repeat(np.arange(clusters), ROWS)
-    target = np.exp(1 + random.normal(0, 0.4, clusters)[cluster] + random.normal(0, 0.5, len(cluster)))
-    hardness = np.exp(random.normal(0, 0.4, clusters)[cluster] + random.normal(0, 0.3, len(cluster)))
-    return cluster, target, hardness
-
-
-def _number_run(random: Random, cluster: Codes, target: Floats, hardness: Floats, *, gain: float = 0.0) -> Records:
-    """Estimates with an error that a cluster shares in part."""
-    shared = random.normal(0, 0.5, cluster[-1] + 1)[cluster]
-    error = np.exp(-gain) * hardness * (shared + random.normal(0, 1, len(cluster)))
+    target = random.normal(0, 0.7, clusters)[cluster] + random.normal(0, 1, len(cluster))
+    error = random.normal(0, 0.35, clusters)[cluster] + random.normal(0, 0.7, len(cluster))
     return _records(cluster, target=target, prediction=target + error)
 
 
-def _numbers(random: Random, clusters: int) -> Records:
-    return _number_run(random, *_number_items(random, clusters))
+def _skewed_pair(random: Random, clusters: int, gain: float) -> tuple[Records, Records]:
+    """Two runs that estimate the same skewed numbers; how large an error is depends on item and cluster."""
+    cluster = np.repeat(np.arange(clusters), ROWS)
+    size = len(cluster)
+    target = np.exp(1 + random.normal(0, 0.4, clusters)[cluster] + random.normal(0, 0.5, size))
+    hardness = np.exp(random.normal(0, 0.4, clusters)[cluster] + random.normal(0, 0.3, size))
+    tables = []
+    for factor in (1.0, math.exp(-gain)):
+        error = hardness * (random.normal(0, 0.5, clusters)[cluster] + random.normal(0, 1, size))
+        tables.append(_records(cluster, target=target, prediction=target + factor * error))
+    return tables[0], tables[1]
 
 
-def _number_pair(random: Random, clusters: int, gain: float) -> tuple[Records, Records]:
-    items = _number_items(random, clusters)
-    return _number_run(random, *items), _number_run(random, *items, gain=gain)
+def _skewed(random: Random, clusters: int) -> Records:
+    return _skewed_pair(random, clusters, 0.0)[0]
 
 
 def _correct_with(
@@ -235,7 +236,7 @@ POPULATIONS = (
         "untied",
         "as `answers`, with confidences of full precision",
         _untied,
-        ("auroc", "aurc", "augrc", "eaurc", "risk_at(c=0.5)", "ece"),
+        ("auroc", "aurc", "eaurc", "risk_at(c=0.5)"),
     ),
     Population("rare", "99% correct; the errors gather in few clusters", _rare, ("accuracy",), {"accuracy": 0.99}),
     Population(
@@ -247,9 +248,15 @@ POPULATIONS = (
     ),
     Population(
         "numbers",
-        "skewed targets; errors that a cluster shares in part and whose size differs from cluster to cluster",
+        "normal targets, and normal errors that a cluster shares in part",
         _numbers,
-        ("mae", "rmse", "pearson"),
+        ("mae", "rmse", "pearson", "spearman"),
+    ),
+    Population(
+        "skewed",
+        "log-normal targets; errors that a cluster shares in part, with log-normal sizes",
+        _skewed,
+        ("mae", "rmse", "pearson", "spearman"),
     ),
 )
 
@@ -262,7 +269,7 @@ PAIRINGS = (
         gain=0.5,
     ),
     Pairing("calibrated", "two calibrated runs", _calibrated_pair, ("ece",), gain=0.0),
-    Pairing("numbers", "two runs that estimate the same numbers", _number_pair, ("mae",), gain=0.2),
+    Pairing("skewed", "two runs that estimate the same skewed numbers", _skewed_pair, ("mae",), gain=0.2),
 )
 
 

@@ -116,7 +116,7 @@ def test_answered_only_deltas_carry_rates_and_the_common_rows() -> None:
     kept = [i for i in range(160) if i % 4]
     assert common["n"] == 120
     assert common["base"] == pytest.approx(np.mean([base[i] == "yes" for i in kept]))
-    assert delta.companions["verdict_from"] == "answered_by_both"
+    assert delta.verdict_from == "answered_by_both"
 
 
 def test_areas_of_unequal_cmax_are_judged_up_to_the_common_one() -> None:
@@ -126,7 +126,7 @@ def test_areas_of_unequal_cmax_are_judged_up_to_the_common_one() -> None:
     delta = compare(run(base), run(lazy), ["aurc"])["aurc"]
     assert delta.delta is not None
     assert delta.delta < 0  # the raw area rewards declining
-    assert delta.companions["verdict_from"] == "common_cmax"
+    assert delta.verdict_from == "common_cmax"
     assert delta.companions["common_cmax"]["c"] == pytest.approx(0.1)
     assert delta.companions["common_cmax"]["delta"] > 0
     assert delta.verdict != "better"
@@ -221,3 +221,57 @@ def test_bootstrap_intervals_on_request_are_near_the_t_interval() -> None:
         other = compare(base, new, ["accuracy"], method=method, resamples=4000)["accuracy"]
         assert other.method == method
         assert other.interval == pytest.approx(t.interval, abs=0.02)
+
+
+def test_shared_abstentions_do_not_count_as_differences() -> None:
+    # one loss in 160 rows; every patient has one row that both runs declined
+    base = [None if i % 8 == 0 else "yes" for i in range(160)]
+    new = [None if i % 8 == 0 else "no" if i == 1 else "yes" for i in range(160)]
+    for name in ("f1_macro", "recall.yes", "accuracy"):
+        delta = compare(run(base), run(new), [name])[name]
+        assert "only 1 clusters differ" in delta.note
+        assert delta.interval is not None
+        assert delta.interval[1] >= 3.84 / 23.84
+
+
+def test_excess_areas_of_unequal_cmax_have_no_verdict() -> None:
+    base = answers(320, 0.8, 1)
+    lazy = [p if i % 3 == 0 else None for i, p in enumerate(base)]
+    for name in ("eaurc", "aurc_optimal", "aurc_achievable"):
+        delta = compare(run(base), run(lazy), [name])[name]
+        assert delta.verdict_from == "nothing"
+        assert delta.verdict == "inconclusive"
+        assert "rewards declining" in delta.note
+
+
+def test_every_spelling_of_unperturbed_is_one_cell() -> None:
+    def table(words: list[Any]) -> Records:
+        return Records.from_columns(
+            {
+                "item": [*range(20), *range(20, 40)],
+                "perturbation": [words[0]] * 20 + [words[1]] * 20,
+                "target": ["a"] * 40,
+                "prediction": ["a", "b"] * 20,
+            }
+        )
+
+    found = compare(table([None, "none"]), table(["original", None]), ["accuracy"])
+    assert [d.slice for d in found] == [{}]
+    assert found.population["paired"] == 40
+    assert found["accuracy"].n == 40
+
+
+def test_a_label_only_the_new_run_predicts_is_compared_too() -> None:
+    base, new = run(["yes", "no"] * 40), run(["yes", "maybe"] * 40)
+    assert {d.metric for d in compare(base, new, ["f1"])} == {"f1.yes", "f1.no", "f1.maybe"}
+
+
+def test_a_constant_shift_has_no_interval() -> None:
+    size = 80
+    columns = {"item": list(range(size)), "cluster": [i // 4 for i in range(size)]}
+    base = Records.from_columns({**columns, "score": [0.1, 0.2] * 40})
+    new = Records.from_columns({**columns, "score": [0.4, 0.5] * 40})
+    (delta,) = compare(base, new, ["mean(score)"])
+    assert delta.delta == pytest.approx(0.3)
+    assert delta.interval is None
+    assert "same difference" in delta.note

@@ -8,23 +8,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from steelyard.errors import UsageError
-from steelyard.evaluation import Asked, expanded, joined, listed, pick
+from steelyard.evaluation import Asked, applies, expanded, joined, listed, pick
 from steelyard.metrics.contract import Metric, metric_of
-from steelyard.metrics.sources import Collector, RowSource
-from steelyard.pairing import Pair, paired_slices
-from steelyard.records.derive import FAILED
+from steelyard.pairing import Pair, Unmatched, paired_slices
+from steelyard.records.derive import DERIVED
 from steelyard.records.labels import Labels
+from steelyard.records.schema import CELL
 from steelyard.records.table import Records
 from steelyard.uncertainty import intervals
-from steelyard.uncertainty.estimate import FEW_CLUSTERS, Progress, Sample, Settings, resample, sample
+from steelyard.uncertainty.estimate import (
+    FEW_CLUSTERS,
+    TOLERATED_UNDEFINED,
+    Progress,
+    Sample,
+    Settings,
+    resample,
+    sample,
+)
 from steelyard.uncertainty.intervals import Interval
 from steelyard.uncertainty.jackknife import leave_one_out
 from steelyard.uncertainty.tests import FEWEST_CLUSTERS, holm, sign_flip_p
@@ -33,7 +40,6 @@ Floats = npt.NDArray[np.float64]
 
 FEW_DIFFERENT = 5
 UNEQUAL_RATES = 0.01
-_AREAS = {"aurc": "aurc_at", "augrc": "augrc_at"}
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,10 @@ class Delta:
     p_adjusted: float | None
     better: str | None
     verdict: str
-    n: int
+    verdict_from: str  # delta, the name of the companion that decides, or nothing
+    n: int  # pairs of rows
+    n_base: int  # rows that count on each side
+    n_new: int
     clusters: int
     method: str
     undefined_resamples: int
@@ -105,25 +114,22 @@ def compare(
         if metric.definition.no_delta:
             raise UsageError(f"{metric} cannot be compared: {metric.definition.no_delta}")
     base, new = joined(base, asked), joined(new, asked)
-    unmatched: dict[str, Any] = {"cells": [], "base_rows": 0, "new_rows": 0}
+    unmatched = Unmatched()
     parts = list(paired_slices(base, new, listed(by), versus, align, unmatched))
     deltas: list[Delta] = []
     for done, (slice_, pair) in enumerate(parts):
-        chosen = [
-            m
-            for m in expanded(asked, pair.base)
-            if not (m.definition.perturbed_only and pair.base.is_unperturbed().all())
-        ]
-        deltas += [_delta(pair, m, settings, slice_) for m in chosen]
+        both = dict.fromkeys(m for table in pair.tables for m in expanded(asked, table))
+        deltas += [_delta(pair, m, settings, slice_) for m in both if applies(m, pair.base, len(parts))]
         if progress is not None:
             progress((done + 1) / len(parts))
+    cells = [pair for slice_, pair in parts if set(slice_) <= set(CELL)]
     return Comparison(
         tuple(_judged(deltas, settings)),
         settings,
-        {"base": _population(base), "new": _population(new), "paired": len(base) - unmatched["base_rows"]},
+        {"base": _population(base), "new": _population(new), "paired": sum(map(len, cells))},
         base.cluster_columns,
         {"base": base.sources, "new": new.sources},
-        unmatched,
+        asdict(unmatched),
         tuple(dict.fromkeys((*base.warnings, *new.warnings))),
     )
 
@@ -132,74 +138,65 @@ def compare(
 
 
 def _delta(pair: Pair, metric: Metric, settings: Settings, slice_: Mapping[str, Any]) -> Delta:
-    counted = pair.tables[0].outcome == FAILED, pair.tables[1].outcome == FAILED
-    failed = counted[0] | counted[1]
-    companions: dict[str, Any] = {}
-    notes: list[str] = []
-    everything = metric.population == "all"
-    inner = pair if everything or not failed.any() else pair.take(~failed)
-    if failed.any() and not everything:
-        notes.append(f"{int(failed.sum())} rows failed on either side and left both")
-        companions["failure_rate"] = {"base": float(counted[0].mean()), "new": float(counted[1].mean())}
+    inner = pair if metric.population == "all" else pair.without_failed
+    found = _measured(inner, metric, settings, slice_)
+    lost = len(pair) - len(inner)
+    if lost:
+        rates = {"base": float(pair.failed[0].mean()), "new": float(pair.failed[1].mean())}
+        found = _beside(found, f"{lost} rows failed on either side and left both", failure_rate=rates)
         if metric.population == "asked":
-            strict = Pair(*(_failed_as_wrong(t) for t in pair.tables))
-            companions["failed_as_wrong"] = _short(_measured(strict, metric, settings, slice_, []))
-    found = _measured(inner, metric, settings, slice_, notes)
+            strict = _measured(pair.failed_as_wrong, metric, settings, slice_)
+            found = _beside(found, failed_as_wrong=_short(strict))
     if metric.population == "answered":
-        found = _with_rates(found, inner, metric, settings, companions)
-    if isinstance(metric.definition.source, RowSource) and metric.definition.name in _AREAS and len(inner.base):
-        found = _with_common_coverage(found, inner, metric, settings, companions)
-    return replace(found, companions=companions)
-
-
-def _failed_as_wrong(records: Records) -> Records:
-    """Failed rows as if a reply had come that nobody could read: wrong end to end."""
-    outcome = np.array(["answered", "abstained", "unparsed", "unparsed"], dtype=object)[records.outcome]
-    return records.with_columns({"outcome": pa.array(outcome)})
-
-
-def _with_rates(found: Delta, pair: Pair, metric: Metric, settings: Settings, companions: dict[str, Any]) -> Delta:
-    """Answered-only metrics: both answer rates, and the delta on rows answered by both."""
-    answered = [t.array("answered") == 1 for t in pair.tables]
-    rates = [float(a.mean()) if len(a) else math.nan for a in answered]
-    both = answered[0] & answered[1]
-    companions["answer_rate"] = {"base": rates[0], "new": rates[1]}
-    if not (answered[0] ^ answered[1]).any():
-        return found
-    if not both.any():
-        return replace(found, note=_also(found.note, "no row was answered by both"))
-    common = _measured(pair.take(both), metric, settings, found.slice, [])
-    companions["answered_by_both"] = _short(common)
-    if abs(rates[0] - rates[1]) > UNEQUAL_RATES:
-        companions["verdict_from"] = "answered_by_both"
-        note = _also(found.note, "answer rates differ: the verdict is from rows answered by both")
-        return replace(found, note=note)
+        found = _with_rates(found, inner, metric, settings)
+    if metric.definition.common_coverage is not None and len(inner):
+        found = _with_common_coverage(found, inner, metric, settings)
     return found
 
 
-def _with_common_coverage(
-    found: Delta, pair: Pair, metric: Metric, settings: Settings, companions: dict[str, Any]
-) -> Delta:
-    """Areas of runs with unequal cmax: the verdict uses the area up to the common cmax."""
-    rates = [float((t.array("answered") == 1).mean()) for t in pair.tables]
-    companions["cmax"] = {"base": rates[0], "new": rates[1]}
-    common = min(rates)
-    if rates[0] == rates[1] or common == 0:
+def _with_rates(found: Delta, pair: Pair, metric: Metric, settings: Settings) -> Delta:
+    """Answered-only metrics: both answer rates, and the delta on rows answered by both."""
+    rates = [float(a.mean()) if len(a) else math.nan for a in pair.answered]
+    found = _beside(found, answer_rate={"base": rates[0], "new": rates[1]})
+    if (pair.answered[0] == pair.answered[1]).all():
         return found
-    options = {k: v for k, v in metric.options if k != "ties"}
-    area = metric_of(_AREAS[metric.definition.name]).definition(**options, c=common)
-    companions["common_cmax"] = {"c": common, **_short(_measured(pair, area, settings, found.slice, []))}
-    companions["verdict_from"] = "common_cmax"
-    return replace(found, note=_also(found.note, "cmax differs: the verdict is from the area up to the common cmax"))
+    if not len(pair.answered_by_both):
+        return _beside(found, "no row was answered by both")
+    found = _beside(found, answered_by_both=_short(_measured(pair.answered_by_both, metric, settings, found.slice)))
+    if abs(rates[0] - rates[1]) <= UNEQUAL_RATES:
+        return found
+    note = "answer rates differ: the verdict is from rows answered by both"
+    return replace(_beside(found, note), verdict_from="answered_by_both")
 
 
-def _measured(pair: Pair, metric: Metric, settings: Settings, slice_: Mapping[str, Any], notes: list[str]) -> Delta:
+def _with_common_coverage(found: Delta, pair: Pair, metric: Metric, settings: Settings) -> Delta:
+    """Areas of runs with unequal cmax: the verdict uses the area up to the common cmax, where there is such a form."""
+    rates = [float(a.mean()) for a in pair.answered]
+    found = _beside(found, cmax={"base": rates[0], "new": rates[1]})
+    common = min(rates)
+    if rates[0] == rates[1] or common == 0 or metric.values.get("c", 1.0) <= common:
+        return found
+    if not metric.definition.common_coverage:
+        note = f"cmax differs: {metric.definition.name} rewards declining, so there is no verdict; see aurc"
+        return replace(_beside(found, note), verdict_from="nothing")
+    options = {k: v for k, v in metric.values.items() if k not in ("ties", "c")}
+    area = metric_of(metric.definition.common_coverage).definition(**options, c=common)
+    short = {"c": common, **_short(_measured(pair, area, settings, found.slice))}
+    note = "cmax differs: the verdict is from the area up to the common cmax"
+    return replace(_beside(found, note, common_cmax=short), verdict_from="common_cmax")
+
+
+def _beside(found: Delta, note: str = "", **companions: Any) -> Delta:
+    """The delta with a further note and further companions."""
+    return replace(found, note=_also(found.note, note), companions={**found.companions, **companions})
+
+
+def _measured(pair: Pair, metric: Metric, settings: Settings, slice_: Mapping[str, Any]) -> Delta:
     """The delta itself: values, jackknife interval (or a bootstrap one, on request) and sign-flip p-value."""
-    constants = metric.constants(list(pair.tables))
-    ids, cluster = pair.base.cluster
-    sides = [sample(metric, Collector(t, ids=ids, cluster=cluster), constants) for t in pair.tables]
+    constants = metric.constants(pair.tables)
+    sides = [sample(metric, collector, constants) for collector in pair.collectors]
     base, new = sides
-    notes = list(notes)
+    notes: list[str] = []
     present = np.flatnonzero((base.evidence.rows > 0) | (new.evidence.rows > 0))
     clusters = len(present)
     delta = new.value - base.value
@@ -215,11 +212,14 @@ def _measured(pair: Pair, metric: Metric, settings: Settings, slice_: Mapping[st
         None,
         constants.get("better") or metric.better,
         "inconclusive",
-        int(np.maximum(base.evidence.rows, new.evidence.rows).sum()),
+        "delta",
+        len(pair),
+        int(base.evidence.rows.sum()),
+        int(new.evidence.rows.sum()),
         clusters,
         "none",
         0,
-        "; ".join(notes),
+        "",
         {},
     )
     if math.isnan(delta):
@@ -234,9 +234,11 @@ def _measured(pair: Pair, metric: Metric, settings: Settings, slice_: Mapping[st
         resamples=settings.resamples,
         seed=settings.seed,
     )
-    different = _different_clusters(pair, metric, cluster)
-    interval, method, undefined, reason = _delta_interval(sides, delta, se, clusters, different, settings)
+    different = _different_clusters(pair, metric)
+    interval, method, undefined, reason = _delta_interval(sides, delta, se, left_out, different, settings)
     notes += [reason] if reason else []
+    if undefined > TOLERATED_UNDEFINED * settings.resamples:
+        notes.append(f"undefined in {undefined} of {settings.resamples} resamples: the interval is doubtful")
     if clusters < FEWEST_CLUSTERS:
         notes.append(f"only {clusters} clusters: no test can reach 0.05")
     elif clusters < FEW_CLUSTERS:
@@ -257,8 +259,8 @@ def _measured(pair: Pair, metric: Metric, settings: Settings, slice_: Mapping[st
 
 
 def _left_out(sides: Sequence[Sample], present: npt.NDArray[np.int64]) -> Floats:
-    values = [leave_one_out(s.evidence, s.finish, present) for s in sides]
-    return values[1] - values[0]
+    base, new = (leave_one_out(s.evidence, [s.finish], present)[0] for s in sides)
+    return new - base
 
 
 def _cluster_differences(
@@ -273,51 +275,44 @@ def _cluster_differences(
     return size * delta - (size - 1) * left_out
 
 
-def _different_clusters(pair: Pair, metric: Metric, cluster: npt.NDArray[np.int64]) -> int:
+def _different_clusters(pair: Pair, metric: Metric) -> int:
     """Clusters in which anything the metric reads differs between the runs."""
     different = pair.base.outcome != pair.new.outcome
     for name in metric.reads:
-        if name.startswith("facts.") or not all(name in t or name == "correct" for t in pair.tables):
+        if not all(name in t or name in DERIVED for t in pair.tables):
             continue
         a, b = (t.array(name) for t in pair.tables)
-        if isinstance(a, Labels) or isinstance(b, Labels):
-            different = different | np.asarray(a != b)
-        elif isinstance(a, np.ndarray):
+        if isinstance(a, Labels) and isinstance(b, Labels):
+            different = different | a.differs(b)
+        elif isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
             different = different | ~((a == b) | (np.isnan(a) & np.isnan(b)))
-    return len(np.unique(cluster[different]))
+    return len(np.unique(pair.base.cluster[1][different]))
 
 
 def _delta_interval(
-    sides: Sequence[Sample], delta: float, se: float, clusters: int, different: int, settings: Settings
+    sides: Sequence[Sample], delta: float, se: float, left_out: Floats, different: int, settings: Settings
 ) -> tuple[Interval | None, str, int, str]:
     low, high = sides[0].metric.bounds
-    bounded = low is not None and high is not None
+    clusters = len(left_out)
     undefined, method, reason = 0, "t", ""
     interval: Interval | None = None
-    if settings.method == "auto" and not settings.plain:
-        if not math.isnan(se) and se > 0:
+    if settings.by_family:
+        if not math.isnan(se) and not intervals.no_spread(se, sides[0].value, sides[1].value):
             interval = intervals.student(delta, se, clusters, settings.level)
     else:
         resample(sides, len(sides[0].evidence.ids), settings)
         drawn = np.concatenate(sides[1].replicates) - np.concatenate(sides[0].replicates)
         defined = drawn[~np.isnan(drawn)]
         undefined = len(drawn) - len(defined)
+        tail = intervals.tail_of(settings.level)
         if len(defined) > 1 and defined.max() > defined.min():
-            if settings.plain:
-                interval, method = (
-                    intervals.percentile(defined, intervals.tail_of(settings.level)),
-                    "percentile",
-                )
-            else:
-                left_out = _left_out(sides, np.flatnonzero(sides[0].evidence.rows + sides[1].evidence.rows))
-                interval, method = (
-                    intervals.bca(delta, defined, left_out, intervals.tail_of(settings.level)),
-                    "bca",
-                )
+            method = "percentile" if settings.plain else "bca"
+            plain = settings.plain
+            interval = intervals.percentile(defined, tail) if plain else intervals.bca(delta, defined, left_out, tail)
     if settings.stream == "legacy":
         return interval, method if interval else "none", undefined, ""
-    if different < FEW_DIFFERENT and bounded:
-        margin = intervals.sparse_margin(clusters, float(high) - float(low))  # type: ignore[arg-type]
+    if different < FEW_DIFFERENT and low is not None and high is not None:
+        margin = intervals.sparse_margin(clusters, float(high) - float(low))
         near = interval or (delta, delta)
         interval = min(near[0], -margin), max(near[1], margin)
         reason = f"only {different} clusters differ: the interval allows for a rare difference not yet seen"
@@ -332,29 +327,30 @@ def _delta_interval(
 def _judged(deltas: Sequence[Delta], settings: Settings) -> Iterator[Delta]:
     """Verdicts: the interval excludes 0 and the p-value, Holm-adjusted over all comparisons, is at most α."""
     deciding = [_deciding(d) for d in deltas]
-    adjusted = holm([math.nan if p is None else p for _, p in deciding])
-    for d, (interval, _), p in zip(deltas, deciding, adjusted, strict=True):
+    adjusted = holm([math.nan if p is None else p for _, p, _ in deciding])
+    for d, (interval, _, clusters), p in zip(deltas, deciding, adjusted, strict=True):
         verdict = "inconclusive"
-        if interval is not None and not math.isnan(p) and p <= 1 - settings.level and d.clusters >= FEWEST_CLUSTERS:
-            if d.better is None:
-                pass
-            elif interval[0] > 0:
+        sure = interval is not None and not math.isnan(p) and p <= 1 - settings.level and clusters >= FEWEST_CLUSTERS
+        if sure and interval is not None and d.better is not None:
+            if interval[0] > 0:
                 verdict = "better" if d.better == "higher" else "worse"
             elif interval[1] < 0:
                 verdict = "worse" if d.better == "higher" else "better"
         yield replace(d, verdict=verdict, p_adjusted=_or_none(p))
 
 
-def _deciding(d: Delta) -> tuple[Interval | None, float | None]:
-    source = d.companions.get("verdict_from")
-    if source is None:
-        return d.interval, d.p_value
-    chosen = d.companions[source]
-    return chosen["interval"], chosen["p_value"]
+def _deciding(d: Delta) -> tuple[Interval | None, float | None, int]:
+    """Interval, p-value and clusters that the verdict rests on."""
+    if d.verdict_from == "delta":
+        return d.interval, d.p_value, d.clusters
+    if d.verdict_from == "nothing":
+        return None, None, 0
+    chosen = d.companions[d.verdict_from]
+    return chosen["interval"], chosen["p_value"], chosen["clusters"]
 
 
 def _short(d: Delta) -> dict[str, Any]:
-    return {k: getattr(d, k) for k in ("base", "new", "delta", "se", "interval", "p_value", "n")}
+    return {k: getattr(d, k) for k in ("base", "new", "delta", "se", "interval", "p_value", "n", "clusters")}
 
 
 def _population(records: Records) -> dict[str, int]:
@@ -362,7 +358,7 @@ def _population(records: Records) -> dict[str, int]:
 
 
 def _also(note: str, more: str) -> str:
-    return f"{note}; {more}" if note else more
+    return "; ".join(text for text in (note, more) if text)
 
 
 def _or_none(value: float) -> float | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.metrics import metrics as registry
-from steelyard.metrics.contract import Definition, Metric, metric_of
+from steelyard.metrics.contract import Definition, Metric, metric_of, single
 from steelyard.metrics.sources import Collector
 from steelyard.naming import parse, slice_text
 from steelyard.records.derive import with_reference
@@ -67,7 +67,7 @@ def evaluate(
     found: list[Estimate] = []
     for done, (slice_, table) in enumerate(parts):
         inside = None if progress is None else (lambda share, done=done: progress((done + share) / len(parts)))
-        chosen = [m for m in expanded(asked, records) if _applies(m, table, len(parts))]
+        chosen = [m for m in expanded(asked, records) if applies(m, table, len(parts))]
         found += estimates(table, chosen, settings, slice_, inside)
     return Evaluation(
         tuple(found),
@@ -82,7 +82,7 @@ def evaluate(
 
 def values(metrics: Sequence[Asked], records: Records) -> dict[str, float]:
     """The values of several metrics, without intervals; what they share is collected once."""
-    chosen_ = [metric_of(metric) for metric in metrics]
+    chosen_ = [single(metric_of(metric)) for metric in metrics]
     collectors = {False: Collector.whole(records)}
     if any(chosen.definition.by_cluster for chosen in chosen_):
         collectors[True] = Collector(records)
@@ -165,7 +165,7 @@ def several(records: Records, column: str) -> bool:
     return len(labels.values) + bool(labels.missing.any()) > 1
 
 
-def _applies(metric: Metric, table: Records, parts: int) -> bool:
+def applies(metric: Metric, table: Records, parts: int) -> bool:
     """Metrics of altered questions have nothing to say in the cell of the originals."""
     return not (metric.definition.perturbed_only and parts > 1 and table.is_unperturbed().all())
 

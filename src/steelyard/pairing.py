@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,19 +13,25 @@ import pyarrow as pa
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.evaluation import several
+from steelyard.metrics.sources import Collector
 from steelyard.naming import slice_text
-from steelyard.records.derive import combine
+from steelyard.records.derive import ANSWERED, FAILED, combine
 from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL, KEY, kind_of
 from steelyard.records.table import Records
 
 
-@dataclass(frozen=True)
 class Pair:
-    """Two tables whose rows belong together, in the same order, on one list of clusters."""
+    """Two tables whose rows belong together, in the same order, on one list of clusters.
 
-    base: Records
-    new: Records
+    Its parts and what is collected from them are made once and shared by every metric.
+    """
+
+    def __init__(self, base: Records, new: Records) -> None:
+        self.base, self.new = base, new
+
+    def __len__(self) -> int:
+        return len(self.base)
 
     def take(self, rows: npt.NDArray[np.bool_]) -> Pair:
         return Pair(self.base.take(rows), self.new.take(rows))
@@ -33,6 +40,44 @@ class Pair:
     def tables(self) -> tuple[Records, Records]:
         return self.base, self.new
 
+    @cached_property
+    def collectors(self) -> tuple[Collector, Collector]:
+        ids, cluster = self.base.cluster
+        return Collector(self.base, ids=ids, cluster=cluster), Collector(self.new, ids=ids, cluster=cluster)
+
+    @cached_property
+    def failed(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        return self.base.outcome == FAILED, self.new.outcome == FAILED
+
+    @cached_property
+    def answered(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        return self.base.outcome == ANSWERED, self.new.outcome == ANSWERED
+
+    @cached_property
+    def without_failed(self) -> Pair:
+        """The rows that failed on neither side."""
+        failed = self.failed[0] | self.failed[1]
+        return self.take(~failed) if failed.any() else self
+
+    @cached_property
+    def failed_as_wrong(self) -> Pair:
+        """Failed rows as if a reply had come that nobody could read: wrong end to end."""
+        names = np.array(["answered", "abstained", "unparsed", "unparsed"], dtype=object)
+        return Pair(*(t.with_columns({"outcome": pa.array(names[t.outcome])}) for t in self.tables))
+
+    @cached_property
+    def answered_by_both(self) -> Pair:
+        return self.take(self.answered[0] & self.answered[1])
+
+
+@dataclass
+class Unmatched:
+    """What found no partner in the other run."""
+
+    cells: list[dict[str, Any]] = field(default_factory=list)
+    base_rows: int = 0
+    new_rows: int = 0
+
 
 def paired_slices(
     base: Records,
@@ -40,7 +85,7 @@ def paired_slices(
     by: Sequence[str],
     versus: Sequence[str],
     align: str,
-    unmatched: dict[str, Any],
+    unmatched: Unmatched,
 ) -> Iterator[tuple[dict[str, Any], Pair]]:
     dropped = set(versus) or {
         c for c in ("model", "strategy") if not any(c in t and several(t, c) for t in (base, new))
@@ -62,7 +107,7 @@ def paired_slices(
                 f"{len(lonely)} cells have no partner in the other run: {printable(shown)}. "
                 "Use --align intersection to compare the others, or --where to choose"
             )
-        unmatched["cells"] = [dict(zip(columns, key, strict=True)) for key in lonely]
+        unmatched.cells = [dict(zip(columns, key, strict=True)) for key in lonely]
     for key, (values, part) in sides[0].items():
         if key not in sides[1]:
             continue
@@ -72,7 +117,7 @@ def paired_slices(
         for group in by:
             names = [c.strip() for c in group.split("*")]
             for name in names:
-                if name not in pair.base:
+                if name not in pair.base and name != "outcome":
                     raise UsageError(pair.base.lacks(name, "by"))
             for extra, rows in _groups(pair.base, names):
                 yield {**cell, **extra}, pair.take(rows)
@@ -90,7 +135,7 @@ def _groups(records: Records, names: Sequence[str]) -> Iterator[tuple[dict[str, 
         yield found, key == value
 
 
-def _paired(base: Records, new: Records, align: str, unmatched: dict[str, Any]) -> Pair:
+def _paired(base: Records, new: Records, align: str, unmatched: Unmatched) -> Pair:
     names = [n for n in KEY if n not in ("model", "strategy") and (n in base or n in new)]
     mine, theirs = _joint_keys(base, new, names)
     for side, keys, table in (("base", mine, base), ("new", theirs, new)):
@@ -110,8 +155,8 @@ def _paired(base: Records, new: Records, align: str, unmatched: dict[str, Any]) 
             file=file,
             line=line,
         )
-    unmatched["base_rows"] += lost[0]
-    unmatched["new_rows"] += lost[1]
+    unmatched.base_rows += lost[0]
+    unmatched.new_rows += lost[1]
     if not len(common):
         raise InputError("the two runs have no row in common; nothing can be compared")
     pair = Pair(base.take(at_mine), new.take(at_theirs))
@@ -127,10 +172,6 @@ def _joint_keys(base: Records, new: Records, names: Sequence[str]) -> tuple[Any,
         for table in (base, new):
             if name not in table:
                 columns.append(pa.nulls(len(table)))
-            elif name == "perturbation":
-                labels = np.array(table.labels(name), dtype=object)
-                labels[table.is_unperturbed()] = None
-                columns.append(pa.array(labels))
             else:
                 columns.append(table.column(name))
         kinds = {kind_of(c) for c in columns} - {"null"}
@@ -164,7 +205,7 @@ def _agree(pair: Pair, name: str) -> None:
         different = (one != two) & ~(np.isnan(one) & np.isnan(two))
     else:
         mine, theirs = pair.base.labels(name), pair.new.labels(name)
-        different = (mine != theirs) & ~(mine.missing & theirs.missing)
+        different = mine.differs(theirs)
     if different.any():
         row = int(np.flatnonzero(different)[0])
         file, line = pair.new.where(row)

@@ -88,16 +88,16 @@ def test_bounds_notice_rows_taken_for_clusters() -> None:
     """The same tables with every row a cluster of its own: too narrow, and the bounds of this file say so."""
 
     def rows_alone(random: Random, clusters: int) -> Records:
-        drawn = population("numbers").draw(random, clusters)
+        drawn = population("skewed").draw(random, clusters)
         return Records.from_columns({n: drawn.column(n) for n in ("item", "target", "prediction")})
 
-    clustered = population("numbers", "mae")
+    clustered = population("skewed", "mae")
     assert tallies(clustered, 50)["mae"].held >= fewest()
     assert tallies(replace(clustered, draw=rows_alone), 50)["mae"].held < fewest()
 
 
 @pytest.mark.parametrize(
-    ("name", "metric"), [("answers", "accuracy"), ("answers", "f1_macro"), ("answers", "aurc"), ("numbers", "mae")]
+    ("name", "metric"), [("answers", "accuracy"), ("answers", "f1_macro"), ("answers", "aurc"), ("skewed", "mae")]
 )
 def test_equal_runs_are_seldom_told_apart(name: str, metric: str) -> None:
     pairing = replace(next(p for p in PAIRINGS if p.name == name), metrics=(metric,))
@@ -114,7 +114,7 @@ def test_two_calibrated_runs_are_not_told_apart_by_ece() -> None:
 
 
 def test_a_planted_difference_is_found_and_covered() -> None:
-    pairing = next(p for p in PAIRINGS if p.name == "numbers")
+    pairing = next(p for p in PAIRINGS if p.name == "skewed")
     truths = true_deltas(pairing, PLAN)
     (tally,) = comparisons(pairing, pairing.gain, truths, 50, EVERY, PLAN).values()
     assert truths["mae"] < 0

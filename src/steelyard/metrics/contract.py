@@ -67,6 +67,8 @@ class Definition:
     answered_if: Callable[[Mapping[str, Any]], bool] | None = None  # options under which only answered rows count
     undefined: str = ""  # what the metric needs to be defined, said where it is not
     no_delta: str = ""  # why it cannot be compared between runs, where that is so
+    # for metrics that reward declining: the form up to a common coverage that is judged instead, "" if there is none
+    common_coverage: str | None = None
     perturbed_only: bool = False
     by_cluster: bool = False  # the value itself depends on the clusters
     aliases: tuple[str, ...] = ()

@@ -79,6 +79,7 @@ def cmax(c: CurveReading) -> Floats:
 @curve.metric(
     better="lower",
     bounds=(0, None),
+    common_coverage="aurc_at",
     formula="∫ selective risk d coverage over [0, cmax], risk(0) = first risk",
 )
 def aurc(c: CurveReading, *, ties: str = "plateau") -> Floats:
@@ -94,7 +95,12 @@ def aurc(c: CurveReading, *, ties: str = "plateau") -> Floats:
     return c.exact if ties == "exact" else c.areas[0]
 
 
-@curve.metric(better="lower", bounds=(0, None), formula="∫ generalized risk d coverage over [0, cmax], 0 at 0")
+@curve.metric(
+    better="lower",
+    bounds=(0, None),
+    common_coverage="augrc_at",
+    formula="∫ generalized risk d coverage over [0, cmax], 0 at 0",
+)
 def augrc(c: CurveReading) -> Floats:
     """Area under the generalized risk-coverage curve: the risk of an accepted wrong answer, averaged over coverage.
 
@@ -108,7 +114,9 @@ aurc.detail(_curve_detail)
 augrc.detail(_curve_detail)
 
 
-@curve.metric(better="lower", bounds=(0, None), formula="AURC if answered rows were ranked by their loss")
+@curve.metric(
+    better="lower", bounds=(0, None), common_coverage="", formula="AURC if answered rows were ranked by their loss"
+)
 def aurc_optimal(c: CurveReading) -> Floats:
     """The AURC that a perfect ranking of the same answers would have.
 
@@ -118,7 +126,9 @@ def aurc_optimal(c: CurveReading) -> Floats:
     return c.optimal[0]
 
 
-@curve.metric(better="lower", bounds=(0, None), formula="AUGRC if answered rows were ranked by their loss")
+@curve.metric(
+    better="lower", bounds=(0, None), common_coverage="", formula="AUGRC if answered rows were ranked by their loss"
+)
 def augrc_optimal(c: CurveReading) -> Floats:
     """The AUGRC that a perfect ranking of the same answers would have.
 
@@ -128,7 +138,7 @@ def augrc_optimal(c: CurveReading) -> Floats:
     return c.optimal[1]
 
 
-@compose(aurc, aurc_optimal, better="lower", formula="aurc − aurc_optimal")
+@compose(aurc, aurc_optimal, better="lower", common_coverage="", formula="aurc − aurc_optimal")
 def eaurc(area: Floats, optimal: Floats) -> Floats:
     """Excess AURC: what the ranking loses. Can be slightly negative, because the trapezoid is generous to plateaus.
 
@@ -138,7 +148,7 @@ def eaurc(area: Floats, optimal: Floats) -> Floats:
     return area - optimal
 
 
-@compose(augrc, augrc_optimal, better="lower", formula="augrc − augrc_optimal")
+@compose(augrc, augrc_optimal, better="lower", common_coverage="", formula="augrc − augrc_optimal")
 def eaugrc(area: Floats, optimal: Floats) -> Floats:
     """Excess AUGRC: what the ranking loses.
 
@@ -151,6 +161,7 @@ def eaugrc(area: Floats, optimal: Floats) -> Floats:
 @curve.metric(
     better="lower",
     bounds=(0, None),
+    common_coverage="",
     formula="AURC of the lower convex hull of the working points",
     no_interval="an optimum chosen on the data it is computed from",
 )
@@ -174,7 +185,12 @@ def _used(reading: CurveReading, *, c: float) -> dict[str, Any]:
     return {"requested": c, "used": min(c, cmax) if cmax > 0 else None}
 
 
-@curve.metric(better="lower", bounds=(0, None), formula="∫ selective risk d coverage up to min(c, cmax)")
+@curve.metric(
+    better="lower",
+    bounds=(0, None),
+    common_coverage="aurc_at",
+    formula="∫ selective risk d coverage up to min(c, cmax)",
+)
 def aurc_at(reading: CurveReading, *, c: float = 0.5) -> Floats:
     """AURC up to coverage c, interpolated to land on it.
 
@@ -184,7 +200,12 @@ def aurc_at(reading: CurveReading, *, c: float = 0.5) -> Floats:
     return reading.areas_at(_coverage("aurc_at", c))[0]
 
 
-@curve.metric(better="lower", bounds=(0, None), formula="∫ generalized risk d coverage up to min(c, cmax)")
+@curve.metric(
+    better="lower",
+    bounds=(0, None),
+    common_coverage="augrc_at",
+    formula="∫ generalized risk d coverage up to min(c, cmax)",
+)
 def augrc_at(reading: CurveReading, *, c: float = 0.5) -> Floats:
     """AUGRC up to coverage c, interpolated to land on it.
 

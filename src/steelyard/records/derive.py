@@ -140,10 +140,12 @@ def with_reference(records: Records) -> Records:
     return records.with_columns(added)
 
 
-def unperturbed_mask(column: pa.Array) -> npt.NDArray[np.bool_]:
+def unperturbed_as_null(column: pa.Array) -> pa.Array:
+    """The column with null for every spelling of "as it is", so that the originals are one cell."""
     if kind_of(column) != "text":
-        return _null(column)
-    return pc.or_kleene(pc.is_null(column), pc.is_in(column, pa.array(UNPERTURBED))).to_numpy(zero_copy_only=False)
+        return column
+    original = pc.is_in(column, pa.array(UNPERTURBED))
+    return pc.if_else(original, pa.scalar(None, column.type), column) if pc.any(original).as_py() else column
 
 
 def combine(parts: list[npt.NDArray[np.int64]], n: int) -> npt.NDArray[np.int64]:

@@ -47,6 +47,10 @@ class Labels:
     def __ne__(self, other: object) -> npt.NDArray[np.bool_]:  # type: ignore[override]
         return ~(self == other)
 
+    def differs(self, other: Labels) -> npt.NDArray[np.bool_]:
+        """Where the two differ; two nulls do not."""
+        return (self != other) & ~(self.missing & other.missing)
+
     __hash__ = None  # type: ignore[assignment]
 
     @property
@@ -78,7 +82,7 @@ def encode(column: pa.Array) -> Labels:
         return Labels(np.full(len(column), -1, np.int64), ())
     if kind == "int" and not column.null_count:
         numbers = column.to_numpy()
-        low, high = int(numbers.min(initial=0)), int(numbers.max(initial=0))
+        low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
         if high - low < _NARROW:
             return _encode_narrow(numbers, low, high)
     if kind == "float":

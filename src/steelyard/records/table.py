@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.records import derive
 from steelyard.records.labels import Labels, encode, frozen, value_name, value_of
-from steelyard.records.schema import CELL, KEY, OUTCOMES, SHOWN, Where, check, kind_of, to_arrow
+from steelyard.records.schema import CELL, KEY, OUTCOMES, SHOWN, UNPERTURBED, Where, check, kind_of, to_arrow
 from steelyard.records.task import Task
 from steelyard.registry import closest
 
@@ -53,6 +53,7 @@ class Records:
         sources: Sequence[Source] = (),
         warnings: Sequence[str] = (),
         rows: npt.NDArray[np.int64] | None = None,
+        origin: npt.NDArray[np.int64] | None = None,
     ) -> None:
         self._base = dict(columns)
         self._cluster = cluster
@@ -60,6 +61,7 @@ class Records:
         self.sources = tuple(sources)
         self.warnings = tuple(warnings)
         self._rows = rows
+        self._origin = origin  # the row of the sources that each row of the columns came from
         self._size = len(rows) if rows is not None else len(next(iter(self._base.values()), ()))
         self._derived: dict[str, Any] = {}
 
@@ -101,6 +103,8 @@ class Records:
         if not arrays or not len(next(iter(arrays.values()))):
             raise InputError("there are no records", file=name)
         found = check(arrays, where)
+        if "perturbation" in arrays:
+            arrays = {**arrays, "perturbation": derive.unperturbed_as_null(arrays["perturbation"])}
         records = cls(arrays, cluster=cluster, task=task, sources=sources, warnings=(*warnings, *found))
         if cluster is not None and cluster not in arrays:
             raise UsageError(
@@ -137,7 +141,8 @@ class Records:
 
     def where(self, row: int) -> tuple[str | None, int]:
         """File and line of a row."""
-        return _where(self.sources)(int(self._rows[row]) if self._rows is not None else row)
+        at = row if self._rows is None else int(self._rows[row])
+        return _where(self.sources)(at if self._origin is None else int(self._origin[at]))
 
     # -- reading columns ---------------------------------------------------------------------------------------
 
@@ -155,7 +160,7 @@ class Records:
         if derived is not None:
             return self._once(f"array {name}", lambda: frozen(derived(self)))
         if name == "outcome":
-            return Labels(self.outcome.astype(np.int64), OUTCOMES)
+            return self.labels(name)
         column = self.column(name, needed_by=needed_by)
         if kind_of(column) == "text":
             return self.labels(name)
@@ -164,7 +169,9 @@ class Records:
         return self.stated_numbers(name)
 
     def labels(self, name: str) -> Labels:
-        """A column as labels, whatever its kind; values sorted."""
+        """A column as labels, whatever its kind; values sorted. The outcome is the derived one, complete."""
+        if name == "outcome":
+            return Labels(self.outcome.astype(np.int64), OUTCOMES)
         return self._once(f"labels {name}", lambda: encode(self.column(name)))
 
     def numbers(self, name: str, *, needed_by: str = "this") -> Floats:
@@ -235,6 +242,8 @@ class Records:
         keep = np.ones(len(self), bool)
         for name, wanted in conditions.items():
             labels = self._labels_or_error(name)
+            if name == "perturbation" and wanted in UNPERTURBED:
+                wanted = "none"
             place = [i for i, value in enumerate(labels.values) if value_name(value) == wanted]
             if not place and not (wanted == "none" and labels.missing.any()):
                 raise UsageError(
@@ -245,11 +254,11 @@ class Records:
 
     def split(self, names: Iterable[str]) -> Iterator[tuple[dict[str, Any], Records]]:
         """The parts with equal values in these columns, in sorted order, each with those values."""
-        columns = [name for name in names if self._labels_or_error(name)]
+        columns = list(names)
         if not columns:
             yield {}, self
             return
-        labels = [self.labels(name) for name in columns]
+        labels = [self._labels_or_error(name) for name in columns]
         key = derive.combine([label.codes for label in labels], len(self))
         keys, first = np.unique(key, return_index=True)
         if len(keys) == 1:
@@ -264,10 +273,16 @@ class Records:
     def with_columns(self, added: Mapping[str, pa.Array]) -> Records:
         """The table with further columns (as long as the table); present ones are replaced."""
         base = {name: self.column(name) for name in self._base}
-        rows = self._rows
-        sources = self.sources if rows is None else (_relocated(self),)
+        origin = (
+            self._origin if self._rows is None else self._rows if self._origin is None else self._origin[self._rows]
+        )
         return Records(
-            {**base, **added}, cluster=self._cluster, task=self.task, sources=sources, warnings=self.warnings
+            {**base, **added},
+            cluster=self._cluster,
+            task=self.task,
+            sources=self.sources,
+            warnings=self.warnings,
+            origin=origin,
         )
 
     def as_reference(self) -> Records:
@@ -279,7 +294,7 @@ class Records:
         """True for rows that were asked as they are."""
         if "perturbation" not in self:
             return np.ones(len(self), bool)
-        return derive.unperturbed_mask(self.column("perturbation"))
+        return np.asarray(self.column("perturbation").is_null().to_numpy(zero_copy_only=False))
 
     def _with(self, *, rows: npt.NDArray[np.int64]) -> Records:
         return Records(
@@ -289,6 +304,7 @@ class Records:
             sources=self.sources,
             warnings=self.warnings,
             rows=rows,
+            origin=self._origin,
         )
 
     # -- checks ------------------------------------------------------------------------------------------------
@@ -330,9 +346,7 @@ class Records:
             raise InputError("the target is not among the task's labels", file=file, line=line, field="target")
 
     def _labels_or_error(self, name: str) -> Labels:
-        if name == "outcome":
-            return Labels(self.outcome.astype(np.int64), OUTCOMES)
-        if name not in self:
+        if name not in self and name != "outcome":
             raise UsageError(self.lacks(name, "this"))
         return self.labels(name)
 
@@ -352,8 +366,6 @@ class Records:
 def _key_codes(records: Records, name: str) -> Codes:
     """Codes for a uniqueness key; need not be sorted, so cheaper than `codes`."""
     column = records.column(name)
-    if name == "perturbation":
-        return np.where(records.is_unperturbed(), -1, records.codes(name))
     encoded = column.dictionary_encode()
     return pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
 
@@ -381,9 +393,3 @@ def _where(sources: Sequence[Source]) -> Where:
         return None, row + 1
 
     return where
-
-
-def _relocated(records: Records) -> Source:
-    """One source that stands for a subset: its first file's name and the line of each row."""
-    lines = np.array([records.where(row)[1] for row in range(len(records))], np.int64)
-    return Source(records.name or "records", None, len(records), lines)

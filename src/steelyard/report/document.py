@@ -130,7 +130,7 @@ def _delta_row(d: Delta) -> tuple[str, ...]:
         number(d.delta, signed=True),
         _interval(d.interval, signed=True),
         number(d.p_value),
-        number(d.p_adjusted),
+        number(d.p_adjusted) if d.verdict_from == "delta" else "",
         d.verdict,
     )
 
@@ -156,7 +156,8 @@ def _companions(d: Any) -> list[tuple[str, ...]]:
             title = f"{title} {number(beside['c'])}" if "c" in beside else title
             values = (number(beside["base"]), number(beside["new"]), number(beside["delta"], signed=True))
             interval = _interval(beside["interval"], signed=True)
-            found.append((f"  ↳ {title}", *values, interval, number(beside["p_value"]), "", "", ""))
+            adjusted = number(d.p_adjusted) if d.verdict_from == name else ""
+            found.append((f"  ↳ {title}", *values, interval, number(beside["p_value"]), adjusted, "", ""))
     return found
 
 

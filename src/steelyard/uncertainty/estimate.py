@@ -56,6 +56,11 @@ class Settings:
             raise UsageError("the legacy stream is documented with plain percentile intervals; drop method=bca")
 
     @property
+    def by_family(self) -> bool:
+        """True where each family of metrics has its own method."""
+        return self.method == "auto" and self.stream == "counter"
+
+    @property
     def plain(self) -> bool:
         """True where intervals are plain percentiles, as documented for the legacy stream."""
         return self.method == "percentile" or self.stream == "legacy"
@@ -95,6 +100,7 @@ class Sample:
     detail: Any = None
     replicates: list[Floats] = field(default_factory=list)
     distances: list[Floats] = field(default_factory=list)
+    left_out: Floats = field(default_factory=lambda: np.empty(0))
 
     def finish(self, reading: Any) -> Floats:
         """The metric under each resample of a reading."""
@@ -155,6 +161,8 @@ def estimates(
     samples = [sample(metric, collector, metric.constants([records])) for metric in metrics]
     resampled = [s for s in samples if _needs_resampling(s, settings)]
     resample(resampled, len(collector.ids), settings, progress)
+    if not settings.plain:
+        jackknife([s for s in resampled if s.vector is None or not settings.by_family])
     return [_estimate(s, settings, slice_) for s in samples]
 
 
@@ -163,9 +171,9 @@ def resample(samples: Sequence[Sample], clusters: int, settings: Settings, progr
     if not samples:
         return
     weights = Weights(clusters, resamples=settings.resamples, seed=settings.seed, stream=settings.stream)
-    distinct = {id(s.evidence): s.evidence.width for s in samples}
-    widest = max(max(distinct.values()), clusters)
-    size = max(16, min(settings.resamples, _BLOCK_NUMBERS // max(widest, 1)) // 16 * 16)
+    widths = {id(s.evidence): s.evidence.width for s in samples}
+    width = max(sum(widths.values()), clusters, 1)
+    size = max(16, min(settings.resamples, _BLOCK_NUMBERS // width) // 16 * 16)
     done = 0
     for block in weights.blocks(size):
         draw = Draw(block)
@@ -176,12 +184,23 @@ def resample(samples: Sequence[Sample], clusters: int, settings: Settings, progr
             progress(done / settings.resamples)
 
 
+def jackknife(samples: Sequence[Sample]) -> None:
+    """Leave-one-out values of every sample; what shares evidence is read once."""
+    groups: dict[int, list[Sample]] = {}
+    for s in samples:
+        groups.setdefault(id(s.evidence), []).append(s)
+    for together in groups.values():
+        found = leave_one_out(together[0].evidence, [s.finish for s in together])
+        for s, values in zip(together, found, strict=True):
+            s.left_out = values
+
+
 def _needs_resampling(s: Sample, settings: Settings) -> bool:
     if math.isnan(s.value) or s.clusters < 2:
         return False
-    if settings.method == "auto" and not settings.plain:
+    if settings.by_family:
         return not s.is_score and not no_interval(s)
-    return True
+    return not s.metric.definition.by_cluster
 
 
 def no_interval(s: Sample) -> str:
@@ -237,10 +256,10 @@ def _interval(s: Sample, settings: Settings) -> tuple[Interval | None, float | N
     """Interval, standard error, method, undefined resamples and a reason where there is no interval."""
     if s.clusters < 2:
         return None, None, "none", 0, "fewer than 2 clusters: no interval"
-    if s.is_score and settings.method == "auto" and not settings.plain:
+    if s.is_score and settings.by_family:
         return _score_interval(s, settings)
     reason = no_interval(s)
-    if reason and settings.method == "auto" and not settings.plain:
+    if reason and (settings.by_family or s.metric.definition.by_cluster):
         return None, None, "none", 0, f"no interval: {reason}"
     drawn = np.concatenate(s.replicates)
     defined = drawn[~np.isnan(drawn)]
@@ -254,15 +273,14 @@ def _interval(s: Sample, settings: Settings) -> tuple[Interval | None, float | N
         found = intervals.percentile(defined, intervals.tail_of(settings.level))
         kept = found if settings.stream == "legacy" else intervals.containing(found, s.value)
         return kept, se, "percentile", undefined, ""
-    if settings.method == "auto" and s.vector is not None:
+    if settings.by_family and s.vector is not None:
         moved = np.concatenate(s.distances)
         moved = moved[~np.isnan(moved) & ~np.isnan(drawn)]
         found = intervals.ball(s.value, moved, s.clusters, settings.level)
         return _within(found, s), se, "ball", undefined, ""
-    left_out = leave_one_out(s.evidence, s.finish)
-    widened = settings.method == "auto"
-    tail = intervals.expanded_tail(settings.level, s.clusters) if widened else intervals.tail_of(settings.level)
-    found = intervals.bca(s.value, defined, left_out, tail)
+    level = settings.level
+    tail = intervals.expanded_tail(level, s.clusters) if settings.by_family else intervals.tail_of(level)
+    found = intervals.bca(s.value, defined, s.left_out, tail)
     return _within(found, s), se, "bca", undefined, ""
 
 
@@ -272,13 +290,14 @@ def _score_interval(s: Sample, settings: Settings) -> tuple[Interval | None, flo
     definition = s.metric.definition
     share = definition.share if definition.share is not None else definition.bounds == UNIT
     if not (evidence.binary and share):
-        if se == 0:
+        if intervals.no_spread(se, s.value):
             return None, se, "none", 0, "no interval: every cluster has the same value"
         return _within(intervals.student(s.value, se, s.clusters, settings.level), s), se, "t", 0, ""
     totals, rows = _score_sums(evidence)
     rarer = totals if s.value <= 0.5 else rows - totals
     minority = int(np.count_nonzero(rarer > 0))
-    found = intervals.wilson(s.value, se, s.clusters, minority, settings.level)
+    spread = 0.0 if intervals.no_spread(se, s.value) else se
+    found = intervals.wilson(s.value, spread, s.clusters, minority, settings.level)
     if found is None:
         return None, se, "none", 0, "no interval: every cluster has the same share"
     return intervals.containing(found, s.value), se, "wilson", 0, ""

@@ -118,6 +118,11 @@ def cluster_se(totals: Floats, rows: Floats) -> float:
     return math.sqrt(size / (size - 1) * float((residual**2).sum())) / float(rows.sum())
 
 
+def no_spread(se: float, *values: float) -> bool:
+    """True if a standard error is nothing but rounding of the values it belongs to."""
+    return se <= 1e-12 * max(map(abs, values), default=0.0)
+
+
 def containing(interval: Interval, value: float) -> Interval:
     """The interval, stretched to its value where it missed it."""
     return min(interval[0], value), max(interval[1], value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,12 @@ EXACT_JACKKNIFE = 2_000  # clusters; above, evidence that is costly to reweigh l
 
 
 def leave_one_out(
-    evidence: Any, finish: Callable[[Any], Floats], present: npt.NDArray[np.int64] | None = None
-) -> Floats:
-    """The metric with each cluster that has rows left out in turn (blocks of clusters where there are very many)."""
+    evidence: Any, finishes: Sequence[Callable[[Any], Floats]], present: npt.NDArray[np.int64] | None = None
+) -> list[Floats]:
+    """The values of each finish with each cluster that has rows left out in turn.
+
+    Where there are very many clusters, blocks of them are left out instead.
+    """
     if present is None:
         present = np.flatnonzero(evidence.rows > 0)
     cheap = isinstance(evidence, Sums) and evidence.width * len(present) <= 50_000_000
@@ -30,10 +33,11 @@ def leave_one_out(
     for first in range(0, count, step):
         last = min(count, first + step)
         if isinstance(evidence, Sums):
-            found.append(finish(evidence.without(blocks, first, last)))
+            reading: Any = evidence.without(blocks, first, last)
         else:
-            weights = np.ones((last - first, len(blocks)))
+            weights = np.ones((last - first, len(blocks)), np.uint8)
             inside = np.flatnonzero((blocks >= first) & (blocks < last))
-            weights[blocks[inside] - first, inside] = 0.0
-            found.append(finish(Draw(weights).read(evidence)))
-    return np.concatenate(found) if found else np.empty(0)
+            weights[blocks[inside] - first, inside] = 0
+            reading = Draw(weights).read(evidence)
+        found.append([finish(reading) for finish in finishes])
+    return [np.concatenate(values) for values in zip(*found, strict=True)]
