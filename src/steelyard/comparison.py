@@ -80,7 +80,7 @@ class Comparison:
     unmatched: Mapping[str, Any]
     warnings: tuple[str, ...]
 
-    def __getitem__(self, name: str) -> Delta:
+    def __getitem__(self, name: Asked) -> Delta:
         return pick(self.deltas, name)
 
     def __iter__(self) -> Iterator[Delta]:

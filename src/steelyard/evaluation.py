@@ -7,12 +7,12 @@ cell, `pool` drops cell columns; pooling is never implied.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.metrics import metrics as registry
-from steelyard.metrics.contract import Definition, Metric, metric_of, single
+from steelyard.metrics.contract import Definition, Metric, bound, metric_of, single
 from steelyard.metrics.sources import Collector
 from steelyard.naming import parse, slice_text
 from steelyard.records.derive import with_reference
@@ -36,7 +36,7 @@ class Evaluation:
     sources: tuple[Any, ...]
     warnings: tuple[str, ...]
 
-    def __getitem__(self, name: str) -> Estimate:
+    def __getitem__(self, name: Asked) -> Estimate:
         return pick(self.estimates, name)
 
     def __iter__(self) -> Iterator[Estimate]:
@@ -170,11 +170,12 @@ def applies(metric: Metric, table: Records, parts: int) -> bool:
     return not (metric.definition.perturbed_only and parts > 1 and table.is_unperturbed().all())
 
 
-def pick(estimates_: Sequence[Any], name: str) -> Any:
+def pick(estimates_: Sequence[Any], asked: Asked) -> Any:
     """The one estimate (or delta) that a name means; an error lists the slices where it is not one."""
+    name = asked if isinstance(asked, str) else str(metric_of(asked))
     expr = parse(name)
     wanted = dict(expr.slice)
-    text = str(metric_of(_without_slice(name, expr)))
+    text = str(bound(replace(expr, slice=())))
     named = [e for e in estimates_ if e.metric == text]
     if not named:
         known = ", ".join(dict.fromkeys(e.metric for e in estimates_)) or "none"
@@ -187,14 +188,6 @@ def pick(estimates_: Sequence[Any], name: str) -> Any:
         return found[0]
     shown = ", ".join(f"{text}{slice_text({k: value_name(v) for k, v in e.slice.items()})}" for e in named[:12])
     raise UsageError(f"'{name}' matches {len(found)} estimates; choose one of: {shown}")
-
-
-def _without_slice(name: str, expr: Any) -> Any:
-    from dataclasses import replace
-
-    from steelyard.metrics.contract import bound
-
-    return bound(replace(expr, slice=())) if expr.slice else name
 
 
 def _table_warnings(records: Records, found: Sequence[Estimate]) -> list[str]:

@@ -141,6 +141,8 @@ class _Scanner:
         slice_: tuple[tuple[str, str], ...] = ()
         if self.take("{"):
             slice_ = tuple(self.items(self.equation, "}"))
+            if len(dict(slice_)) < len(slice_):
+                raise self.error("a column stands twice in the slice")
         return Expr(head, cutoff, args, tuple(labels), slice_)
 
     def items(self, item, close: str) -> list:  # type: ignore[no-untyped-def, type-arg]

@@ -1,0 +1,110 @@
+"""Compiled scans and NumPy give the same numbers, and both give the definition's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from steelyard.metrics import curve, kernels, sorted_rows
+from steelyard.metrics.calibration import bin_of
+from steelyard.metrics.curve import CurveTerms
+from steelyard.metrics.evidence import Draw
+from steelyard.metrics.sorted_rows import SortedTerms
+
+IDS = tuple((i,) for i in range(23))
+
+
+def rows(seed: int, ties: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    score = rng.integers(0, 12, 400) / 11 if ties else rng.random(400)
+    return score, np.round(rng.random(400), 2), rng.random(400) < 0.25, rng.integers(0, len(IDS), 400)
+
+
+def draws(seed: int) -> np.ndarray:
+    weights = np.random.default_rng(seed).multinomial(len(IDS), np.full(len(IDS), 1 / len(IDS)), size=35)
+    weights[0] = 1
+    weights[1] = 0
+    weights[1, 3] = 23
+    return weights.astype(np.uint8)
+
+
+@pytest.mark.parametrize("ties", [True, False])
+def test_the_curve_is_the_same_on_every_path(ties: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    score, loss, silent, cluster = rows(1, ties)
+    terms = CurveTerms(score, np.where(silent, np.nan, loss), silent, {})
+    evidence, _ = terms.collect(IDS, cluster)
+    names = ("cmax", "exact", "achievable")
+
+    def read() -> dict[str, np.ndarray]:
+        reading = evidence.under(Draw(draws(2)))
+        found = {name: getattr(reading, name) for name in names}
+        found |= {f"area {i}": a for i, a in enumerate((*reading.areas, *reading.optimal))}
+        for c in (0.1, 0.35, 0.5, 0.9, 1.0):
+            found |= {f"at {c} {i}": a for i, a in enumerate((*reading.areas_at(c), reading.risk_at(c)))}
+        return found
+
+    small = read()
+    monkeypatch.setattr(sorted_rows, "_SMALL_POINTS", 0)
+    monkeypatch.setattr(curve, "_FEW_POINTS", 0)
+    compiled = read()
+    monkeypatch.setattr(kernels, "available", lambda: False)
+    plain = read()
+    for name, wanted in small.items():
+        assert compiled[name] == pytest.approx(wanted, rel=1e-11, abs=1e-12, nan_ok=True), name
+        assert plain[name] == pytest.approx(wanted, rel=1e-11, abs=1e-12, nan_ok=True), name
+
+
+@pytest.mark.parametrize("ties", [True, False])
+def test_auroc_and_quantiles_are_the_same_on_every_path(ties: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    score, _, _, cluster = rows(3, ties)
+    hit = (np.random.default_rng(4).random(400) < score).astype(float)
+    evidence, _ = SortedTerms(score, hit).collect(IDS, cluster)
+    weights = draws(5)
+
+    def read() -> list[np.ndarray]:
+        reading = evidence.under(Draw(weights))
+        return [reading.auroc, *(reading.quantile(q) for q in (0.0, 0.05, 0.5, 0.95, 1.0))]
+
+    small = read()
+    monkeypatch.setattr(sorted_rows, "_SMALL_POINTS", 0)
+    compiled = read()
+    monkeypatch.setattr(kernels, "available", lambda: False)
+    plain = read()
+    for a, b, c in zip(small, compiled, plain, strict=True):
+        assert b == pytest.approx(a, rel=1e-12, nan_ok=True)
+        assert c == pytest.approx(a, rel=1e-12, nan_ok=True)
+    repeated = [np.quantile(np.repeat(score, w[cluster]), 0.95) for w in weights]
+    assert small[4] == pytest.approx(repeated, rel=1e-12)
+
+
+def test_merging_sorted_classes_gives_the_same_curve(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(6)
+    score = np.concatenate([rng.random(5000), rng.integers(0, 9, 5000) / 8, [-0.0, 0.0, 0.0]])
+    wrong = (rng.random(len(score)) > score).astype(float)
+    silent = rng.random(len(score)) < 0.1
+    terms = CurveTerms(score, np.where(silent, np.nan, wrong), silent, {})
+    one = (("",),)
+    cluster = np.zeros(len(score), np.int64)
+    usual, _ = terms.collect(one, cluster)
+    monkeypatch.setattr(curve, "_POINTS_WORTH", 10)
+    merged, _ = terms.collect(one, cluster)
+    assert type(merged).__name__ == "PointCurve"
+    a, b = (e.under(Draw(np.ones((1, 1)))) for e in (usual, merged))
+    for mine, wanted in zip((*b.areas, *b.optimal), (*a.areas, *a.optimal), strict=True):
+        assert mine == pytest.approx(wanted, rel=1e-12)
+    assert b.exact == pytest.approx(a.exact, rel=1e-12)
+    assert b.achievable == pytest.approx(a.achievable, rel=1e-9)
+    assert b.coverage == pytest.approx(a.coverage)
+    assert b.thresholds.tolist() == a.thresholds.tolist()
+    for c in (0.2, 0.77):
+        for mine, wanted in zip(b.areas_at(c), a.areas_at(c), strict=True):
+            assert mine == pytest.approx(wanted, rel=1e-12)
+        assert b.risk_at(c) == pytest.approx(a.risk_at(c), rel=1e-12)
+
+
+@pytest.mark.parametrize("bins", [1, 2, 3, 7, 10, 15, 20, 49])
+def test_bins_are_the_same_on_every_path(bins: int) -> None:
+    edges = np.arange(bins + 1) / bins
+    near = np.concatenate([edges, np.nextafter(edges, 0), np.nextafter(edges, 1), [np.nan, -0.0]])
+    values = near[np.isnan(near) | ((near >= 0) & (near <= 1))]
+    assert kernels.bins(values, bins).tolist() == bin_of(values, bins).tolist()
