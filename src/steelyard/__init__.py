@@ -17,6 +17,8 @@ _HOMES = {
     "Comparison": "steelyard.comparison",
     "Delta": "steelyard.comparison",
     "Estimate": "steelyard.uncertainty.estimate",
+    "InputError": "steelyard.errors",
+    "UsageError": "steelyard.errors",
     "Evaluation": "steelyard.evaluation",
     "Records": "steelyard.records.table",
     "SteelyardError": "steelyard.errors",
@@ -31,6 +33,7 @@ _HOMES = {
     "row_score": "steelyard.metrics.evidence",
     "sums": "steelyard.metrics.evidence",
     "value": "steelyard.evaluation",
+    "values": "steelyard.evaluation",
 }
 
 __all__ = ["__version__", *_HOMES]

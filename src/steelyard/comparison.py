@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import UsageError
-from steelyard.evaluation import Asked, applies, expanded, joined, listed, pick
+from steelyard.evaluation import Asked, applies, checked_pool, expanded, joined, listed, pick
 from steelyard.metrics.contract import Metric, metric_of
 from steelyard.pairing import Pair, Unmatched, paired_slices
 from steelyard.records.derive import DERIVED
@@ -97,6 +97,7 @@ def compare(
     *,
     align: str = "strict",
     by: Sequence[str] | str = (),
+    pool: Sequence[str] | str = (),
     versus: Sequence[str] = (),
     resamples: int = 10_000,
     seed: int = 42,
@@ -115,7 +116,8 @@ def compare(
             raise UsageError(f"{metric} cannot be compared: {metric.definition.no_delta}")
     base, new = joined(base, asked), joined(new, asked)
     unmatched = Unmatched()
-    parts = list(paired_slices(base, new, listed(by), versus, align, unmatched))
+    pooled = checked_pool(listed(pool))
+    parts = list(paired_slices(base, new, by=listed(by), pool=pooled, versus=versus, align=align, unmatched=unmatched))
     deltas: list[Delta] = []
     for done, (slice_, pair) in enumerate(parts):
         both = dict.fromkeys(m for table in pair.tables for m in expanded(asked, table))

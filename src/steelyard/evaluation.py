@@ -137,10 +137,7 @@ def joined(records: Records, asked: Sequence[Metric]) -> Records:
 
 def slices(records: Records, by: Sequence[str], pool: Sequence[str]) -> Iterator[tuple[dict[str, Any], Records]]:
     """The cells of a table and their slices, each with its mapping."""
-    for name in pool:
-        if name not in CELL:
-            raise UsageError(f"pool takes cell columns ({', '.join(CELL)}), not '{printable(name)}'")
-    cell_columns = cells(records, pool)
+    cell_columns = cells(records, checked_pool(pool))
     for cell, table in records.split(cell_columns):
         yield cell, table
         for group in by:
@@ -152,6 +149,14 @@ def slices(records: Records, by: Sequence[str], pool: Sequence[str]) -> Iterator
                     raise UsageError(records.lacks(name, "by"))
             for values, part in table.split(columns):
                 yield {**cell, **values}, part
+
+
+def checked_pool(pool: Sequence[str]) -> Sequence[str]:
+    """The cell columns to pool over; anything else is an error."""
+    for name in pool:
+        if name not in CELL:
+            raise UsageError(f"pool takes cell columns ({', '.join(CELL)}), not '{printable(name)}'")
+    return pool
 
 
 def cells(records: Records, pool: Sequence[str] = ()) -> list[str]:

@@ -82,7 +82,9 @@ class Unmatched:
 def paired_slices(
     base: Records,
     new: Records,
+    *,
     by: Sequence[str],
+    pool: Sequence[str],
     versus: Sequence[str],
     align: str,
     unmatched: Unmatched,
@@ -90,6 +92,7 @@ def paired_slices(
     dropped = set(versus) or {
         c for c in ("model", "strategy") if not any(c in t and several(t, c) for t in (base, new))
     }
+    dropped |= set(pool)
     columns = [c for c in CELL if c not in dropped and any(c in t and several(t, c) for t in (base, new))]
     sides = []
     for table in (base, new):

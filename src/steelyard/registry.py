@@ -90,5 +90,11 @@ def load_entry_points() -> bool:
     found = entry_points(group=ENTRY_POINT_GROUP)
     _loaded.append(ENTRY_POINT_GROUP)
     for point in found:
-        point.load()
+        try:
+            point.load()
+        except Exception as problem:
+            raise UsageError(
+                f"the plug-in '{printable(point.name)}' ({printable(point.value)}) cannot be loaded: "
+                f"{type(problem).__name__}. Repair or uninstall it"
+            ) from None
     return bool(found)

@@ -15,7 +15,7 @@ from steelyard.evaluation import evaluate
 from steelyard.records.table import Records
 from steelyard.uncertainty import intervals
 from steelyard.uncertainty.tests import holm, sign_flip_p
-from steelyard.uncertainty.weights import Weights
+from steelyard.uncertainty.weights import Weights, scheme
 
 
 def scored(scores: list[list[float]]) -> Records:
@@ -169,7 +169,8 @@ def test_legacy_weights_repeat_numpys_stream() -> None:
 
 def test_very_many_clusters_are_drawn_independently() -> None:
     weights = Weights(100_001, resamples=3, seed=1)
-    assert weights.scheme == "poisson"
+    assert scheme(100_001, "counter") == "poisson"
+    assert scheme(100_000, "counter") == scheme(100_001, "legacy") == "multinomial"
     block = weights.block(0, 3)
     assert (block[1:2] == weights.block(1, 2)).all()
     assert abs(float(block.mean()) - 1) < 0.01

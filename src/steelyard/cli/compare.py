@@ -7,50 +7,31 @@ from typing import Annotated
 import typer
 
 from steelyard.cli import options
-from steelyard.cli.options import (
-    By,
-    Cluster,
-    Format,
-    InputFormat,
-    Level,
-    Map,
-    Method,
-    Metrics,
-    Out,
-    Resamples,
-    Salvage,
-    Seed,
-    Stream,
-    TaskFile,
-    Where,
-)
 from steelyard.errors import UsageError
 
 
 def compare(
     files: Annotated[list[str], typer.Argument(help="The base run and the new run; or one file with --versus.")],
-    metric: Metrics = None,
-    versus: Annotated[
-        str | None, typer.Option("--versus", help="Compare two parts of one table: model=old,new.")
-    ] = None,
+    metric: options.Metrics = None,
+    versus: Annotated[str | None, typer.Option("--versus", help="Two parts of one table: model=old,new.")] = None,
     align: Annotated[
-        str,
-        typer.Option("--align", help="strict: unmatched rows are an error; intersection: left out and counted."),
+        str, typer.Option("--align", help="strict: unmatched rows are an error; intersection: left out and counted.")
     ] = "strict",
-    by: By = None,
-    cluster: Cluster = None,
-    map_: Map = None,
-    where: Where = None,
-    task_file: TaskFile = None,
-    input_format: InputFormat = None,
-    salvage: Salvage = False,
-    format_: Format = "table",
-    out: Out = None,
-    resamples: Resamples = 10_000,
-    seed: Seed = 42,
-    level: Level = 0.95,
-    method: Method = "auto",
-    stream: Stream = "counter",
+    by: options.By = None,
+    pool: options.Pool = None,
+    cluster: options.Cluster = None,
+    map_: options.Map = None,
+    where: options.Where = None,
+    task_file: options.TaskFile = None,
+    input_format: options.InputFormat = None,
+    salvage: options.Salvage = False,
+    format_: options.Format = "table",
+    out: options.Out = None,
+    resamples: options.Resamples = 10_000,
+    seed: options.Seed = 42,
+    level: options.Level = 0.95,
+    method: options.Method = "auto",
+    stream: options.Stream = "counter",
 ) -> None:
     """Say whether a new run is better than a base run on the same questions: paired deltas and verdicts."""
     options.check_format(format_)
@@ -58,45 +39,33 @@ def compare(
     column, sides = _versus(versus) if versus else ("", ())
     if not versus and len(files) != 2:
         raise UsageError("compare takes two files, or --versus column=base,new to compare parts of one table")
-    if versus and files.count("-") > 1:
+    if files.count("-") > 1:
         raise UsageError("standard input can be read once only")
     from steelyard.comparison import compare as run
-    from steelyard.metrics.contract import metric_of
-    from steelyard.records.readers import read
     from steelyard.report.document import comparison_report
     from steelyard.runs.artifact import comparison_document
-    from steelyard.stack import choose
 
-    def table(paths: list[str], conditions: dict[str, str]):  # type: ignore[no-untyped-def]
-        return read(
+    tables = [
+        options.table(
             paths,
-            format=input_format,
             cluster=cluster,
-            task=task_file,
-            rename=options.pairs(map_, "map"),
-            where=conditions,
+            map_=map_,
+            where=where,
+            task_file=task_file,
+            input_format=input_format,
             salvage=salvage,
         )
-
-    conditions = options.pairs(where, "where")
-    if versus:
-        whole = table(files, conditions)
-        base, new = (whole.filter({column: side}) for side in sides)
-    else:
-        base, new = (table([path], conditions) for path in files)
-    if not metric:
-        metric = []
-        for choice in choose(base):
-            kept = [m for m in choice.metrics if not metric_of(m).definition.no_delta]
-            metric += kept
-            options.say(f"chose {', '.join(kept)}: {choice.why}")
+        for paths in ([files] if versus else [[path] for path in files])
+    ]
+    base, new = (tables[0].filter({column: side}) for side in sides) if versus else tables
     with options.progress("comparing") as progress:
         result = run(
             base,
             new,
-            metric,
+            options.chosen(metric, base, comparable=True),
             align=align,
             by=by or (),
+            pool=pool or (),
             versus=(column,) if versus else (),
             resamples=resamples,
             seed=seed,

@@ -23,6 +23,10 @@ Metrics = Annotated[
 By = Annotated[
     list[str] | None, typer.Option("--by", help="Also per value of this column; a*b crosses two. Repeatable.")
 ]
+Pool = Annotated[
+    list[str] | None,
+    typer.Option("--pool", help="Cell columns to pool over: model, strategy, task, perturbation. Repeatable."),
+]
 Cluster = Annotated[
     str | None,
     typer.Option(
@@ -78,6 +82,45 @@ def allow_plugins(metrics: list[str] | None) -> None:
     """Let `--metric module:name` find a module in the working folder."""
     if any(":" in m for m in metrics or []) and "" not in sys.path:
         sys.path.insert(0, "")
+
+
+def table(
+    paths: list[str],
+    *,
+    cluster: str | None,
+    map_: list[str] | None,
+    where: list[str] | None,
+    task_file: Path | None,
+    input_format: str | None,
+    salvage: bool,
+) -> Any:
+    """The records of some files, with the options of the command line."""
+    from steelyard.records.readers import read
+
+    return read(
+        paths,
+        format=input_format,
+        cluster=cluster,
+        task=task_file,
+        rename=pairs(map_, "map"),
+        where=pairs(where, "where"),
+        salvage=salvage,
+    )
+
+
+def chosen(metrics: list[str] | None, records: Any, *, comparable: bool = False) -> list[str]:
+    """The metrics asked for, else a stack that suits the columns; says which and why."""
+    if metrics:
+        return metrics
+    from steelyard.metrics.contract import metric_of
+    from steelyard.stack import choose
+
+    found: list[str] = []
+    for choice in choose(records):
+        kept = [m for m in choice.metrics if not (comparable and metric_of(m).definition.no_delta)]
+        found += kept
+        say(f"chose {', '.join(kept)}: {choice.why}")
+    return found
 
 
 def show(document: Any, report: Any, format_: str, out: Path | None, name: str) -> None:

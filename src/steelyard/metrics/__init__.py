@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from steelyard.metrics import calibration, correctness, deferral, efficiency, groups, regression, selective
+from importlib import import_module
+from pkgutil import iter_modules
+
 from steelyard.metrics.contract import metrics
 
-__all__ = [
-    "calibration",
-    "correctness",
-    "deferral",
-    "efficiency",
-    "groups",
-    "metrics",
-    "regression",
-    "selective",
-]
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
+
+__all__ = ["metrics"]

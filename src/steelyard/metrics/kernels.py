@@ -114,13 +114,13 @@ def sorted_runs(rank: Floats, loss: Floats, values: Floats) -> tuple[Floats, npt
 
 def merged_areas(runs: Floats, begins: npt.NDArray[np.int64], values: Floats, asked: float) -> tuple[float, float]:
     """AURC and AUGRC of sorted runs."""
-    aurc, augrc = _compiled()["areas"](runs, begins, values, asked)
+    *_, aurc, augrc = _compiled()["merge"](runs, begins, values, asked, False)
     return float(aurc), float(augrc)
 
 
 def merged_points(runs: Floats, begins: npt.NDArray[np.int64], values: Floats) -> tuple[Floats, Floats, Floats]:
     """Thresholds, accepted rows and loss at every working point of sorted runs."""
-    thresholds, accepted, loss, count = _compiled()["points"](runs, begins, values)
+    thresholds, accepted, loss, count, *_ = _compiled()["merge"](runs, begins, values, 1.0, True)
     return thresholds[:count], accepted[:count], loss[:count]
 
 
@@ -427,8 +427,12 @@ def _compiled() -> dict[str, Any]:
             at[places[i]] += 1
         return out, begins
 
-    def areas_(runs, begins, values, asked):  # type: ignore[no-untyped-def]
+    def merge_(runs, begins, values, asked, keep):  # type: ignore[no-untyped-def]
         kinds = values.shape[0]
+        size = runs.shape[0] if keep else 0
+        thresholds = np.empty(size)
+        accepted = np.empty(size)
+        loss = np.empty(size)
         left = np.empty(kinds, np.int64)
         taken = np.zeros(kinds)
         k_before = 0.0
@@ -436,6 +440,7 @@ def _compiled() -> dict[str, Any]:
         risk_before = 0.0
         area = 0.0
         general = 0.0
+        count = 0
         for bucket in range((begins.shape[0] - 1) // kinds - 1, -1, -1):
             base = bucket * kinds
             for j in range(kinds):
@@ -462,41 +467,12 @@ def _compiled() -> dict[str, Any]:
                 k_before = k
                 s_before = s
                 risk_before = risk
-        return 0.5 * area / asked, 0.5 * general / asked / asked
-
-    def points_(runs, begins, values):  # type: ignore[no-untyped-def]
-        kinds = values.shape[0]
-        size = runs.shape[0]
-        thresholds = np.empty(size)
-        accepted = np.empty(size)
-        loss = np.empty(size)
-        left = np.empty(kinds, np.int64)
-        taken = np.zeros(kinds)
-        k = 0.0
-        count = 0
-        for bucket in range((begins.shape[0] - 1) // kinds - 1, -1, -1):
-            base = bucket * kinds
-            for j in range(kinds):
-                left[j] = begins[base + j + 1]
-            while True:
-                best = -np.inf
-                for j in range(kinds):
-                    if left[j] > begins[base + j] and runs[left[j] - 1] > best:
-                        best = runs[left[j] - 1]
-                if best == -np.inf:
-                    break
-                s = 0.0
-                for j in range(kinds):
-                    while left[j] > begins[base + j] and runs[left[j] - 1] == best:
-                        left[j] -= 1
-                        taken[j] += 1.0
-                        k += 1.0
-                    s += taken[j] * values[j]
-                thresholds[count] = best
-                accepted[count] = k
-                loss[count] = s
+                if keep:
+                    thresholds[count] = best
+                    accepted[count] = k
+                    loss[count] = s
                 count += 1
-        return thresholds, accepted, loss, count
+        return thresholds, accepted, loss, count, 0.5 * area / asked, 0.5 * general / asked / asked
 
     functions = {
         "scan": scan_,
@@ -508,8 +484,7 @@ def _compiled() -> dict[str, Any]:
         "quantile": quantile_,
         "bins": bins_,
         "scatter": scatter_,
-        "areas": areas_,
-        "points": points_,
+        "merge": merge_,
     }
     return {name: compile_(function) for name, function in functions.items()}
 

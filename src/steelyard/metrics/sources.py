@@ -18,7 +18,7 @@ import numpy.typing as npt
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.metrics.evidence import Draw, Evidence, Groups, Parts, RowTerms, row_score
 from steelyard.metrics.options import Constants, Param, accepted, signature
-from steelyard.records.derive import ANSWERED, FAILED
+from steelyard.records.derive import ANSWERED, DERIVED, FAILED
 from steelyard.records.labels import Labels
 from steelyard.records.schema import OUTCOMES, kind_of
 from steelyard.records.table import Records
@@ -138,6 +138,8 @@ class RowSource:
         """An option's value; the numbers of a column where the option names one."""
         if param.kind != "column" or value is None:
             return value
+        if value in DERIVED and value not in population:
+            return population.array(value)
         if value in population and kind_of(population.column(value)) == "bool":
             return population.stated_numbers(value)
         return population.numbers(value, needed_by=asked_by)

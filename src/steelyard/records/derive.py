@@ -167,15 +167,10 @@ def _flag(code: int) -> Callable[[Records], Floats]:
     return lambda records: (records.outcome == code).astype(float)
 
 
-def _asked(records: Records) -> Floats:
-    return (records.outcome != FAILED).astype(float)
-
-
 DERIVED: Mapping[str, Callable[[Records], Floats | Labels]] = {
     "answered": _flag(ANSWERED),
     "abstained": _flag(ABSTAINED),
     "unparsed": _flag(UNPARSED),
     "failed": _flag(FAILED),
-    "asked": _asked,
     "correct": correct,
 }

@@ -258,7 +258,7 @@ def _check_finite(name: str, array: pa.Array, where: Where) -> None:
         return
     bad = pc.invert(pc.is_finite(array))
     if pc.any(bad).as_py():
-        raise _at(where, _first(bad), name, "a finite number is expected (leave missing values null)")
+        raise _at(where, _first(bad), name, "a finite number is expected (a missing value is null, or None in a list)")
 
 
 def _check_range(field: Field, array: pa.Array, where: Where) -> None:

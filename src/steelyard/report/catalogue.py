@@ -68,7 +68,7 @@ def catalogue_document(name: str | None = None) -> Any:
         {
             "name": d.name,
             "reads": list(_reads(d).split(", ")) if _reads(d) else [],
-            "better": d.better,
+            "better": None if d.better == "as base" else d.better,
             "bounds": [b if isinstance(b, int | float) else None for b in d.bounds],
             "unit": d.unit,
             "options": {p.name: {"kind": p.kind, **({} if p.required else {"default": p.default})} for p in d.params},

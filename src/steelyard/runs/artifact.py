@@ -18,6 +18,7 @@ from steelyard.comparison import Comparison, Delta
 from steelyard.evaluation import Evaluation
 from steelyard.records.table import Source
 from steelyard.uncertainty.estimate import Estimate, Settings
+from steelyard.uncertainty.weights import scheme
 
 SCHEMA_VERSION = "1"
 
@@ -30,6 +31,7 @@ def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
         "population": dict(evaluation.population),
         "uncertainty": {
             **_settings(evaluation.settings),
+            "weights": scheme(evaluation.clusters, evaluation.settings.stream),
             "cluster": list(evaluation.cluster),
             "clusters": evaluation.clusters,
         },

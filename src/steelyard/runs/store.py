@@ -29,9 +29,7 @@ def write_atomic(path: Path, text: str) -> None:
             raise
         _flush_folder(path.parent)
     except OSError as problem:
-        raise StorageError(
-            f"cannot write {printable(path)}: {problem.strerror or type(problem).__name__}. Nothing was changed"
-        ) from None
+        raise StorageError(f"cannot write {printable(path)}: {problem.strerror or type(problem).__name__}") from None
 
 
 def _flush_folder(folder: Path) -> None:

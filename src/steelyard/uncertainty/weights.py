@@ -27,6 +27,11 @@ _KEPT = 60_000_000  # weights kept in memory; more are drawn block by block
 _COMPILED = 20_000_000
 
 
+def scheme(clusters: int, stream: str) -> str:
+    """How weights are drawn: multinomial or poisson."""
+    return "poisson" if stream == "counter" and clusters > MULTINOMIAL_LIMIT else "multinomial"
+
+
 class Weights:
     """The weights of `resamples` resamples of `clusters` clusters."""
 
@@ -36,11 +41,6 @@ class Weights:
         if resamples < 1:
             raise UsageError("resamples is at least 1")
         self.clusters, self.resamples, self.seed, self.stream = clusters, resamples, seed, stream
-
-    @property
-    def scheme(self) -> str:
-        """How the weights are drawn: multinomial or poisson."""
-        return "poisson" if self.stream == "counter" and self.clusters > MULTINOMIAL_LIMIT else "multinomial"
 
     def blocks(self, size: int) -> Iterator[Counts]:
         """All resamples, in blocks of at most `size`."""
@@ -69,7 +69,7 @@ def _legacy(clusters: int, resamples: int, seed: int) -> Counts:
 
 
 def _draw(seed: int, first: int, last: int, clusters: int, *, compiled: bool = False) -> Counts:
-    if clusters > MULTINOMIAL_LIMIT:
+    if scheme(clusters, "counter") == "poisson":
         return _poisson(seed, first, last, clusters)
     if compiled and kernels.available():
         return kernels.tally(seed, first, last, clusters)
