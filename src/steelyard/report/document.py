@@ -141,7 +141,7 @@ def _with_notes(columns: tuple[str, ...], found: Sequence[Any], row: Callable[[A
     rows = []
     for e in found:
         marks = [notes.setdefault(note, len(notes) + 1) for note in e.note.split("; ") if note]
-        rows.append((*row(e), " ".join(f"({mark})" for mark in marks)))
+        rows.append((*row(e), " ".join(f"({mark})" for mark in sorted(marks))))
         rows += _companions(e)
     table = Table((*columns, "notes"), tuple(rows), _RIGHT)
     return [table, *([Remarks(tuple(notes))] if notes else [])]
