@@ -215,6 +215,8 @@ def test_metrics_share_evidence() -> None:
         ("ece(bin=10)", "no option 'bin'"),
         ("ece(bins=many)", "bins is a whole number"),
         ("ece(bins=0)", "bins is at least 1"),
+        ("ace(bins=1000000000)", "at most 10,000"),
+        ("fairness_gap(" * 4 + "accuracy" + ", by=group.site)" * 4, "nested 3 deep"),
         ("accuracy.x", "has no members"),
         ("latency.p42", "has the members"),
         ("accuracy@3", "no cutoff"),

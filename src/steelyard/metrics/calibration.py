@@ -25,6 +25,7 @@ from steelyard.records.table import Records
 
 Floats = npt.NDArray[np.float64]
 _CLIP = 1e-6
+_MOST_BINS = 10_000
 _COMPILED_ROWS = 2_000_000
 _GUO = "Guo et al. (2017), On Calibration of Modern Neural Networks (ICML)"
 
@@ -34,12 +35,16 @@ def bin_of(confidence: Floats, bins: int) -> npt.NDArray[np.int64]:
 
     The edges are the doubles k/bins, so 0.3 is in the bin that starts at 0.3.
     """
-    if bins < 1:
-        raise UsageError("bins is at least 1")
+    _check_bins(bins)
     if len(confidence) >= _COMPILED_ROWS and kernels.available():
         return kernels.bins(confidence, bins)
     places = np.searchsorted(np.arange(1, bins) / bins, confidence, side="right")
     return np.where(np.isnan(confidence), -1, places)
+
+
+def _check_bins(bins: int) -> None:
+    if not 1 <= bins <= _MOST_BINS:
+        raise UsageError(f"bins is at least 1 and at most {_MOST_BINS:,}")
 
 
 def sum_of_gaps(gaps: Floats) -> Floats:
@@ -120,17 +125,17 @@ def ace(confidence: Floats, correct: Floats, *, bins: int = 10) -> Terms:
     >>> round(value("ace", target=["a", "a"], prediction=["a", "b"], confidence=[0.9, 0.9]), 6)
     0.4
     """
-    if bins < 1:
-        raise UsageError("bins is at least 1")
+    _check_bins(bins)
     return sums(hits=correct, mass=confidence, n=1, by=confidence)
 
 
 @ace.prepare
 def _(tables: Sequence[Records], bins: int) -> dict[str, Any]:
     """Where the bins of the whole data begin: the noise around their gaps is measured in fixed bins."""
+    _check_bins(bins)
     found = np.concatenate([t.numbers("confidence", needed_by="ace")[t.array("answered") == 1] for t in tables])
     values, counts = np.unique(found[~np.isnan(found)], return_counts=True)
-    place = equal_mass(counts[None].astype(float), max(bins, 1))[0]
+    place = equal_mass(counts[None].astype(float), bins)[0]
     return {"begins": tuple(values[np.flatnonzero(np.diff(place)) + 1].tolist())}
 
 

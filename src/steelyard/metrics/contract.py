@@ -43,6 +43,7 @@ from steelyard.registry import Registry
 Floats = npt.NDArray[np.float64]
 Bounds = tuple[float | None, float | None]
 UNIT: Bounds = (0, 1)
+_DEEPEST = 3
 AS_BASE: Any = ("as base", "as base")
 WIDTH_OF_BASE: Any = (0, "width of base")
 
@@ -435,7 +436,13 @@ def metric_of(asked: str | Definition | Metric) -> Metric:
 
 
 def _as_metric(asked: Any) -> Metric:
-    return single(bound(asked) if isinstance(asked, Expr) else metric_of(asked))
+    metric = single(bound(asked) if isinstance(asked, Expr) else metric_of(asked))
+    depth, inner = 1, metric.base
+    while inner is not None:
+        depth, inner = depth + 1, inner.base
+    if depth > _DEEPEST:
+        raise UsageError(f"metrics of metrics may be nested {_DEEPEST} deep; their groups multiply")
+    return metric
 
 
 def single(metric: Metric) -> Metric:
