@@ -440,6 +440,8 @@ def _as_metric(asked: Any) -> Metric:
     depth, inner = 1, metric.base
     while inner is not None:
         depth, inner = depth + 1, inner.base
+    if metric.definition.by_cluster:
+        raise UsageError(f"{metric} describes a whole run and cannot stand inside another metric")
     if depth > _DEEPEST:
         raise UsageError(f"metrics of metrics may be nested {_DEEPEST} deep; their groups multiply")
     return metric

@@ -138,6 +138,8 @@ def confusion(records: Records, *, labels: tuple[Any, ...] | None = None, answer
 @confusion.prepare
 def _(tables: Sequence[Records], labels: tuple[Any, ...] | None) -> dict[str, Any]:
     """The labels to average over: as asked, the task's, or those of both runs of a comparison."""
+    if labels is not None and (not labels or len(set(labels)) < len(labels)):
+        raise UsageError("labels is a list of different labels, such as [A, B]")
     if labels is None:
         labels = tables[0].task.labels
     if labels is None and len(tables) > 1:

@@ -57,6 +57,7 @@ def _(s: SortedReading, *, label: str) -> Floats:
     bounds=(0, None),
     unit="rows/min",
     formula="rows / wall seconds × 60",
+    undefined="it needs the wall time of the whole table: facts: {wall_seconds: 812.5} in the task file",
     no_interval="wall time is one fact of the whole table",
     no_delta="wall time is one fact of a whole table",
     reads=("facts.wall_seconds",),

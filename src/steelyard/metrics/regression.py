@@ -168,7 +168,7 @@ def _midranks(values: Floats, counts: Floats) -> Floats:
     bounds=(0, None),
     rows="answered",
     formula="mean |prediction − target| where the target is in the bin",
-    members=lambda _, bins: bins,
+    members=lambda _, bins: _bins(bins),
 )
 def mae_by_bin(target: Floats, prediction: Floats, *, bins: tuple[str, ...] = BINS, label: str) -> Terms:
     """Mean absolute error where the target lies in a bin: `mae_by_bin.5-8`. Both ends belong to the bin.
@@ -178,7 +178,7 @@ def mae_by_bin(target: Floats, prediction: Floats, *, bins: tuple[str, ...] = BI
     >>> value("mae_by_bin.1-3", target=[1.0, 2.0, 8.0], prediction=[2.0, 2.0, 9.0])
     0.5
     """
-    edges = {name: _edges(name) for name in bins}
+    edges = {name: _edges(str(name)) for name in bins}
     if label not in edges:
         raise UsageError(f"mae_by_bin has the bins {', '.join(bins)}, not '{label}'")
     low, high = edges[label]
@@ -189,6 +189,12 @@ def mae_by_bin(target: Floats, prediction: Floats, *, bins: tuple[str, ...] = BI
         "target in another bin": anywhere & ~inside,
     }
     return row_score(abs(prediction - target), left_out=left_out)
+
+
+def _bins(bins: tuple[str, ...]) -> tuple[str, ...]:
+    if not bins:
+        raise UsageError("mae_by_bin needs at least one bin, such as [5-8]")
+    return bins
 
 
 def _edges(name: str) -> tuple[float, float]:

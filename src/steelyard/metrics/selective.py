@@ -50,6 +50,8 @@ def curve(
 @curve.prepare
 def _(tables: Sequence[Records], loss: str | None, range: float | None) -> dict[str, Any]:
     """The loss and range in use: as asked, else what the task and the kind of the targets imply."""
+    if range is not None and range <= 0:
+        raise UsageError("range is the width of the score range, above 0")
     return {"loss": loss_name(tables[0], loss), "range": range if range is not None else tables[0].task.range}
 
 

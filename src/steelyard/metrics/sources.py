@@ -172,7 +172,7 @@ class GroupSource:
         base: Metric = metric.values["base"]
         column = self.column(metric.values)
         for table in tables:
-            if column not in table:
+            if column not in table and column != "outcome":
                 raise InputError(table.lacks(column, metric.name))
         names = sorted({value for t in tables for value in t.labels(column).values})
         groups = {name: base.constants([t.take(t.labels(column) == name) for t in tables]) for name in names}
