@@ -73,6 +73,8 @@ def throughput(records: Records) -> Terms:
 
 @throughput.prepare
 def _(tables: Sequence[Records]) -> dict[str, Any]:
+    if tables[0].is_part:
+        return {"wall": None, "undefined": "wall time is a fact of the whole table, not of a part of it"}
     return {"wall": tables[0].task.facts.get("wall_seconds")}
 
 

@@ -139,6 +139,11 @@ class Records:
         """The first source's name, for messages."""
         return self.sources[0].name if self.sources else None
 
+    @property
+    def is_part(self) -> bool:
+        """True for a subset of what came in."""
+        return self._origin is not None or len(self) < len(next(iter(self._base.values())))
+
     def where(self, row: int) -> tuple[str | None, int]:
         """File and line of a row."""
         at = row if self._rows is None else int(self._rows[row])
