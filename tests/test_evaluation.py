@@ -106,7 +106,15 @@ def test_the_seed_and_nothing_else_moves_an_interval() -> None:
 
 
 def test_settings_are_checked() -> None:
-    for wrong in ({"level": 1.0}, {"resamples": 5}, {"method": "magic"}, {"stream": "other"}):
+    for wrong in (
+        {"level": 1.0},
+        {"resamples": 5},
+        {"resamples": 10**12},
+        {"seed": -1},
+        {"seed": 2**40},
+        {"method": "magic"},
+        {"stream": "other"},
+    ):
         with pytest.raises(UsageError):
             evaluate(table(), ["accuracy"], **wrong)
 

@@ -46,6 +46,7 @@ def test_text_reads_back(expr: Expr) -> None:
         ('f1."plain"', "f1.plain"),
         ("aurc(loss=abs,rank=signal.evidence)", "aurc(rank=signal.evidence, loss=abs)"),
         ("fairness_gap(f1_macro,by=group.site)", "fairness_gap(f1_macro, by=group.site)"),
+        ('fairness_gap("accuracy", by="group.site")', "fairness_gap(accuracy, by=group.site)"),
         ("fairness_gap(base=ece(bins=15), by=group.site)", "fairness_gap(ece(bins=15), by=group.site)"),
         ("mean(score,better=higher)", "mean(score, better=higher)"),
         ("mae_by_bin.34+", "mae_by_bin.34+"),

@@ -224,6 +224,8 @@ def test_metrics_share_evidence() -> None:
         ("aurc(loss=square)", "unknown loss"),
         ("aurc(loss=abs_norm)", "range=3"),
         ("fairness_gap(accuracy)", "needs the option by"),
+        ("fairness_gap(3, by=group.site)", "a metric is expected"),
+        ("fairness_gap(p_calibrated, by=group.site)", "whole run"),
         ("robustness_score(mae)", "relative_change"),
         ("no.such.module:thing", "no module"),
         ("math:pi", "not a metric"),

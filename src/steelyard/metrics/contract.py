@@ -36,7 +36,7 @@ from steelyard.errors import UsageError, printable
 from steelyard.metrics.evidence import Cells, Evidence
 from steelyard.metrics.options import Constants, Param, accepted, coerced, option_text, same_option, signature
 from steelyard.metrics.sources import Collector, GroupSource, PartSource, RowSource, Source
-from steelyard.naming import RESERVED, Expr, label_text, parse
+from steelyard.naming import RESERVED, Expr, Quoted, label_text, parse
 from steelyard.records.table import Records
 from steelyard.registry import Registry
 
@@ -436,7 +436,10 @@ def metric_of(asked: str | Definition | Metric) -> Metric:
 
 
 def _as_metric(asked: Any) -> Metric:
-    metric = single(bound(asked) if isinstance(asked, Expr) else metric_of(asked))
+    text = asked.text if isinstance(asked, Quoted) else asked
+    if not isinstance(text, str | Expr | Definition | Metric):
+        raise UsageError("a metric is expected here, such as accuracy")
+    metric = single(bound(text) if isinstance(text, Expr) else metric_of(text))
     depth, inner = 1, metric.base
     while inner is not None:
         depth, inner = depth + 1, inner.base

@@ -25,6 +25,7 @@ from steelyard.uncertainty.weights import STREAMS, Weights
 
 Floats = npt.NDArray[np.float64]
 
+MOST_RESAMPLES = 10_000_000
 METHODS = ("auto", "percentile", "bca")
 FEW_CLUSTERS = 20
 TOLERATED_UNDEFINED = 0.05
@@ -44,8 +45,10 @@ class Settings:
     stream: str = "counter"
 
     def __post_init__(self) -> None:
-        if self.resamples < 100:
-            raise UsageError("resamples is at least 100")
+        if not 100 <= self.resamples <= MOST_RESAMPLES:
+            raise UsageError(f"resamples is at least 100 and at most {MOST_RESAMPLES:,}")
+        if not 0 <= self.seed < 2**32:
+            raise UsageError("seed is a whole number from 0 to 4294967295")
         if not 0.5 <= self.level < 1:
             raise UsageError("level is at least 0.5 and below 1, such as 0.95")
         if self.method not in METHODS:
