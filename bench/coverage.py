@@ -280,7 +280,7 @@ PAIRINGS = (
 class Plan:
     """How much is drawn."""
 
-    replications: int = 1000
+    replications: int = 500
     resamples: int = 1000
     truth_clusters: int = 250_000
     clusters: tuple[int, ...] = CLUSTERS
@@ -633,7 +633,7 @@ def _alarm(share: float) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study and print its page."""
     parser = argparse.ArgumentParser(prog="python -m bench.coverage", description=__doc__)
-    parser.add_argument("--replications", type=int, help="tables drawn for each cell (1000)")
+    parser.add_argument("--replications", type=int, help="tables drawn for each cell (500)")
     parser.add_argument("--resamples", type=int, help="resamples of each table (1000)")
     parser.add_argument("--clusters", type=int, nargs="+", default=CLUSTERS, help="clusters in a table (20 50 200)")
     parser.add_argument("--seed", type=int, default=Plan.seed)

@@ -275,3 +275,42 @@ def test_a_constant_shift_has_no_interval() -> None:
     assert delta.delta == pytest.approx(0.3)
     assert delta.interval is None
     assert "same difference" in delta.note
+
+
+def test_without_common_answers_there_is_no_verdict() -> None:
+    base = run(["no"] * 18 + ["yes"] * 2 + [None] * 60, rows=1)
+    new = run([None] * 20 + ["yes"] * 58 + ["no"] * 2, rows=1)
+    delta = compare(base, new, ["selective_accuracy"])["selective_accuracy"]
+    assert delta.verdict == "inconclusive"
+    assert delta.verdict_from == "nothing"
+
+
+def test_only_what_changes_the_metric_counts_as_a_difference() -> None:
+    # one lost row; many rows that were wrong are now declined, which accuracy does not see
+    base = run(["yes"] * 30 + ["no"] * 30, rows=1)
+    new = run(["yes"] * 29 + ["no"] + [None] * 30, rows=1)
+    delta = compare(base, new, ["accuracy"])["accuracy"]
+    assert "only 1 clusters differ" in delta.note
+    assert delta.interval is not None
+    assert delta.interval[1] == pytest.approx(3.84 / 63.84)
+
+
+def test_scores_of_0_and_1_are_bounded_in_fact() -> None:
+    def table(scores: list[float]) -> Records:
+        return Records.from_columns({"item": list(range(60)), "score": scores})
+
+    (delta,) = compare(table([1.0] * 60), table([0.0] + [1.0] * 59), ["mean(score, better=higher)"])
+    assert delta.interval is not None
+    assert delta.interval[1] == pytest.approx(3.84 / 63.84)
+
+
+def test_groups_must_agree() -> None:
+    site = ["x", "y"] * 40
+    base = run(answers(80, 0.5, 1), **{"group.site": site})
+    new = run(answers(80, 0.5, 1), **{"group.site": site[::-1]})
+    with pytest.raises(InputError, match=r"group\.site: differs"):
+        compare(base, new, ["accuracy"])
+
+
+def test_labels_that_no_target_has_are_warned_about() -> None:
+    assert compare(run(["yes"] * 80), run(["yes "] * 80), ["accuracy"]).warnings

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import UsageError
-from steelyard.evaluation import Asked, applies, checked_pool, expanded, joined, listed, pick
+from steelyard.evaluation import Asked, applies, checked_pool, expanded, joined, listed, pick, unmet_labels
 from steelyard.metrics.contract import Metric, metric_of
 from steelyard.pairing import Pair, Unmatched, paired_slices
 from steelyard.records.derive import DERIVED
@@ -132,7 +132,7 @@ def compare(
         base.cluster_columns,
         {"base": base.sources, "new": new.sources},
         asdict(unmatched),
-        tuple(dict.fromkeys((*base.warnings, *new.warnings))),
+        tuple(dict.fromkeys((*base.warnings, *new.warnings, *unmet_labels(base), *unmet_labels(new)))),
     )
 
 
@@ -163,7 +163,7 @@ def _with_rates(found: Delta, pair: Pair, metric: Metric, settings: Settings) ->
     if (pair.answered[0] == pair.answered[1]).all():
         return found
     if not len(pair.answered_by_both):
-        return _beside(found, "no row was answered by both")
+        return replace(_beside(found, "no row was answered by both: no verdict"), verdict_from="nothing")
     found = _beside(found, answered_by_both=_short(_measured(pair.answered_by_both, metric, settings, found.slice)))
     if abs(rates[0] - rates[1]) <= UNEQUAL_RATES:
         return found
@@ -178,10 +178,10 @@ def _with_common_coverage(found: Delta, pair: Pair, metric: Metric, settings: Se
     common = min(rates)
     if rates[0] == rates[1] or common == 0 or metric.values.get("c", 1.0) <= common:
         return found
-    if not metric.definition.common_coverage:
-        note = f"cmax differs: {metric.definition.name} rewards declining, so there is no verdict; see aurc"
+    if not metric.definition.common_coverage or metric.values.get("ties", "plateau") != "plateau":
+        note = f"cmax differs: {metric} rewards declining, so there is no verdict; see aurc"
         return replace(_beside(found, note), verdict_from="nothing")
-    options = {k: v for k, v in metric.values.items() if k not in ("ties", "c")}
+    options = {k: v for k, v in metric.values.items() if k not in ("ties", "c")}  # the areas up to c know no ties
     area = metric_of(metric.definition.common_coverage).definition(**options, c=common)
     short = {"c": common, **_short(_measured(pair, area, settings, found.slice))}
     note = "cmax differs: the verdict is from the area up to the common cmax"
@@ -236,7 +236,7 @@ def _measured(pair: Pair, metric: Metric, settings: Settings, slice_: Mapping[st
         resamples=settings.resamples,
         seed=settings.seed,
     )
-    different = _different_clusters(pair, metric)
+    different = _different_clusters(pair, sides)
     interval, method, undefined, reason = _delta_interval(sides, delta, se, left_out, different, settings)
     notes += [reason] if reason else []
     if undefined > TOLERATED_UNDEFINED * settings.resamples:
@@ -277,10 +277,13 @@ def _cluster_differences(
     return size * delta - (size - 1) * left_out
 
 
-def _different_clusters(pair: Pair, metric: Metric) -> int:
-    """Clusters in which anything the metric reads differs between the runs."""
+def _different_clusters(pair: Pair, sides: Sequence[Sample]) -> int:
+    """Clusters that differ between the runs: in what they add to a row score, else in anything the metric reads."""
+    if all(s.is_score for s in sides):
+        mine, theirs = (np.asarray(s.evidence.cells[:, :2], float) for s in sides)
+        return int((mine != theirs).any(1).sum())
     different = pair.base.outcome != pair.new.outcome
-    for name in metric.reads:
+    for name in sides[0].metric.reads:
         if not all(name in t or name in DERIVED for t in pair.tables):
             continue
         a, b = (t.array(name) for t in pair.tables)
@@ -294,7 +297,7 @@ def _different_clusters(pair: Pair, metric: Metric) -> int:
 def _delta_interval(
     sides: Sequence[Sample], delta: float, se: float, left_out: Floats, different: int, settings: Settings
 ) -> tuple[Interval | None, str, int, str]:
-    low, high = sides[0].metric.bounds
+    width = _range_width(sides)
     clusters = len(left_out)
     undefined, method, reason = 0, "t", ""
     interval: Interval | None = None
@@ -313,14 +316,25 @@ def _delta_interval(
             interval = intervals.percentile(defined, tail) if plain else intervals.bca(delta, defined, left_out, tail)
     if settings.stream == "legacy":
         return interval, method if interval else "none", undefined, ""
-    if different < FEW_DIFFERENT and low is not None and high is not None:
-        margin = intervals.sparse_margin(clusters, float(high) - float(low))
+    if different < FEW_DIFFERENT and width is not None:
+        margin = intervals.sparse_margin(clusters, width)
         near = interval or (delta, delta)
         interval = min(near[0], -margin), max(near[1], margin)
         reason = f"only {different} clusters differ: the interval allows for a rare difference not yet seen"
     if interval is None:
         return None, "none", undefined, "no interval: every resample gives the same difference"
     return intervals.containing(interval, delta), method, undefined, reason
+
+
+def _range_width(sides: Sequence[Sample]) -> float | None:
+    """The width of the metric's range: as declared, or 1 for shares and losses that cannot exceed it."""
+    metric = sides[0].metric
+    low, high = metric.bounds
+    if low is not None and high is not None:
+        return float(high) - float(low)
+    if metric.definition.share and all(s.evidence.binary for s in sides):
+        return 1.0
+    return 1.0 if sides[0].constants.get("loss") in ("zero_one", "abs_norm") else None
 
 
 # -- verdicts ------------------------------------------------------------------------------------------------------

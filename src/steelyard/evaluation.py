@@ -17,9 +17,9 @@ from steelyard.metrics.sources import Collector
 from steelyard.naming import parse, slice_text
 from steelyard.records.derive import with_reference
 from steelyard.records.labels import value_name
-from steelyard.records.schema import CELL
+from steelyard.records.schema import CELL, kind_of
 from steelyard.records.table import Records
-from steelyard.uncertainty.estimate import Estimate, Progress, Settings, estimates
+from steelyard.uncertainty.estimate import FEW_CLUSTERS, Estimate, Progress, Settings, estimates
 
 Asked = str | Definition | Metric
 
@@ -76,7 +76,7 @@ def evaluate(
         records.cluster_columns,
         len(records.cluster[0]),
         records.sources,
-        (*records.warnings, *_table_warnings(records, found)),
+        (*records.warnings, *_table_warnings(records)),
     )
 
 
@@ -140,7 +140,7 @@ def slices(records: Records, by: Sequence[str], pool: Sequence[str]) -> Iterator
     cell_columns = cells(records, checked_pool(pool))
     for cell, table in records.split(cell_columns):
         yield cell, table
-        for group in by:
+        for group in dict.fromkeys(by):
             columns = [c.strip() for c in group.split("*")]
             if all(c in cell_columns for c in columns):
                 continue
@@ -195,17 +195,22 @@ def pick(estimates_: Sequence[Any], asked: Asked) -> Any:
     raise UsageError(f"'{name}' matches {len(found)} estimates; choose one of: {shown}")
 
 
-def _table_warnings(records: Records, found: Sequence[Estimate]) -> list[str]:
-    warnings = []
-    unmet = {
-        label for e in found if isinstance(e.detail, dict) for label in e.detail.get("predicted_but_never_a_target", ())
-    }
-    if unmet and records.task.labels is None:
-        warnings.append(f"{len(unmet)} predicted labels are never a target; check for misspelt or unclean labels")
+def unmet_labels(records: Records) -> list[str]:
+    """A warning if labels are predicted that no target has: often a misspelt or unclean label."""
+    if records.task.labels is not None or not {"target", "prediction"} <= set(records.stated):
+        return []
+    if any(kind_of(records.column(name)) != "text" for name in ("target", "prediction")):
+        return []
+    unmet = {*records.labels("prediction").values} - {*records.labels("target").values}
+    if not unmet:
+        return []
+    return [f"{len(unmet)} predicted labels are never a target; check for misspelt or unclean labels"]
+
+
+def _table_warnings(records: Records) -> list[str]:
     few = len(records.cluster[0])
-    if few < 20:
-        warnings.append(f"only {few} clusters: intervals may be too narrow")
-    return warnings
+    narrow = [f"only {few} clusters: intervals may be too narrow"] if 2 <= few < FEW_CLUSTERS else []
+    return [*unmet_labels(records), *narrow]
 
 
 def known_metrics() -> list[Definition]:

@@ -90,6 +90,16 @@ def word_text(text: str) -> str:
     return text if plain else json.dumps(text, ensure_ascii=False)
 
 
+def column_text(name: str) -> str:
+    """A column's name as an option's value: bare where it reads back as a path, else a JSON string."""
+    try:
+        expr = parse(name)
+    except UsageError:
+        return json.dumps(name, ensure_ascii=False)
+    plain = expr.is_path and expr.path == name and str(expr) == name and ":" not in name
+    return name if plain and name not in ("true", "false") else json.dumps(name, ensure_ascii=False)
+
+
 def path_text(path: str) -> str:
     """A column name as written in a slice: the first word, then labels."""
     head, *labels = path.split(".")

@@ -117,7 +117,7 @@ def paired_slices(
         pair = _paired(part, sides[1][key][1], align, unmatched)
         cell = {c: values.get(c, "none") for c in columns}
         yield cell, pair
-        for group in by:
+        for group in dict.fromkeys(by):
             names = [c.strip() for c in group.split("*")]
             for name in names:
                 if name not in pair.base and name != "outcome":
@@ -163,7 +163,8 @@ def _paired(base: Records, new: Records, align: str, unmatched: Unmatched) -> Pa
     if not len(common):
         raise InputError("the two runs have no row in common; nothing can be compared")
     pair = Pair(base.take(at_mine), new.take(at_theirs))
-    for name in ("target", *base.cluster_columns):
+    groups = [name for name in base.stated if name.startswith("group.") and name in new]
+    for name in dict.fromkeys(("target", *base.cluster_columns, *new.cluster_columns, *groups)):
         _agree(pair, name)
     return pair
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from steelyard.errors import UsageError
+from steelyard.naming import column_text
 from steelyard.records.schema import FIELDS, PREFIXES, kind_of
 from steelyard.records.table import Records
 
@@ -58,7 +59,9 @@ def choose(records: Records) -> list[Choice]:
     if "latency_ms" in records:
         chosen.append(Choice(("latency.p50", "latency.p95"), "there are latencies"))
     if not scored:
-        chosen += [Choice((f"mean({name})",), f"'{name}' is a score of another tool") for name in _scores(records)]
+        chosen += [
+            Choice((f"mean({column_text(name)})",), f"'{name}' is a score of another tool") for name in _scores(records)
+        ]
     if not chosen:
         raise UsageError(
             "no metric suits these columns; give target and prediction, or name one with --metric (`steelyard metrics`)"

@@ -328,3 +328,29 @@ def test_gpqa_means_and_paired_difference() -> None:
     done = steelyard("compare", path, *renamed, *versus, "-m", "mean(score, better=higher)", "--method", "percentile")
     (delta,) = json.loads(done.stdout)["deltas"]
     assert delta["interval"] == pytest.approx([0.003, 0.112], abs=0.004)
+
+
+def test_odd_column_names_are_scores_too(tmp_path: Path) -> None:
+    (tmp_path / "scores.csv").write_text("item,bleu-4,my score\n1,0.5,1\n2,0.25,0\n")
+    done = steelyard("evaluate", tmp_path / "scores.csv", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert [e["metric"] for e in json.loads(done.stdout)["estimates"]] == ['mean("bleu-4")', 'mean("my score")']
+
+
+@pytest.mark.parametrize(
+    ("redirect", "code"), [(">/dev/full", 5), (">&-", 0), ("2>&-", 0), ("PYTHONIOENCODING=latin-1", 0)]
+)
+def test_odd_streams_do_not_break_it(data: Path, redirect: str, code: int) -> None:
+    before, after = (redirect, "") if "=" in redirect else ("", redirect)
+    command = f"{before} {SCRIPT} evaluate {data} -m accuracy --resamples 100 {after}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, errors="replace")
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_columns_of_lists_are_refused_where_they_mean_nothing(tmp_path: Path) -> None:
+    rows = [{"item": i, "target": ["a"], "prediction": ["a"], "tags": ["x"]} for i in range(3)]
+    (tmp_path / "lists.jsonl").write_text(lines(rows))
+    for arguments in (("-m", "mae"), ("-m", "accuracy"), ("-m", "answer_rate", "--by", "tags"), ("--cluster", "tags")):
+        done = steelyard("evaluate", tmp_path / "lists.jsonl", *arguments)
+        assert done.returncode == 3, done.stderr

@@ -5,6 +5,7 @@ Only the light parser is imported here; a command imports what it needs when it 
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -46,15 +47,20 @@ def _root(
 def main() -> None:
     """Run a command. No traceback reaches a user; the exit code says the class of a failure."""
     signal.signal(signal.SIGTERM, _terminated)
+    _open_streams()
     try:
         app()
+        sys.stdout.flush()
     except SteelyardError as problem:
         _fail(str(problem), problem.exit_code)
     except KeyboardInterrupt:
         _fail("stopped", 130)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         sys.exit(0)
+    except OSError as problem:
+        _discard_output()
+        _fail(f"cannot write the output: {problem.strerror or type(problem).__name__}", 5)
     except MemoryError:
         _fail("out of memory; fewer resamples or a smaller table would fit", 5)
     except Exception as problem:
@@ -65,6 +71,21 @@ def main() -> None:
             f"a fault in steelyard itself ({type(problem).__name__}); STEELYARD_DEBUG=1 shows where. Please report it",
             SOFTWARE_FAULT,
         )
+
+
+def _open_streams() -> None:
+    """Standard output and error that can be written to, whatever the caller closed and whatever the encoding."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - stays open for the process's life
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _discard_output() -> None:
+    """Let nothing more be written, so that no second failure follows at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _terminated(_number: int, _frame: FrameType | None) -> None:

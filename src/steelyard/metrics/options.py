@@ -15,7 +15,7 @@ from typing import Annotated, Any, NewType
 import numpy as np
 
 from steelyard.errors import UsageError
-from steelyard.naming import Expr, Quoted, label_text, value_text, word_text
+from steelyard.naming import Expr, Quoted, column_text, value_text, word_text
 from steelyard.records.labels import value_name
 
 Column = NewType("Column", str)
@@ -159,7 +159,7 @@ def option_text(param: Param, value: Any) -> str:
     if param.kind == "label":
         return str(value) if value == str(int(value) if value.isdecimal() else value) else word_text(value)
     if param.kind == "column":
-        return ".".join(map(label_text, str(value).split(".")))
+        return column_text(str(value))
     return value_text(value)
 
 

@@ -225,6 +225,7 @@ augrc_at.detail(_used)
     better="lower",
     bounds=(0, None),
     formula="selective risk at the first working point with coverage ≥ c",
+    undefined="the model never answers that large a share",
     members=lambda _, c: [{"c": at} for at in GRID] if c is None else [{"c": c}],
 )
 def risk_at(reading: CurveReading, *, c: float | None = None) -> Floats:

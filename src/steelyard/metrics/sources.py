@@ -150,8 +150,9 @@ class RowSource:
         if name == "task":
             return population.task
         array = population.array(name.replace("__", "."), needed_by=asked_by)
-        if name in self._numeric and isinstance(array, Labels):
-            raise InputError(f"{asked_by} needs numbers; text stands in {printable(name)}", file=population.name)
+        if name in self._numeric and not isinstance(array, np.ndarray):
+            what = "text stands" if isinstance(array, Labels) else "lists stand"
+            raise InputError(f"{asked_by} needs numbers; {what} in {printable(name)}", file=population.name)
         return array
 
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from steelyard.errors import InputError
 from steelyard.records.schema import kind_of, texts
 
 Codes = npt.NDArray[np.int64]
@@ -80,6 +81,8 @@ def encode(column: pa.Array) -> Labels:
     kind = kind_of(column)
     if kind == "null":
         return Labels(np.full(len(column), -1, np.int64), ())
+    if kind == "list":
+        raise InputError("a column of lists cannot be grouped, filtered or compared")
     if kind == "int" and not column.null_count:
         numbers = column.to_numpy()
         low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)

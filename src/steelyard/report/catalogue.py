@@ -8,7 +8,8 @@ from typing import Any
 from steelyard.evaluation import known_metrics
 from steelyard.metrics import metrics as registry
 from steelyard.metrics.contract import AS_BASE, Definition, bound
-from steelyard.naming import parse, value_text
+from steelyard.metrics.options import option_text
+from steelyard.naming import parse
 from steelyard.report.document import Document, Heading, Note, Table
 
 
@@ -114,7 +115,7 @@ def _bounds(d: Definition) -> str:
 def _options(d: Definition) -> str:
     shown = []
     for p in d.params:
-        default = "" if p.required or p.default is None else f"={value_text(p.default)}"
+        default = "" if p.required or p.default is None else f"={option_text(p, p.default)}"
         shown.append(f"{p.name}{default}")
     return ", ".join(shown)
 

@@ -7,7 +7,7 @@ import re
 from steelyard.errors import printable
 from steelyard.report.document import Document, Heading, Note, Remarks, Table
 
-_SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&])")
+_SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&@]|(?<=www)\.|:(?=//))")  # the last ones: bare addresses become links
 
 
 def render(document: Document) -> str:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from steelyard.errors import UsageError
 from steelyard.metrics.contract import UNIT, Metric
-from steelyard.metrics.evidence import Draw, Sums
+from steelyard.metrics.evidence import Draw, Groups, Sums
 from steelyard.metrics.sources import Collector
 from steelyard.records.table import Records
 from steelyard.uncertainty import intervals
@@ -223,6 +223,8 @@ def _estimate(s: Sample, settings: Settings, slice_: Mapping[str, Any]) -> Estim
             notes.append(reason)
         if undefined > TOLERATED_UNDEFINED * settings.resamples:
             notes.append(f"undefined in {undefined} of {settings.resamples} resamples: the interval is doubtful")
+        if isinstance(s.evidence, Groups) and s.whole is not None and not s.whole.all():
+            notes.append(f"{int((~s.whole).sum())} groups are undefined and left out")
         if 2 <= s.clusters < FEW_CLUSTERS and interval is not None:
             notes.append(f"only {s.clusters} clusters: the interval may be too narrow")
     better = s.constants.get("better") or metric.better
@@ -270,7 +272,7 @@ def _interval(s: Sample, settings: Settings) -> tuple[Interval | None, float | N
     if len(defined) < 2:
         return None, None, "none", undefined, "no interval: undefined in nearly every resample"
     se = score_se(s.evidence) if s.is_score else float(defined.std(ddof=1))
-    if float(defined.max()) == float(defined.min()):
+    if intervals.no_spread(float(defined.max() - defined.min()), s.value):
         return None, se, "none", undefined, "no interval: every resample gives the same value"
     if settings.plain:
         found = intervals.percentile(defined, intervals.tail_of(settings.level))

@@ -120,7 +120,7 @@ def cluster_se(totals: Floats, rows: Floats) -> float:
 
 def no_spread(se: float, *values: float) -> bool:
     """True if a standard error is nothing but rounding of the values it belongs to."""
-    return se <= 1e-12 * max(map(abs, values), default=0.0)
+    return se <= 1e-12 * max(map(abs, values), default=0.0) or se < 1e-300
 
 
 def containing(interval: Interval, value: float) -> Interval:
