@@ -641,7 +641,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="a glance in seconds: too few replications to judge by")
     parser.add_argument("--out", type=Path, help="also write the page to this file")
     asked = parser.parse_args(arguments)
-    usual = Plan(20, 400, 25_000) if asked.quick else Plan()
+    usual = Plan(16, 300, 20_000) if asked.quick else Plan()
     plan = Plan(
         asked.replications or usual.replications,
         asked.resamples or usual.resamples,

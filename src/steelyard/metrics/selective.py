@@ -17,7 +17,7 @@ from steelyard.metrics.contract import compose, evidence
 from steelyard.metrics.curve import CurveReading, CurveTerms
 from steelyard.metrics.kernels import GRID
 from steelyard.metrics.options import CONFIDENCE, Column, Constant
-from steelyard.records.derive import loss_name, loss_values
+from steelyard.records.derive import ANSWERED, loss_name, loss_values
 from steelyard.records.table import Records
 
 Floats = npt.NDArray[np.float64]
@@ -32,7 +32,7 @@ def curve(
     range: float | None = None,
 ) -> CurveTerms:
     """Asked rows by what ranks them, with their loss."""
-    answered = records.array("answered") == 1
+    answered = records.outcome == ANSWERED
     losses = loss_values(records, str(loss), range)
     ranks = np.asarray(rank, float)
     no_target = answered & np.isnan(losses)

@@ -106,13 +106,15 @@ def loss_name(records: Records, asked: str | None) -> str:
 def loss_values(records: Records, name: str, width: float | None) -> Floats:
     """The loss of every answered row with a target, NaN elsewhere."""
     loss = losses[name]
+    silent = records.outcome != ANSWERED
     if not loss.numeric:
-        return np.where(records.array("answered") == 1, 1.0 - records.array("correct"), np.nan)
+        values = 1.0 - records.array("correct")
+        values[silent] = np.nan
+        return values
     if name == "abs_norm" and width is None:
         raise UsageError("the loss abs_norm needs the width of the score range: range=3, or `range` in the task file")
     target, prediction = records.numbers("target"), records.numbers("prediction")
-    values = loss.function(target, prediction, width or 1.0)
-    return np.where(records.array("answered") == 1, values, np.nan)
+    return np.where(silent, np.nan, loss.function(target, prediction, width or 1.0))
 
 
 def with_reference(records: Records) -> Records:
