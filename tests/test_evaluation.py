@@ -10,7 +10,7 @@ import pytest
 from steelyard import evaluate, value
 from steelyard.errors import UsageError
 from steelyard.evaluation import values
-from steelyard.metrics.contract import metric_of
+from steelyard.metrics.definition import metric_of
 from steelyard.records.table import Records
 from steelyard.stack import choose
 

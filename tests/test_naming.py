@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import UsageError
-from steelyard.metrics.contract import metric_of
+from steelyard.metrics.definition import metric_of
 from steelyard.naming import Expr, label_text, parse, slice_text
 
 labels = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from steelyard.errors import UsageError
 from steelyard.evaluation import Asked, applies, checked_pool, expanded, joined, listed, pick, unmet_labels
-from steelyard.metrics.contract import Metric, metric_of
+from steelyard.metrics.definition import Metric, metric_of
 from steelyard.pairing import Pair, Unmatched, paired_slices
 from steelyard.records.derive import DERIVED
 from steelyard.records.labels import Labels

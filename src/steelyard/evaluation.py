@@ -12,7 +12,7 @@ from typing import Any
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.metrics import metrics as registry
-from steelyard.metrics.contract import Definition, Metric, bound, metric_of, single
+from steelyard.metrics.definition import Definition, Metric, bound, metric_of, single
 from steelyard.metrics.sources import Collector
 from steelyard.naming import parse, slice_text
 from steelyard.records.derive import with_reference

@@ -8,7 +8,7 @@ import numpy as np
 
 from steelyard.evaluation import expanded, joined
 from steelyard.metrics import metrics as registry
-from steelyard.metrics.contract import Definition, Metric, metric_of
+from steelyard.metrics.definition import Definition, Metric, metric_of
 from steelyard.records.table import Records
 
 OPTIONS: dict[str, tuple[str, ...]] = {

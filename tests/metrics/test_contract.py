@@ -14,7 +14,7 @@ from steelyard import compose, metric, over, sums
 from steelyard.errors import InputError, UsageError
 from steelyard.evaluation import evaluate, value
 from steelyard.metrics import metrics as registry
-from steelyard.metrics.contract import Metric, metric_of
+from steelyard.metrics.definition import Metric, metric_of
 from steelyard.metrics.evidence import Draw
 from steelyard.metrics.sources import Collector
 from steelyard.records.table import Records

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from steelyard.evaluation import evaluate, value
 from steelyard.metrics import metrics as registry
-from steelyard.metrics.contract import metric_of
+from steelyard.metrics.definition import metric_of
 from steelyard.records.table import Records
 from tests.metrics import naive
 from tests.metrics.naive import NAIVE, Oracle, Table

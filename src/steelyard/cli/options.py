@@ -112,7 +112,7 @@ def chosen(metrics: list[str] | None, records: Any, *, comparable: bool = False)
     """The metrics asked for, else a stack that suits the columns; says which and why."""
     if metrics:
         return metrics
-    from steelyard.metrics.contract import metric_of
+    from steelyard.metrics.definition import metric_of
     from steelyard.stack import choose
 
     found: list[str] = []

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import UsageError
-from steelyard.metrics.contract import AS_BASE, UNIT, WIDTH_OF_BASE, Definition, Metric, evidence, over, register
+from steelyard.metrics.contract import evidence, over
+from steelyard.metrics.definition import AS_BASE, UNIT, WIDTH_OF_BASE, Definition, Metric, register
 from steelyard.metrics.evidence import Cells, GroupReading, Terms, sums
 from steelyard.metrics.options import Constant, Param
 from steelyard.metrics.sources import Collector, PartSource

@@ -24,7 +24,7 @@ from steelyard.records.schema import OUTCOMES, kind_of
 from steelyard.records.table import Records
 
 if TYPE_CHECKING:
-    from steelyard.metrics.contract import Metric
+    from steelyard.metrics.definition import Metric
 
 Floats = npt.NDArray[np.float64]
 

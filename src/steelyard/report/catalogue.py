@@ -7,7 +7,7 @@ from typing import Any
 
 from steelyard.evaluation import known_metrics
 from steelyard.metrics import metrics as registry
-from steelyard.metrics.contract import AS_BASE, Definition, bound
+from steelyard.metrics.definition import AS_BASE, Definition, bound
 from steelyard.metrics.options import option_text
 from steelyard.naming import parse
 from steelyard.report.document import Document, Heading, Note, Table

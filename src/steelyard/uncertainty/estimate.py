@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import UsageError
-from steelyard.metrics.contract import UNIT, Metric
+from steelyard.metrics.definition import UNIT, Metric
 from steelyard.metrics.evidence import Draw, Groups, Sums
 from steelyard.metrics.sources import Collector
 from steelyard.records.table import Records

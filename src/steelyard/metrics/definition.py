@@ -1,0 +1,389 @@
+"""A metric as a value: everything that is known of it, the registry that finds it, and its options bound.
+
+`Definition` is what a decorator of `contract.py` makes; `Metric` is a definition with its options, what is evaluated,
+printed, stored and gated on. Its text is its name everywhere.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.errors import UsageError, printable
+from steelyard.metrics.evidence import Cells, Evidence
+from steelyard.metrics.options import Constants, Param, accepted, coerced, option_text, same_option, signature
+from steelyard.metrics.sources import Collector, RowSource, Source
+from steelyard.naming import RESERVED, Expr, Quoted, label_text, parse
+from steelyard.records.table import Records
+from steelyard.registry import Registry
+
+Floats = npt.NDArray[np.float64]
+Bounds = tuple[float | None, float | None]
+UNIT: Bounds = (0, 1)
+_DEEPEST = 3
+AS_BASE: Any = ("as base", "as base")
+WIDTH_OF_BASE: Any = (0, "width of base")
+
+
+@dataclass
+class Definition:
+    """Everything about one metric. Made by `@metric`, an evidence's `.metric`, `@over` or `@compose`."""
+
+    name: str
+    function: Callable[..., Any]
+    source: Source
+    better: str | None
+    bounds: Bounds
+    unit: str = ""
+    formula: str = ""
+    reference: str = ""
+    no_interval: str | Callable[..., str] = ""  # the reason why no interval is honest, where that is so
+    norm: Callable[[Floats], Floats] | None = None  # of a vector of noise; the value is a function of the norm
+    norm_members: tuple[str, ...] | None = None
+    members: tuple[str, ...] | Callable[..., tuple[Any, ...]] | None = None
+    share: bool | None = None  # whether 0/1 row scores are a share; by default if the bounds are [0, 1]
+    answered_if: Callable[[Mapping[str, Any]], bool] | None = None  # options under which only answered rows count
+    undefined: str = ""  # what the metric needs to be defined, said where it is not
+    no_delta: str = ""  # why it cannot be compared between runs, where that is so
+    # for metrics that reward declining: the form up to a common coverage that is judged instead, "" if there is none
+    common_coverage: str | None = None
+    perturbed_only: bool = False
+    by_cluster: bool = False  # the value itself depends on the clusters
+    aliases: tuple[str, ...] = ()
+    extra: tuple[Param, ...] = ()
+    labelled: bool = False
+    _finish: Callable[..., Any] | None = None
+    _detail: Callable[..., Any] | None = None
+    _present: Callable[..., Any] | None = None
+    _vector: Callable[..., Any] | None = None
+
+    # decorators that complete a definition -------------------------------------------------------------------
+
+    def finish(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register how sums become the value."""
+        self._finish = function
+        self.extra = signature(function)[1]
+        return function
+
+    def detail(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register what stands beside the value: a curve, a table of bins, a confusion matrix."""
+        self._detail = function
+        return function
+
+    def present(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register which classes or groups a resample holds; one that lacks a class of the data is left out."""
+        self._present = function
+        return function
+
+    def vector(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register the vector whose norm the value is (see `norm`)."""
+        self._vector = function
+        return function
+
+    def prepare(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+        """Register constants of the whole table (see RowSource.prepare)."""
+        if not isinstance(self.source, RowSource):
+            raise UsageError(f"{self.name} takes its constants from its parts")
+        return self.source.prepare(function)
+
+    # what it offers ---------------------------------------------------------------------------------------------
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        """The options, in signature order."""
+        named = {p.name: p for p in (*self.extra, *self.source.params)}
+        order = dict.fromkeys(p.name for p in (*self.source.params, *self.extra))
+        named = {name: named[name] for name in order}
+        return tuple(p for p in named.values() if not (self.labelled and p.name == "label"))
+
+    @property
+    def doc(self) -> str:
+        return inspect.getdoc(self.function) or ""
+
+    def __call__(self, *args: Any, label: str | None = None, **options: Any) -> Metric:
+        """Bind options: `ece(bins=15)`, `fairness_gap("f1_macro", by="group.site")`."""
+        params = self.params
+        if len(args) > len(params):
+            raise UsageError(f"{self.name} takes at most {len(params)} options")
+        given = dict(zip((p.name for p in params), args, strict=False))
+        for name in options:
+            if name in given:
+                raise UsageError(f"{self.name} got the option {name} twice")
+        given |= options
+        known = {p.name: p for p in params}
+        for name in given:
+            if name not in known:
+                hint = f"it has: {', '.join(known)}" if known else "it has none"
+                raise UsageError(f"{self.name} has no option '{printable(name)}'; {hint}")
+        bound = {}
+        for param in params:
+            if param.name in given:
+                value = given[param.name]
+                bound[param.name] = _as_metric(value) if param.kind == "metric" else coerced(self.name, param, value)
+            elif param.required:
+                raise UsageError(f"{self.name} needs the option {param.name}")
+            else:
+                bound[param.name] = param.default
+        if label is not None and not (self.labelled or self.members):
+            raise UsageError(f"{self.name} has no members; '.{label_text(label)}' means nothing here")
+        if label is not None and isinstance(self.members, tuple) and label not in self.members:
+            raise UsageError(f"{self.name} has the members {', '.join(self.members)}, not '{printable(label)}'")
+        return Metric(self, tuple(bound.items()), label)
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """A definition with its options: what is evaluated, printed, stored and gated on. Its text is its name."""
+
+    definition: Definition
+    options: tuple[tuple[str, Any], ...] = ()
+    label: str | None = None
+    head: str = field(default="")
+
+    @cached_property
+    def name(self) -> str:
+        """The canonical text: signature order, defaults omitted."""
+        shown, cutoff = [], ""
+        values = dict(self.options)
+        for i, param in enumerate(self.definition.params):
+            value = values[param.name]
+            if not param.required and same_option(value, param.default):
+                continue
+            if param.name == "k" and param.kind == "int":
+                cutoff = f"@{value}"
+                continue
+            text = option_text(param, value)
+            positional = i == 0 and param.required and param.kind in ("metric", "column")
+            shown.append(text if positional else f"{param.name}={text}")
+        label = "" if self.label is None else f".{label_text(self.label)}"
+        options = f"({', '.join(shown)})" if shown else ""
+        return f"{self.head or self.definition.name}{cutoff}{options}{label}"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"Metric({self.name})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Metric) or self.definition is not other.definition:
+            return False
+        return self.name == other.name and self.options == other.options
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """The options by name."""
+        return dict(self.options)
+
+    @property
+    def base(self) -> Metric | None:
+        """The metric this one is about, where it is a combinator's."""
+        return self.values.get("base")
+
+    @property
+    def is_family(self) -> bool:
+        """True if the name stands for its members: `latency`, `f1` without a label."""
+        return self.label is None and (self.definition.labelled or isinstance(self.definition.members, tuple))
+
+    @property
+    def better(self) -> str | None:
+        stated: str | None = dict(self.options).get("better")
+        if stated is None and self.definition.better == "as base":
+            return self.base.better if self.base else None
+        return stated if stated is not None else self.definition.better
+
+    @property
+    def bounds(self) -> tuple[float | None, float | None]:
+        if self.definition.bounds not in (AS_BASE, WIDTH_OF_BASE):
+            return self.definition.bounds
+        low, high = self.base.bounds if self.base else (None, None)
+        if self.definition.bounds == AS_BASE:
+            return low, high
+        return (0, None) if low is None or high is None else (0, high - low)
+
+    @property
+    def norm(self) -> Callable[[Floats], Floats] | None:
+        """The norm of noise that the value is a function of, where an ordinary bootstrap cannot cover a true 0."""
+        only = self.definition.norm_members
+        return self.definition.norm if only is None or self.label in only else None
+
+    @property
+    def unit(self) -> str:
+        return self.definition.unit
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns this metric needs."""
+        return self.definition.source.reads(self.values)
+
+    @property
+    def population(self) -> str:
+        """The rows that count: all, asked or answered."""
+        source, options = self.definition.source, dict(self.options)
+        if self.definition.answered_if is not None and self.definition.answered_if(options):
+            return "answered"
+        if isinstance(source, RowSource):
+            return source.rows
+        return self.base.population if self.base is not None else "asked"
+
+    def expanded(self, records: Records) -> tuple[Metric, ...]:
+        """The metric itself, or the members of a family: `latency`, `mae_by_bin`, `f1` without a label."""
+        members = self.definition.members
+        if self.label is not None or members is None:
+            return (self,)
+        if isinstance(members, tuple):
+            return tuple(replace(self, label=name) for name in members)
+        found = members(records, **accepted(members, dict(self.options)))
+        if self.definition.labelled:
+            return tuple(replace(self, label=str(name)) for name in found)
+        return tuple(self.definition(**{**dict(self.options), **more}) for more in found)
+
+    def constants(self, tables: Sequence[Records]) -> dict[str, Any]:
+        """What is computed once from the whole table(s) and must not depend on a split."""
+        return self.definition.source.constants(self, tables)
+
+    def finished(self, reading: Any, constants: Constants) -> Floats:
+        """The value under every resample of a reading; NaN where undefined."""
+        finish = self.definition._finish
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            if isinstance(reading, Cells) and reading.is_score:
+                value = reading.total / reading.n
+            elif isinstance(reading, np.ndarray):
+                value = reading
+            elif finish is not None:
+                value = self._call(finish, reading, constants)
+            else:
+                name = self.definition.name
+                raise UsageError(f"{name} returns sums and has no finish; add one with @{name}.finish")
+            array = np.asarray(value, np.float64)
+        defined = np.isfinite(array) & ("undefined" not in constants)
+        return np.where(defined, array, np.nan)
+
+    def noise(self, reading: Any, constants: Constants) -> Floats:
+        """The vector whose norm the value is, where the metric has one."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(self._call(self.definition._vector, reading, constants), np.float64)
+
+    def present(self, reading: Any, constants: Constants) -> npt.NDArray[np.bool_] | None:
+        """Which classes or groups each resample holds, or None where the metric has no such notion."""
+        if self.definition._present is None:
+            return None
+        return np.asarray(self._call(self.definition._present, reading, constants), bool)
+
+    def detail(self, reading: Any, constants: Constants) -> Any:
+        """What stands beside the value, or None."""
+        if self.definition._detail is None:
+            return None
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self._call(self.definition._detail, reading, constants)
+
+    def key(self, constants: Constants) -> tuple[Any, ...]:
+        """Metrics with equal keys share their evidence."""
+        return self.definition.source.key(self, constants)
+
+    def collect(self, constants: Constants, collector: Collector) -> Evidence:
+        return self.definition.source.collect(self, constants, collector)
+
+    def _call(self, function: Callable[..., Any] | None, reading: Any, constants: Constants) -> Any:
+        assert function is not None
+        values = {**self.values, "label": self.label, **constants}
+        return function(reading, **accepted(function, values, keyword_only=True))
+
+
+metrics: Registry[Definition] = Registry("metric")
+
+
+def register(definition: Definition) -> Definition:
+    """Add a definition to the registry; the same function imported anew replaces itself."""
+    name = definition.name
+    if name in RESERVED:
+        raise UsageError(f"'{name}' is a reserved word; choose another name for the metric")
+    if definition.better not in (None, "higher", "lower", "as base"):
+        raise UsageError(f"{name}: better is 'higher', 'lower' or None")
+    if name in metrics and _origin(metrics[name].function) == _origin(definition.function):
+        metrics.remove(name)
+    metrics.add(name, definition, aliases=definition.aliases)
+    return definition
+
+
+def metric_of(asked: str | Definition | Metric) -> Metric:
+    """The metric meant by a text such as "ece(bins=15)", a definition, or a metric itself."""
+    if isinstance(asked, Metric):
+        return asked
+    if isinstance(asked, Definition):
+        return asked()
+    return bound(parse(asked))
+
+
+def _as_metric(asked: Any) -> Metric:
+    text = asked.text if isinstance(asked, Quoted) else asked
+    if not isinstance(text, str | Expr | Definition | Metric):
+        raise UsageError("a metric is expected here, such as accuracy")
+    metric = single(bound(text) if isinstance(text, Expr) else metric_of(text))
+    depth, inner = 1, metric.base
+    while inner is not None:
+        depth, inner = depth + 1, inner.base
+    if metric.definition.by_cluster:
+        raise UsageError(f"{metric} describes a whole run and cannot stand inside another metric")
+    if depth > _DEEPEST:
+        raise UsageError(f"metrics of metrics may be nested {_DEEPEST} deep; their groups multiply")
+    return metric
+
+
+def single(metric: Metric) -> Metric:
+    """The metric, unless its name stands for several."""
+    if metric.is_family:
+        members = metric.definition.members
+        hint = f"{metric}.{members[0]}" if isinstance(members, tuple) else f"{metric}.LABEL"
+        raise UsageError(f"{metric} stands for several metrics; name one, such as {hint}")
+    return metric
+
+
+def bound(expr: Expr) -> Metric:
+    """A parsed expression as a metric; loads a plug-in named `package.module:name`."""
+    if expr.slice:
+        raise UsageError(f"'{expr}': ask for slices with --by (by=), and pick one from the result by this name")
+    found = _plugin(expr.head) if ":" in expr.head else metrics[expr.head]
+    definition, preset = (found.definition, found.values) if isinstance(found, Metric) else (found, {})
+    args = [value for name, value in expr.args if not name]
+    options = {name: value for name, value in expr.args if name}
+    if len(options) + len(args) != len(expr.args):
+        raise UsageError(f"'{expr}' gives an option twice")
+    if expr.cutoff is not None:
+        if not any(p.name == "k" and p.kind == "int" for p in definition.params):
+            raise UsageError(f"{definition.name} has no cutoff; '@{expr.cutoff}' means nothing here")
+        options["k"] = expr.cutoff
+    label = ".".join(expr.labels) if expr.labels else None
+    made = definition(*args, label=label, **{**preset, **options})
+    return replace(made, head=expr.head) if ":" in expr.head else made
+
+
+def _plugin(head: str) -> Definition | Metric:
+    module_name, _, name = head.partition(":")
+    try:
+        found = getattr(importlib.import_module(module_name), name, None)
+    except ModuleNotFoundError as problem:
+        raise UsageError(
+            f"cannot load {printable(head)}: there is no module '{printable(problem.name or '')}'"
+        ) from None
+    except Exception as problem:
+        raise UsageError(f"cannot load {printable(head)}: importing it raised {type(problem).__name__}") from None
+    if not isinstance(found, Definition | Metric):
+        raise UsageError(
+            f"cannot load {printable(head)}: '{printable(name)}' is not a metric; decorate it with @metric"
+        )
+    return found
+
+
+def _origin(function: Callable[..., Any]) -> tuple[str, str]:
+    return function.__module__, function.__qualname__
