@@ -32,7 +32,6 @@ from steelyard.records.table import Records
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 Random = np.random.Generator
-Columns = Mapping[str, Any]
 
 LEVEL = 0.95
 METHODS = ("auto", "percentile", "bca")
@@ -465,7 +464,7 @@ def _tasks(plan: Plan, truths: Mapping[str, Truths], deltas: Mapping[str, Truths
         for population in POPULATIONS:
             for part in _parts(plan.replications):
                 work.append(("intervals", population.name, truths[population.name], clusters, part, plan))
-        for part in _parts(plan.replications // 2):
+        for part in _parts(max(1, plan.replications // 2)):
             work += [("noise", name, clusters, part, plan) for name in ("calibrated", "answers")]
         for pairing in PAIRINGS:
             nothing = dict.fromkeys(pairing.metrics, 0.0)
@@ -521,7 +520,7 @@ def rendered(study: Study) -> str:
         (
             "",
             f"{plan.replications} replications a cell (paired without a difference, and looks: "
-            f"{2 * plan.replications}; noise in ECE: {plan.replications // 2}), {plan.resamples} resamples, "
+            f"{2 * plan.replications}; noise in ECE: {max(1, plan.replications // 2)}), {plan.resamples} resamples, "
             f"{ROWS} rows a cluster, seed {plan.seed}. True values: closed form, or one draw of "
             f"{plan.truth_clusters * ROWS:,} rows. "
             f"A coverage of 95% has a standard error of {error:.1f} points.",
