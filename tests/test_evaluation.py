@@ -135,3 +135,12 @@ def test_the_stack_follows_the_columns() -> None:
     assert names(score=[1.0, 0.5]) == {"mean(score)"}
     with pytest.raises(UsageError, match="no metric suits"):
         names(text=["hello"])
+
+
+def test_rows_without_a_group_and_undefined_groups_are_noted() -> None:
+    columns = {"item": list(range(40)), "target": ["a"] * 40, "prediction": ["a", "b"] * 15 + [None] * 10}
+    site = ["x"] * 10 + ["y"] * 10 + [None] * 10 + ["z"] * 10
+    records = Records.from_columns({**columns, "group.site": site})
+    note = evaluate(records, ["fairness_gap(selective_accuracy, by=group.site)"]).estimates[0].note
+    assert "10 rows have no group" in note
+    assert "1 groups are undefined" in note

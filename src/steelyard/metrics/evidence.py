@@ -288,6 +288,7 @@ class Groups:
     overall: Any
     finishes: Mapping[Any, Callable[[Any], Floats]]  # how the base metric is finished in each group
     finish: Callable[[Any], Floats]
+    ungrouped: int = 0  # rows without a group: in the overall value, in no group's
 
     @property
     def ids(self) -> Ids:
@@ -320,7 +321,7 @@ class Groups:
             found[name] = found[name].merge(group) if name in found else group
         names = tuple(sorted(found, key=_sortable))
         groups = tuple(found[name].on(overall.ids) for name in names)
-        return Groups(names, groups, overall, self.finishes, self.finish)
+        return Groups(names, groups, overall, self.finishes, self.finish, self.ungrouped + other.ungrouped)
 
 
 @dataclass(frozen=True)

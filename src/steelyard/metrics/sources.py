@@ -193,7 +193,7 @@ class GroupSource:
         overall = collector.evidence(base, constants["overall"])
         finishes = {name: partial(base.finished, constants=own) for name, own in constants["groups"].items()}
         finish = partial(base.finished, constants=constants["overall"])
-        return Groups(tuple(parts), tuple(parts.values()), overall, finishes, finish)
+        return Groups(tuple(parts), tuple(parts.values()), overall, finishes, finish, int(labels.missing.sum()))
 
 
 @dataclass(frozen=True)

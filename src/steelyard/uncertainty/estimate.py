@@ -225,6 +225,8 @@ def _estimate(s: Sample, settings: Settings, slice_: Mapping[str, Any]) -> Estim
             notes.append(f"undefined in {undefined} of {settings.resamples} resamples: the interval is doubtful")
         if isinstance(s.evidence, Groups) and s.whole is not None and not s.whole.all():
             notes.append(f"{int((~s.whole).sum())} groups are undefined and left out")
+        if isinstance(s.evidence, Groups) and s.evidence.ungrouped:
+            notes.append(f"{s.evidence.ungrouped} rows have no group and count in the whole only")
         if 2 <= s.clusters < FEW_CLUSTERS and interval is not None:
             notes.append(f"only {s.clusters} clusters: the interval may be too narrow")
     better = s.constants.get("better") or metric.better
