@@ -110,6 +110,8 @@ def compare(
     if align not in ("strict", "intersection"):
         raise UsageError("align is strict or intersection")
     settings = Settings(resamples, seed, level, method, stream)
+    if not settings.resamples:
+        raise UsageError("a comparison needs resamples: its p-values come from them")
     asked = [metric_of(m) for m in listed(metrics)]
     for metric in asked:
         if metric.definition.no_delta:
@@ -121,7 +123,11 @@ def compare(
     deltas: list[Delta] = []
     for done, (slice_, pair) in enumerate(parts):
         both = dict.fromkeys(m for table in pair.tables for m in expanded(asked, table))
-        deltas += [_delta(pair, m, settings, slice_) for m in both if applies(m, pair.base, len(parts))]
+        samples = _Samples(settings)
+        chosen = [m for m in both if applies(m, pair.base, len(parts))]
+        for inner in dict.fromkeys(_rows_for(m, pair) for m in chosen):
+            samples.take(inner, [m for m in chosen if _rows_for(m, pair) is inner])
+        deltas += [_delta(pair, m, samples, slice_) for m in chosen]
         if progress is not None:
             progress((done + 1) / len(parts))
     cells = [pair for slice_, pair in parts if set(slice_) <= set(CELL)]
@@ -139,24 +145,54 @@ def compare(
 # -- one delta -----------------------------------------------------------------------------------------------------
 
 
-def _delta(pair: Pair, metric: Metric, settings: Settings, slice_: Mapping[str, Any]) -> Delta:
-    inner = pair if metric.population == "all" else pair.without_failed
-    found = _measured(inner, metric, settings, slice_)
+class _Samples:
+    """Both sides of every metric, sampled once. What is taken together shares what it reads of each resample."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._found: dict[tuple[Pair, Metric], tuple[Sample, Sample]] = {}
+
+    def take(self, pair: Pair, metrics: Sequence[Metric]) -> None:
+        """Sample these metrics on a pair."""
+        fresh: list[Sample] = []
+        for metric in metrics:
+            constants = metric.constants(pair.tables)
+            base, new = (sample(metric, collector, constants) for collector in pair.collectors)
+            self._found[pair, metric] = base, new
+            if not math.isnan(new.value - base.value):
+                fresh += [base, new]
+        if not self.settings.by_family:
+            resample(fresh, len(pair.collectors[0].ids), self.settings)
+
+    def of(self, pair: Pair, metric: Metric) -> tuple[Sample, Sample]:
+        if (pair, metric) not in self._found:
+            self.take(pair, [metric])
+        return self._found[pair, metric]
+
+
+def _rows_for(metric: Metric, pair: Pair) -> Pair:
+    """The rows that a metric is compared on: a failed row leaves both sides, unless failures are what is counted."""
+    return pair if metric.population == "all" else pair.without_failed
+
+
+def _delta(pair: Pair, metric: Metric, samples: _Samples, slice_: Mapping[str, Any]) -> Delta:
+    inner = _rows_for(metric, pair)
+    found = _measured(inner, metric, samples, slice_)
     lost = len(pair) - len(inner)
     if lost:
         rates = {"base": float(pair.failed[0].mean()), "new": float(pair.failed[1].mean())}
         found = _beside(found, f"{lost} rows failed on either side and left both", failure_rate=rates)
         if metric.population == "asked":
-            strict = _measured(pair.failed_as_wrong, metric, settings, slice_)
+            strict = _measured(pair.failed_as_wrong, metric, samples, slice_)
             found = _beside(found, failed_as_wrong=_short(strict))
     if metric.population == "answered":
-        found = _with_rates(found, inner, metric, settings)
+        found = _with_rates(found, inner, metric, samples)
     if metric.definition.common_coverage is not None and len(inner):
-        found = _with_common_coverage(found, inner, metric, settings)
+        found = _with_common_coverage(found, inner, metric, samples)
     return found
 
 
-def _with_rates(found: Delta, pair: Pair, metric: Metric, settings: Settings) -> Delta:
+def _with_rates(found: Delta, pair: Pair, metric: Metric, samples: _Samples) -> Delta:
     """Answered-only metrics: both answer rates, and the delta on rows answered by both."""
     rates = [float(a.mean()) if len(a) else math.nan for a in pair.answered]
     found = _beside(found, answer_rate={"base": rates[0], "new": rates[1]})
@@ -164,14 +200,14 @@ def _with_rates(found: Delta, pair: Pair, metric: Metric, settings: Settings) ->
         return found
     if not len(pair.answered_by_both):
         return replace(_beside(found, "no row was answered by both: no verdict"), verdict_from="nothing")
-    found = _beside(found, answered_by_both=_short(_measured(pair.answered_by_both, metric, settings, found.slice)))
+    found = _beside(found, answered_by_both=_short(_measured(pair.answered_by_both, metric, samples, found.slice)))
     if abs(rates[0] - rates[1]) <= UNEQUAL_RATES:
         return found
     note = "answer rates differ: the verdict is from rows answered by both"
     return replace(_beside(found, note), verdict_from="answered_by_both")
 
 
-def _with_common_coverage(found: Delta, pair: Pair, metric: Metric, settings: Settings) -> Delta:
+def _with_common_coverage(found: Delta, pair: Pair, metric: Metric, samples: _Samples) -> Delta:
     """Areas of runs with unequal cmax: the verdict uses the area up to the common cmax, where there is such a form."""
     rates = [float(a.mean()) for a in pair.answered]
     found = _beside(found, cmax={"base": rates[0], "new": rates[1]})
@@ -183,7 +219,7 @@ def _with_common_coverage(found: Delta, pair: Pair, metric: Metric, settings: Se
         return replace(_beside(found, note), verdict_from="nothing")
     options = {k: v for k, v in metric.values.items() if k not in ("ties", "c")}  # the areas up to c know no ties
     area = metric_of(metric.definition.common_coverage).definition(**options, c=common)
-    short = {"c": common, **_short(_measured(pair, area, settings, found.slice))}
+    short = {"c": common, **_short(_measured(pair, area, samples, found.slice))}
     note = "cmax differs: the verdict is from the area up to the common cmax"
     return replace(_beside(found, note, common_cmax=short), verdict_from="common_cmax")
 
@@ -193,11 +229,10 @@ def _beside(found: Delta, note: str = "", **companions: Any) -> Delta:
     return replace(found, note=_also(found.note, note), companions={**found.companions, **companions})
 
 
-def _measured(pair: Pair, metric: Metric, settings: Settings, slice_: Mapping[str, Any]) -> Delta:
+def _measured(pair: Pair, metric: Metric, samples: _Samples, slice_: Mapping[str, Any]) -> Delta:
     """The delta itself: values, jackknife interval (or a bootstrap one, on request) and sign-flip p-value."""
-    constants = metric.constants(pair.tables)
-    sides = [sample(metric, collector, constants) for collector in pair.collectors]
-    base, new = sides
+    settings = samples.settings
+    sides = base, new = samples.of(pair, metric)
     notes: list[str] = []
     present = np.flatnonzero((base.evidence.rows > 0) | (new.evidence.rows > 0))
     clusters = len(present)
@@ -212,7 +247,7 @@ def _measured(pair: Pair, metric: Metric, settings: Settings, slice_: Mapping[st
         None,
         None,
         None,
-        constants.get("better") or metric.better,
+        base.constants.get("better") or metric.better,
         "inconclusive",
         "delta",
         len(pair),
@@ -305,7 +340,6 @@ def _delta_interval(
         if not math.isnan(se) and not intervals.no_spread(se, sides[0].value, sides[1].value):
             interval = intervals.student(delta, se, clusters, settings.level)
     else:
-        resample(sides, len(sides[0].evidence.ids), settings)
         drawn = np.concatenate(sides[1].replicates) - np.concatenate(sides[0].replicates)
         defined = drawn[~np.isnan(drawn)]
         undefined = len(drawn) - len(defined)

@@ -48,7 +48,7 @@ class Registry(Generic[T]):
         if found is None and load_entry_points():
             found = self._find(name)
         if found is None:
-            raise UsageError(self._unknown(name))
+            raise UsageError(self.unknown(name))
         return found
 
     def __contains__(self, name: object) -> bool:
@@ -66,7 +66,8 @@ class Registry(Generic[T]):
     def _find(self, name: str) -> T | None:
         return self._items.get(self._aliases.get(name, name))
 
-    def _unknown(self, name: str) -> str:
+    def unknown(self, name: str) -> str:
+        """What to say of a name that is not here."""
         close = closest(name, [*self._items, *self._aliases])
         hint = f"did you mean '{close}'?" if close else f"known: {', '.join(self._items)}"
         return f"unknown {self.kind} '{printable(name)}'; {hint}"

@@ -74,7 +74,9 @@ def compare(
             stream=stream,
             progress=progress,
         )
-    options.show(comparison_document(result), comparison_report(result), format_, out, "comparison.json")
+    options.show(
+        comparison_document(result), comparison_report(result), format_, out / "comparison.json" if out else None
+    )
 
 
 def _versus(text: str) -> tuple[str, tuple[str, str]]:

@@ -57,4 +57,6 @@ def evaluate(
             stream=stream,
             progress=progress,
         )
-    options.show(evaluation_document(result), evaluation_report(result), format_, out, "evaluation.json")
+    options.show(
+        evaluation_document(result), evaluation_report(result), format_, out / "evaluation.json" if out else None
+    )

@@ -14,7 +14,7 @@ from types import FrameType
 import typer
 
 from steelyard import __version__
-from steelyard.cli import compare, evaluate, metrics
+from steelyard.cli import calibrate, compare, evaluate, metrics, schema, selective
 from steelyard.errors import SteelyardError, printable
 
 SOFTWARE_FAULT = 70
@@ -28,7 +28,10 @@ app = typer.Typer(
 )
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
+app.command("selective")(selective.selective)
+app.add_typer(calibrate.app, name="calibrate")
 app.command("metrics")(metrics.metrics)
+app.command("schema")(schema.schema)
 
 
 def _version(wanted: bool) -> None:

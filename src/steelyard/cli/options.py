@@ -41,7 +41,7 @@ Map = Annotated[
 Where = Annotated[list[str] | None, typer.Option("--where", help="Keep rows with this value: model=a. Repeatable.")]
 TaskFile = Annotated[Path | None, typer.Option("--task-file", help="YAML with labels, range, direction of the task.")]
 InputFormat = Annotated[
-    str | None, typer.Option("--input-format", help="jsonl, csv or parquet; default: from the file's name.")
+    str | None, typer.Option("--input-format", help="jsonl, csv, parquet or phq8; default: from the file's name.")
 ]
 Salvage = Annotated[
     bool, typer.Option("--salvage", help="Keep the whole lines before a torn last one, and say how many.")
@@ -123,21 +123,45 @@ def chosen(metrics: list[str] | None, records: Any, *, comparable: bool = False)
     return found
 
 
-def show(document: Any, report: Any, format_: str, out: Path | None, name: str) -> None:
-    """Print the result in the format asked for, and write the document where asked."""
+def run_of(path: str, mode: str | None, *, where: list[str] | None, **options: Any) -> Any:
+    """One run of a file: the rows of a mode, where the file has several."""
+    records = table([path], where=where, salvage=False, **options)
+    if mode is not None:
+        if "strategy" not in records:
+            raise UsageError(f"--mode: {printable(path)} has no column 'strategy'")
+        return records.filter({"strategy": mode})
+    modes = records.labels("strategy").values if "strategy" in records else ()
+    if len(modes) > 1:
+        shown = ", ".join(printable(m, limit=30) for m in modes)
+        raise UsageError(f"{printable(path)} holds several modes; choose one with --mode: {shown}")
+    return records
+
+
+def draw(figures: Any, folder: Path) -> None:
+    """Write figures to a folder, each as PNG, SVG and PDF, and say where."""
+    from steelyard.runs.store import write_atomic
+
+    for name, pictures in figures.items():
+        for suffix, data in pictures.items():
+            write_atomic(folder / f"{name}.{suffix}", data)
+        say(f"wrote {folder / name}.{{{','.join(pictures)}}}")
+
+
+def show(document: Any, report: Any, format_: str, target: Path | None) -> None:
+    """Print the result in the format asked for, and write the document to a file where asked."""
     from steelyard.report import markdown, text
     from steelyard.runs.artifact import dumps
     from steelyard.runs.store import write_atomic
 
-    if out is not None:
-        write_atomic(out / name, dumps(document))
+    if target is not None:
+        write_atomic(target, dumps(document))
     if format_ == "json":
         sys.stdout.write(dumps(document))
     else:
         sys.stdout.write((markdown if format_ == "markdown" else text).render(report))
     sys.stdout.flush()
-    if out is not None:
-        say(f"wrote {out / name}")
+    if target is not None:
+        say(f"wrote {target}")
 
 
 def say(message: str) -> None:

@@ -273,8 +273,7 @@ class CurveReading(SortedReading):
 
     @property
     def _height(self) -> float:
-        # neighbouring points of a fine curve lie closer to their chord than any fixed height
-        return HULL_HEIGHT * min(1.0, (1000 / max(self._rows.points, 1)) ** 2)
+        return hull_height(self._rows.points)
 
 
 def _area(x: Floats, y: Floats, start: Floats, c: float | None) -> Floats:
@@ -290,34 +289,51 @@ def _area(x: Floats, y: Floats, start: Floats, c: float | None) -> Floats:
 
 
 def hull_area(x: Floats, y: Floats, valid: npt.NDArray[np.bool_], height: float) -> Floats:
-    """The area under the lower convex hull of each row's valid points, flat from 0 to the first.
-
-    Points come from left to right; the last corner goes as long as it lies less than `height` under the chord from
-    the corner before it to the new point. All rows move together.
-    """
+    """The area under the lower convex hull of each row's valid points, flat from 0 to the first."""
+    corner, corners = _hull(x, y, valid, height)
     count, size = x.shape
-    corner_x, corner_y = np.empty((size, count)), np.empty((size, count))
-    corners = np.zeros(count, np.int64)
-    for j in range(size):
-        new = np.flatnonzero(valid[:, j])
-        here_x, here_y = x[:, j], y[:, j]
-        open_ = new[corners[new] >= 2]
-        while len(open_):
-            top = corners[open_]
-            x0, y0 = corner_x[top - 2, open_], corner_y[top - 2, open_]
-            x1, y1 = corner_x[top - 1, open_], corner_y[top - 1, open_]
-            chord = y0 + (here_y[open_] - y0) * (x1 - x0) / (here_x[open_] - x0)
-            gone = open_[chord - y1 <= height]
-            corners[gone] -= 1
-            open_ = gone[corners[gone] >= 2]
-        corner_x[corners[new], new] = here_x[new]
-        corner_y[corners[new], new] = here_y[new]
-        corners[new] += 1
+    row = np.arange(count)
+    corner_x, corner_y = x[row, corner], y[row, corner]
     area = np.where(corners > 0, corner_x[0] * corner_y[0], 0.0) if size else np.zeros(count)
     for j in range(1, size):
         step = (corner_x[j] - corner_x[j - 1]) * (corner_y[j] + corner_y[j - 1]) / 2
         area += np.where(j < corners, step, 0.0)
     return area
+
+
+def hull_corners(x: Floats, y: Floats) -> Codes:
+    """Which working points of one curve are corners of its lower convex hull."""
+    corner, corners = _hull(x[None], y[None], np.ones((1, len(x)), bool), hull_height(len(x)))
+    return corner[: int(corners[0]), 0]
+
+
+def hull_height(points: int) -> float:
+    """How little under its chord a point is no corner; neighbours of a fine curve lie closer than any fixed height."""
+    return HULL_HEIGHT * min(1.0, (1000 / max(points, 1)) ** 2)
+
+
+def _hull(x: Floats, y: Floats, valid: npt.NDArray[np.bool_], height: float) -> tuple[Codes, Codes]:
+    """The places of each row's corners, one column a row, and how many there are.
+
+    Points come from left to right; the last corner goes as long as it lies less than `height` under the chord from
+    the corner before it to the new point. All rows move together.
+    """
+    count, size = x.shape
+    corner = np.zeros((size, count), np.int64)
+    corners = np.zeros(count, np.int64)
+    for j in range(size):
+        new = np.flatnonzero(valid[:, j])
+        open_ = new[corners[new] >= 2]
+        while len(open_):
+            before, last = corner[corners[open_] - 2, open_], corner[corners[open_] - 1, open_]
+            x0, y0 = x[open_, before], y[open_, before]
+            chord = y0 + (y[open_, j] - y0) * (x[open_, last] - x0) / (x[open_, j] - x0)
+            gone = open_[chord - y[open_, last] <= height]
+            corners[gone] -= 1
+            open_ = gone[corners[gone] >= 2]
+        corner[corners[new], new] = j
+        corners[new] += 1
+    return corner, corners
 
 
 _HARMONIC = np.zeros(1)

@@ -8,7 +8,7 @@ column only when it is asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,13 +29,17 @@ Codes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Source:
-    """Where rows came from: a file's name, its digest, how many rows, and the line of each (None: one row a line)."""
+    """Where rows came from: a file's name, its digest, how many rows, and the line of each (None: one row a line).
+
+    `about` is what the file says of its run: run_id, git_commit.
+    """
 
     name: str
     sha256: str | None
     rows: int
     lines: npt.NDArray[np.int64] | None = None
     first_line: int = 1
+    about: Mapping[str, str] = field(default_factory=dict)
 
     def line(self, row: int) -> int:
         return self.first_line + row if self.lines is None else int(self.lines[row])

@@ -56,7 +56,7 @@ def evaluation_report(evaluation: Evaluation) -> Document:
     """The table a user reads first: every value with its interval, its denominator and what was left out."""
     document: Document = [
         Note(
-            f"{_files(evaluation.sources)}: {_population(evaluation.population)}; "
+            f"{files(evaluation.sources)}: {_population(evaluation.population)}; "
             f"{_clusters(evaluation.clusters, evaluation.cluster)}"
         )
     ]
@@ -75,8 +75,8 @@ def comparison_report(comparison: Comparison) -> Document:
     """Paired deltas with their verdicts."""
     sides = comparison.population
     document: Document = [
-        Note(f"base {_files(comparison.sources['base'])}: {_population(sides['base'])}"),
-        Note(f"new  {_files(comparison.sources['new'])}: {_population(sides['new'])}"),
+        Note(f"base {files(comparison.sources['base'])}: {_population(sides['base'])}"),
+        Note(f"new  {files(comparison.sources['new'])}: {_population(sides['new'])}"),
     ]
     lost = comparison.unmatched
     if lost["base_rows"] or lost["new_rows"] or lost["cells"]:
@@ -113,7 +113,7 @@ def _estimate_row(e: Estimate) -> tuple[str, ...]:
     return (
         f"{e.metric} {_ARROWS[e.better]}".strip(),
         number(e.value) + (f" {e.unit}" if e.unit and e.value is not None else ""),
-        _interval(e.interval),
+        interval_text(e.interval),
         "" if e.se is None else number(e.se),
         e.method if e.interval is not None else "",
         f"{e.n:,}",
@@ -128,7 +128,7 @@ def _delta_row(d: Delta) -> tuple[str, ...]:
         number(d.base),
         number(d.new),
         number(d.delta, signed=True),
-        _interval(d.interval, signed=True),
+        interval_text(d.interval, signed=True),
         number(d.p_value),
         number(d.p_adjusted) if d.verdict_from == "delta" else "",
         d.verdict,
@@ -155,13 +155,13 @@ def _companions(d: Any) -> list[tuple[str, ...]]:
         if beside is not None:
             title = f"{title} {number(beside['c'])}" if "c" in beside else title
             values = (number(beside["base"]), number(beside["new"]), number(beside["delta"], signed=True))
-            interval = _interval(beside["interval"], signed=True)
+            interval = interval_text(beside["interval"], signed=True)
             adjusted = number(d.p_adjusted) if d.verdict_from == name else ""
             found.append((f"  ↳ {title}", *values, interval, number(beside["p_value"]), adjusted, "", ""))
     return found
 
 
-def _interval(interval: tuple[float, float] | None, *, signed: bool = False) -> str:
+def interval_text(interval: tuple[float, float] | None, *, signed: bool = False) -> str:
     return "" if interval is None else f"[{number(interval[0], signed=signed)}, {number(interval[1], signed=signed)}]"
 
 
@@ -176,7 +176,7 @@ def _slice(slice_: Mapping[str, Any]) -> str:
     return ", ".join(f"{column}={value_name(value)}" for column, value in slice_.items())
 
 
-def _files(sources: Sequence[Source]) -> str:
+def files(sources: Sequence[Source]) -> str:
     return " + ".join(source.name for source in sources) or "records"
 
 

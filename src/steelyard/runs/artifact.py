@@ -21,6 +21,7 @@ from steelyard.uncertainty.estimate import Estimate, Settings
 from steelyard.uncertainty.weights import scheme
 
 SCHEMA_VERSION = "1"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from steelyard.errors import StorageError, printable
 
 
-def write_atomic(path: Path, text: str) -> None:
+def write_atomic(path: Path, content: str | bytes) -> None:
     """Write a temporary file beside `path`, flush it to disk, and rename it into place.
 
     Whatever fails, the file that was there before is intact and nothing half-written stays behind.
@@ -19,8 +19,8 @@ def write_atomic(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
+            with os.fdopen(handle, "wb") as file:
+                file.write(content.encode() if isinstance(content, str) else content)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)

@@ -45,8 +45,8 @@ class Settings:
     stream: str = "counter"
 
     def __post_init__(self) -> None:
-        if not 100 <= self.resamples <= MOST_RESAMPLES:
-            raise UsageError(f"resamples is at least 100 and at most {MOST_RESAMPLES:,}")
+        if self.resamples and not 100 <= self.resamples <= MOST_RESAMPLES:
+            raise UsageError(f"resamples is at least 100 and at most {MOST_RESAMPLES:,}, or 0 for none")
         if not 0 <= self.seed < 2**32:
             raise UsageError("seed is a whole number from 0 to 4294967295")
         if not 0.5 <= self.level < 1:
@@ -199,7 +199,7 @@ def jackknife(samples: Sequence[Sample]) -> None:
 
 
 def _needs_resampling(s: Sample, settings: Settings) -> bool:
-    if math.isnan(s.value) or s.clusters < 2:
+    if math.isnan(s.value) or s.clusters < 2 or not settings.resamples:
         return False
     if settings.by_family:
         return not s.is_score and not no_interval(s)
@@ -268,6 +268,8 @@ def _interval(s: Sample, settings: Settings) -> tuple[Interval | None, float | N
     reason = no_interval(s)
     if reason and (settings.by_family or s.metric.definition.by_cluster):
         return None, None, "none", 0, f"no interval: {reason}"
+    if not settings.resamples:
+        return None, None, "none", 0, "no interval: no resamples were asked for"
     drawn = np.concatenate(s.replicates)
     defined = drawn[~np.isnan(drawn)]
     undefined = len(drawn) - len(defined)

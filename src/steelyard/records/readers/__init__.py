@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from steelyard.errors import InputError, UsageError, printable
-from steelyard.records.readers import csv, jsonl, parquet  # noqa: F401 - each adds its format
+from steelyard.records.readers import csv, jsonl, parquet, phq8  # noqa: F401 - each adds its format
 from steelyard.records.readers.contract import Column, Input, Reader, Table, joined, readers, widened
 from steelyard.records.readers.strict_json import TOO_LARGE
 from steelyard.records.schema import SHOWN, kind_of
@@ -46,7 +46,7 @@ def read(
     format   a reader's name; by default the one that goes by the file's suffix, and jsonl for standard input
     cluster  the column whose values are resampled together, such as patient
     task     what is known of the task: a `Task`, a mapping or a file. By default `<stem>.task.yaml` beside the
-             data, else `.task.yaml` in its folder, where there is one
+             data, else `.task.yaml` in its folder, where there is one, else what the format itself says
     rename   {name here: name in the file}, as in {"item": "item_id"}
     where    {column: value}: the rows to keep, compared as text, after all rows have been checked
     salvage  leave out an incomplete last record, with a warning, instead of refusing the file
@@ -56,14 +56,14 @@ def read(
     """
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
     _check_request(paths, rename or {})
-    known = task if isinstance(task, Task) else _task(task, paths)
+    stated = task if isinstance(task, Task) else _task(task, paths)
     tables, sources, renamed = [], [], set[str]()
     for each in paths:
         with _opened(os.fspath(each)) as (name, stream):
             source = Input(name, stream, rename=rename, salvage=salvage)
             table = _reader(os.fspath(each), format).load(source)
         tables.append(table)
-        sources.append(Source(name, source.sha256, table.rows, table.lines, table.first_line))
+        sources.append(Source(name, source.sha256, table.rows, table.lines, table.first_line, table.about))
         renamed |= source.renamed
     columns = _together(tables, sources)
     for original in (rename or {}).values():
@@ -73,6 +73,7 @@ def read(
                 f"columns: {', '.join(map(printable, columns))}"
             )
     warnings = [warning for table in tables for warning in table.warnings]
+    known = stated or next((table.task for table in tables if table.task), None) or Task()
     records = Records.checked(columns, cluster=cluster, task=known, sources=sources, warnings=warnings)
     return _kept(records, where) if where else records
 
@@ -127,7 +128,10 @@ def _reason(problem: OSError) -> str:
     return (problem.strerror or "the system gives no reason").lower()
 
 
-def _task(task: Mapping[str, Any] | str | os.PathLike[str] | None, paths: Sequence[str | os.PathLike[str]]) -> Task:
+def _task(
+    task: Mapping[str, Any] | str | os.PathLike[str] | None, paths: Sequence[str | os.PathLike[str]]
+) -> Task | None:
+    """The task as stated: in the call, or in a file beside the data."""
     if isinstance(task, str | os.PathLike):
         return Task.load(os.fspath(task))
     if task is not None:
@@ -141,7 +145,7 @@ def _task(task: Mapping[str, Any] | str | os.PathLike[str] | None, paths: Sequen
     if any(other != tasks[0] for other in tasks[1:]):
         files = ", ".join(map(printable, found))
         raise UsageError(f"the files belong to different tasks ({files}); name the one that holds with task=")
-    return tasks[0] if tasks else Task()
+    return tasks[0] if tasks else None
 
 
 def _task_file(data: Path) -> Path | None:

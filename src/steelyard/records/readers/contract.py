@@ -15,7 +15,7 @@ import codecs
 import hashlib
 import mmap
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.records.schema import kind_of
+from steelyard.records.task import Task
 from steelyard.registry import Registry
 
 Column = Any  # an Arrow array; pyarrow's stubs know few of the calls that its functions take
@@ -41,13 +42,18 @@ _SIGNATURES = {
 
 @dataclass(frozen=True)
 class Table:
-    """What came out of one input: its columns, and the line of each row (None: `first_line` and onwards)."""
+    """What came out of one input: its columns, and the line of each row (None: `first_line` and onwards).
+
+    `task` is what the format itself says of the task; `about` names the run (run_id, git_commit) where the file does.
+    """
 
     columns: Mapping[str, Column]
     rows: int
     lines: npt.NDArray[np.int64] | None = None
     first_line: int = 1
     warnings: tuple[str, ...] = ()
+    task: Task | None = None
+    about: Mapping[str, str] = field(default_factory=dict)
 
 
 class Block(NamedTuple):

@@ -1,4 +1,4 @@
-"""One line of JSON as it was meant: what the usual parsers let pass silently is found here.
+"""JSON as it was meant, a line or a whole document: what the usual parsers let pass silently is found here.
 
 A key that stands twice, NaN and Infinity, numbers too large to be kept: each is left in place as a `Flaw`, so that
 whoever walks the object can say in which field it stands. Nothing here repeats a value.
@@ -25,28 +25,17 @@ class Flaw:
 
 
 class NotJsonError(ValueError):
-    """The line is no JSON. `torn`: it just ends early. `byte`: where in the line it stops being UTF-8."""
+    """The text is no JSON. `torn`: it just ends early. `byte`: where it stops being UTF-8. `line`: of a document."""
 
-    def __init__(self, problem: str, *, torn: bool = False, byte: int | None = None) -> None:
+    def __init__(self, problem: str, *, torn: bool = False, byte: int | None = None, line: int | None = None) -> None:
         super().__init__(problem)
-        self.problem, self.torn, self.byte = problem, torn, byte
+        self.problem, self.torn, self.byte, self.line = problem, torn, byte, line
 
 
 def parse_line(raw: bytes) -> dict[str, Any] | Flaw:
     """The object on a line; lone surrogates and control characters in its strings are kept as they are."""
     try:
-        found = json.loads(
-            raw.decode(),
-            object_pairs_hook=_object,
-            parse_constant=lambda _: Flaw("a finite number is expected (null where a value is missing)"),
-            parse_float=_float,
-            parse_int=_int,
-        )
-    except UnicodeDecodeError as problem:
-        torn = problem.end == len(raw) and problem.reason == "unexpected end of data"
-        raise NotJsonError("not UTF-8 text", torn=torn, byte=problem.start) from None
-    except RecursionError:
-        raise NotJsonError("the objects or lists are nested too deeply") from None
+        found = _parsed(raw)
     except json.JSONDecodeError as problem:
         if problem.msg.startswith("Extra data"):
             raise NotJsonError("one object per line is expected, more follows the first") from None
@@ -58,6 +47,32 @@ def parse_line(raw: bytes) -> dict[str, Any] | Flaw:
         what = "an array" if isinstance(found, list) else "a single value"
         raise NotJsonError(f"one object per line is expected, this is {what}")
     return found
+
+
+def parse_document(raw: bytes) -> Any:
+    """The value that a whole text holds; whatever must not pass stands in it as a `Flaw`."""
+    try:
+        return _parsed(raw)
+    except json.JSONDecodeError as problem:
+        torn = _truncated(raw)
+        what = "the text ends early" if torn else f"not valid JSON (column {problem.colno})"
+        raise NotJsonError(what, torn=torn, line=problem.lineno) from None
+
+
+def _parsed(raw: bytes) -> Any:
+    try:
+        return json.loads(
+            raw.decode(),
+            object_pairs_hook=_object,
+            parse_constant=lambda _: Flaw("a finite number is expected (null where a value is missing)"),
+            parse_float=_float,
+            parse_int=_int,
+        )
+    except UnicodeDecodeError as problem:
+        torn = problem.end == len(raw) and problem.reason == "unexpected end of data"
+        raise NotJsonError("not UTF-8 text", torn=torn, byte=problem.start) from None
+    except RecursionError:
+        raise NotJsonError("the objects or lists are nested too deeply") from None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Flaw:

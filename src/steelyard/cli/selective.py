@@ -1,0 +1,127 @@
+"""`steelyard selective`: risk against coverage, of one run or of two on the same participants."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from steelyard.cli import options
+from steelyard.errors import UsageError, printable
+
+
+def selective(
+    input_: Annotated[
+        list[str],
+        typer.Option("--input", help="A run's JSON output, or a records file; a second one is compared with it."),
+    ],
+    mode: Annotated[
+        list[str] | None,
+        typer.Option("--mode", help="The mode (strategy) to take; once for all inputs, or one an input."),
+    ] = None,
+    confidence: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--confidence",
+            help="What ranks: a variant such as llm or token_msp, default, all, or a column. Repeatable.",
+        ),
+    ] = None,
+    loss: Annotated[
+        str | None, typer.Option("--loss", help="abs, abs_norm or zero_one; default: abs for numbers.")
+    ] = None,
+    coverage_grid: Annotated[
+        str | None, typer.Option("--coverage-grid", help="Coverages to read the risk at; default 0.1,0.2,…,0.9.")
+    ] = None,
+    area_coverage: Annotated[float, typer.Option("--area-coverage", help="Where the truncated areas end.")] = 0.5,
+    calibration: Annotated[
+        list[Path] | None,
+        typer.Option("--calibration", help="A calibrator artifact, for calibrated variants. Repeatable."),
+    ] = None,
+    allow_in_sample: Annotated[
+        bool, typer.Option("--allow-in-sample", help="Apply a calibrator even to rows that it was fitted on.")
+    ] = False,
+    intersection_only: Annotated[
+        bool, typer.Option("--intersection-only", help="Two runs: compare the participants that both have.")
+    ] = False,
+    resamples: Annotated[
+        int, typer.Option("--bootstrap-resamples", help="Bootstrap resamples of participants; 0 for no intervals.")
+    ] = 10_000,
+    seed: options.Seed = 42,
+    stream: options.Stream = "counter",
+    cluster: options.Cluster = None,
+    map_: options.Map = None,
+    where: options.Where = None,
+    task_file: options.TaskFile = None,
+    input_format: options.InputFormat = None,
+    output: Annotated[Path | None, typer.Option("--output", help="The file to write the metrics artifact to.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="A folder to write selective.json to.")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="A folder for the curves as PNG, SVG and PDF.")] = None,
+    format_: options.Format = "table",
+) -> None:
+    """Say what declining buys: risk-coverage curves, their areas and intervals, for each confidence variant."""
+    options.check_format(format_)
+    if len(input_) > 2:
+        raise UsageError("--input takes one run, or two to compare")
+    if output is not None and out is not None:
+        raise UsageError("--output names a file, --out a folder: give one of them")
+    modes = _per_input(mode, len(input_))
+    grid = _grid(coverage_grid)
+    from steelyard.report.selective import selection_report
+    from steelyard.runs.calibration import read_calibrator
+    from steelyard.runs.selective import selective_document
+    from steelyard.selection import selective as run
+
+    calibrators = [read_calibrator(path) for path in calibration or []]
+    runs = [
+        options.run_of(
+            path,
+            chosen,
+            cluster=cluster,
+            map_=map_,
+            where=where,
+            task_file=task_file,
+            input_format=input_format,
+        )
+        for path, chosen in zip(input_, modes, strict=True)
+    ]
+    with options.progress("resampling") as progress:
+        found = run(
+            *runs,
+            confidence=[name for text in confidence or ["default"] for name in text.split(",")],
+            loss=loss,
+            **({"coverage": grid} if grid else {}),
+            area_coverage=area_coverage,
+            calibrators=calibrators,
+            allow_in_sample=allow_in_sample,
+            intersection_only=intersection_only,
+            resamples=resamples,
+            seed=seed,
+            stream=stream,
+            progress=progress,
+        )
+    target = output or (out / "selective.json" if out else None)
+    options.show(selective_document(found), selection_report(found), format_, target)
+    if plot is not None:
+        from steelyard.report.figures import selection_figures
+
+        options.draw(selection_figures(found), plot)
+
+
+def _per_input(modes: list[str] | None, inputs: int) -> list[str | None]:
+    if not modes:
+        return [None] * inputs
+    if len(modes) == 1:
+        return [modes[0]] * inputs
+    if len(modes) != inputs:
+        raise UsageError(f"--mode is given once for all inputs, or once an input; there are {len(modes)} for {inputs}")
+    return list(modes)
+
+
+def _grid(text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"--coverage-grid takes numbers such as 0.1,0.25,0.5, not '{printable(text)}'") from None

@@ -1,0 +1,14 @@
+"""From a confidence to a probability: calibrators, fitted once on training rows and kept as plain data.
+
+`methods` has one file each. A `Calibrator` is what a fit leaves behind: the method's parameters, the features with
+their scaling, the target, where the rows came from, and how well it did in sample and cross-fitted. It is applied with
+NumPy alone.
+"""
+
+from __future__ import annotations
+
+from steelyard.confidence.calibrators import isotonic, linear, logistic, temperature  # noqa: F401 - each adds its method
+from steelyard.confidence.calibrators.calibrator import Calibrator, Feature, Provenance, Scores, chosen
+from steelyard.confidence.calibrators.contract import Method, methods
+
+__all__ = ["Calibrator", "Feature", "Method", "Provenance", "Scores", "chosen", "methods"]

@@ -1,0 +1,40 @@
+"""What a calibration method is: a fit of some parameters, and how they turn features into a probability."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.registry import Registry
+
+Floats = npt.NDArray[np.float64]
+Parameters = Mapping[str, float | list[float]]
+
+
+@dataclass(frozen=True)
+class Method:
+    """One method. `fit` sees rows × features and the target of each row; `apply` needs the parameters only.
+
+    `scaled`: features come standardised. `one_feature`: it takes one only. `binary`: the target is 0 or 1.
+    `probability`: its feature is a probability already.
+    """
+
+    name: str
+    fit: Callable[[Floats, Floats], Parameters]
+    apply: Callable[[Parameters, Floats], Floats]
+    scaled: bool = False
+    one_feature: bool = False
+    binary: bool = False
+    probability: bool = False
+
+
+methods: Registry[Method] = Registry("calibration method")
+
+
+def sigmoid(z: Floats) -> Floats:
+    """1/(1 + exp(−z)) without overflow at either end."""
+    small = np.exp(-np.abs(z))
+    return np.where(z >= 0, 1 / (1 + small), small / (1 + small))

@@ -1,0 +1,61 @@
+"""Temperature scaling: sigmoid(logit(p)/T). Monotone, so it changes no ranking: neither AURC nor AUGRC."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from steelyard.confidence.calibrators.contract import Floats, Method, Parameters, methods, sigmoid
+from steelyard.errors import UsageError
+
+LOWEST, HIGHEST = 0.05, 10.0
+_CLIP = 1e-6
+_GRID = 400
+
+
+def scaled(p: Floats, temperature: float) -> Floats:
+    """The probabilities at another temperature; p is kept 1e-6 away from 0 and 1.
+
+    >>> float(scaled(np.array([0.8]), 1.0)[0].round(6))
+    0.8
+    """
+    if not temperature > 0:
+        raise UsageError("the temperature is above 0")
+    clipped = np.clip(p, _CLIP, 1 - _CLIP)
+    return sigmoid(np.log(clipped / (1 - clipped)) / temperature)
+
+
+def nll(p: Floats, y: Floats) -> float:
+    """Mean negative log-likelihood, p kept 1e-6 away from 0 and 1."""
+    clipped = np.clip(p, _CLIP, 1 - _CLIP)
+    return float(-np.mean(y * np.log(clipped) + (1 - y) * np.log(1 - clipped)))
+
+
+def fit(features: Floats, y: Floats) -> Parameters:
+    """The temperature in [0.05, 10] with the least NLL; 1 where none is better."""
+    from scipy.optimize import minimize_scalar
+
+    p = features[:, 0]
+
+    def loss(log_t: float) -> float:
+        return nll(scaled(p, float(np.exp(log_t))), y)
+
+    # clipping bends the loss, so the best of a grid comes first and is refined between its neighbours
+    grid = np.linspace(np.log(LOWEST), np.log(HIGHEST), _GRID)
+    best = int(np.argmin([loss(t) for t in grid]))
+    ends = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, _GRID - 1)])
+    inside = float(minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-9}).x)
+    found = min((ends[0], inside, ends[1]), key=loss)  # the first of equals: the lowest
+    return {"temperature": 1.0 if loss(0.0) <= loss(found) + 1e-12 else float(np.exp(found))}
+
+
+def apply(parameters: Parameters, features: Floats) -> Floats:
+    temperature = parameters["temperature"]
+    assert isinstance(temperature, float | int)
+    return scaled(features[:, 0], float(temperature))
+
+
+methods.add(
+    "temperature_scaling",
+    Method("temperature_scaling", fit, apply, one_feature=True, binary=True, probability=True),
+    aliases=("temperature",),
+)

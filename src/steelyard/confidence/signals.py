@@ -1,0 +1,300 @@
+"""How a signal becomes a confidence: sixteen variants, each a function of the signals that it names.
+
+A variant ranks answers; higher is surer. It reads `signal.*` columns of answered rows only: a row without an answer
+needs no confidence. A signal that is missing where it is needed is an error that names the row, never a silent zero,
+except where the variant's definition says what null stands for.
+
+    llm                                          a registered variant
+    secondary:token_msp+verbalized:average       two variants, averaged or multiplied
+    verbalized_calibrated, calibrated            through a calibrator (see `calibrators`)
+    calibrated:token_msp                         a variant through a calibrator fitted on that variant
+    confidence, signal.mine                      a numeric column as it is
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.errors import InputError, UsageError, printable
+from steelyard.records.derive import ANSWERED
+from steelyard.records.labels import value_name
+from steelyard.records.schema import kind_of
+from steelyard.records.table import Records
+from steelyard.registry import Registry
+
+Floats = npt.NDArray[np.float64]
+
+DEFAULT = "llm"
+_MOST_EVIDENCE = 3
+_SECONDARY, _CALIBRATED = "secondary:", "calibrated:"
+_COMBINED: Mapping[str, Callable[[Floats, Floats], Floats]] = {
+    "average": lambda a, b: (a + b) / 2,
+    "product": lambda a, b: a * b,
+}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way from signals to a confidence. `nullable` signals may be null: the function says what that means."""
+
+    name: str
+    needs: tuple[str, ...]
+    nullable: frozenset[str]
+    meaning: str
+    function: Callable[..., Floats]
+
+
+variants: Registry[Variant] = Registry("confidence variant")
+
+
+def variant(*needs: str, nullable: Sequence[str] = (), aliases: Sequence[str] = ()) -> Callable[[Any], Any]:
+    """Register a function of signals, given in this order as arrays with NaN for null."""
+
+    def register(function: Callable[..., Floats]) -> Callable[..., Floats]:
+        meaning = " ".join((function.__doc__ or "").split())
+        for name in (function.__name__, *aliases):
+            variants.add(name, Variant(name, needs, frozenset(nullable), meaning, function))
+        return function
+
+    return register
+
+
+# -- the variants ------------------------------------------------------------------------------------------------------
+
+
+@variant("llm_evidence_count", aliases=["total_evidence"])
+def llm(evidence: Floats) -> Floats:
+    """Number of evidence quotes that the model gave."""
+    return evidence
+
+
+@variant("retrieval_similarity_mean", nullable=["retrieval_similarity_mean"])
+def retrieval_similarity_mean(similarity: Floats) -> Floats:
+    """Mean similarity of the retrieved references; 0 where nothing was retrieved."""
+    return _or(similarity, 0.0)
+
+
+@variant("retrieval_similarity_max", nullable=["retrieval_similarity_max"])
+def retrieval_similarity_max(similarity: Floats) -> Floats:
+    """Largest similarity of the retrieved references; 0 where nothing was retrieved."""
+    return _or(similarity, 0.0)
+
+
+@variant("llm_evidence_count", "retrieval_similarity_mean", nullable=["retrieval_similarity_mean"])
+def hybrid_evidence_similarity(evidence: Floats, similarity: Floats) -> Floats:
+    """½·e + ½·s: evidence (three quotes count as full) and mean similarity."""
+    return 0.5 * _evidence(evidence) + 0.5 * _unit(_or(similarity, 0.0))
+
+
+@variant("verbalized_confidence", nullable=["verbalized_confidence"])
+def verbalized(stated: Floats) -> Floats:
+    """What the model said on a scale from 1 to 5, as (v − 1)/4; ½ where it said nothing."""
+    off = ~np.isnan(stated) & ~np.isin(stated, (1, 2, 3, 4, 5))
+    if off.any():
+        raise _OffScaleError(off, "verbalized_confidence", "a whole number from 1 to 5 is expected")
+    return _or((stated - 1) / 4, 0.5)
+
+
+@variant(
+    "verbalized_confidence",
+    "llm_evidence_count",
+    "retrieval_similarity_mean",
+    nullable=["verbalized_confidence", "retrieval_similarity_mean"],
+)
+def hybrid_verbalized(stated: Floats, evidence: Floats, similarity: Floats) -> Floats:
+    """0.4·v + 0.3·e + 0.3·s: stated confidence, evidence and mean similarity."""
+    return 0.4 * verbalized(stated) + 0.3 * _evidence(evidence) + 0.3 * _unit(_or(similarity, 0.0))
+
+
+@variant("token_msp")
+def token_msp(probability: Floats) -> Floats:
+    """Mean probability of the answer's tokens, kept within [0, 1]."""
+    return _unit(probability)
+
+
+@variant("token_pe")
+def token_pe(entropy: Floats) -> Floats:
+    """1/(1 + entropy): mean predictive entropy of the answer's tokens."""
+    return 1 / (1 + _not_negative(entropy, "token_pe"))
+
+
+@variant("token_energy")
+def token_energy(energy: Floats) -> Floats:
+    """exp(energy): the probability mass of the likeliest tokens."""
+    found = np.exp(np.minimum(energy, 700.0))
+    if (energy > 700.0).any():
+        raise _OffScaleError(energy > 700.0, "token_energy", "the log of a probability mass is expected")
+    return found
+
+
+@variant("consistency_modal_confidence")
+def consistency(share: Floats) -> Floats:
+    """Share of repeated answers that gave the commonest one, kept within [0, 1]."""
+    return _unit(share)
+
+
+@variant("consistency_score_std")
+def consistency_inverse_std(spread: Floats) -> Floats:
+    """1/(1 + spread): standard deviation of repeated answers."""
+    return 1 / (1 + _not_negative(spread, "consistency_score_std"))
+
+
+@variant(
+    "consistency_modal_confidence",
+    "llm_evidence_count",
+    "retrieval_similarity_mean",
+    nullable=["retrieval_similarity_mean"],
+)
+def hybrid_consistency(share: Floats, evidence: Floats, similarity: Floats) -> Floats:
+    """0.4·c + 0.3·e + 0.3·s: modal share, evidence and mean similarity."""
+    return 0.4 * _unit(share) + 0.3 * _evidence(evidence) + 0.3 * _unit(_or(similarity, 0.0))
+
+
+def _evidence(count: Floats) -> Floats:
+    return _unit(count / _MOST_EVIDENCE)
+
+
+def _unit(values: Floats) -> Floats:
+    return np.clip(values, 0.0, 1.0)
+
+
+def _or(values: Floats, instead: float) -> Floats:
+    return np.where(np.isnan(values), instead, values)
+
+
+def _not_negative(values: Floats, signal: str) -> Floats:
+    if (values < 0).any():
+        raise _OffScaleError(values < 0, signal, "a number of at least 0 is expected")
+    return values
+
+
+class _OffScaleError(Exception):
+    """Some values of a signal are not on its scale; the caller knows the rows."""
+
+    def __init__(self, rows: npt.NDArray[np.bool_], signal: str, expected: str) -> None:
+        super().__init__(expected)
+        self.rows, self.signal, self.expected = rows, signal, expected
+
+
+# -- reading them off records ------------------------------------------------------------------------------------------
+
+
+def confidence(records: Records, name: str, calibrators: Sequence[Any] = ()) -> Floats:
+    """The confidence of every answered row by a variant's name, NaN elsewhere."""
+    if name.startswith(_SECONDARY):
+        first, second, how = _parts(name)
+        return _COMBINED[how](confidence(records, first, calibrators), confidence(records, second, calibrators))
+    if is_calibrated(name):
+        return calibrator_of(name, calibrators).confidence(records)
+    if name in records and name not in variants:
+        return column(records, name, needed_by="this ranking")
+    return _of_signals(records, variants[name])
+
+
+def is_calibrated(name: str) -> bool:
+    """True for variants that need a calibrator."""
+    return name in ("calibrated", "verbalized_calibrated") or name.startswith(_CALIBRATED)
+
+
+def calibrator_of(name: str, calibrators: Sequence[Any]) -> Any:
+    """The calibrator that a calibrated variant goes through."""
+    from steelyard.confidence.calibrators import chosen  # they read signals, so they come later
+
+    return chosen(name, calibrators)
+
+
+def known() -> list[str]:
+    """Every name that can be asked for; the last ones are patterns."""
+    return [
+        *variants,
+        "verbalized_calibrated",
+        "calibrated",
+        "calibrated:<variant>",
+        "secondary:<a>+<b>:<average|product>",
+    ]
+
+
+def lacking(records: Records, name: str) -> list[str]:
+    """The signals that a variant needs and that this table does not have."""
+    return [need for need in variants[name].needs if f"signal.{need}" not in records]
+
+
+def column(records: Records, name: str, *, needed_by: str, fill: float | None = None) -> Floats:
+    """A numeric column on answered rows; null is an error that names the row, or `fill`."""
+    values = records.numbers(name, needed_by=needed_by)
+    answered = records.outcome == ANSWERED
+    missing = answered & np.isnan(values)
+    if missing.any():
+        if fill is None:
+            raise missing_at(records, missing, name, needed_by)
+        values = _or(values, fill)
+    return np.where(answered, values, np.nan)
+
+
+def missing_at(records: Records, rows: npt.NDArray[np.bool_], key: str, name: str) -> InputError:
+    """A signal is null where it is needed: says of which participant and item, and for which variant."""
+    row = int(np.flatnonzero(rows)[0])
+    more = f" ({int(rows.sum())} answered rows lack it)" if rows.sum() > 1 else ""
+    return _at(records, row, key, f"is missing; {name} needs it for every answer{more}")
+
+
+def _parts(name: str) -> tuple[str, str, str]:
+    pair, _, how = name.removeprefix(_SECONDARY).rpartition(":")
+    first, plus, second = pair.partition("+")
+    if not (plus and first and second) or how not in _COMBINED:
+        raise UsageError(
+            f"'{printable(name)}' is not a combination; write secondary:<a>+<b>:average or secondary:<a>+<b>:product"
+        )
+    for part in (first, second):
+        if part not in variants:
+            raise UsageError(f"{printable(name)}: {variants.unknown(part)}")
+    return first, second, how
+
+
+def _of_signals(records: Records, chosen: Variant) -> Floats:
+    names = [f"signal.{need}" for need in chosen.needs]
+    absent = lacking(records, chosen.name)
+    if absent:
+        raise InputError(_not_there(records, chosen, absent), file=records.name)
+    answered = records.outcome == ANSWERED
+    values = []
+    for need, name in zip(chosen.needs, names, strict=True):
+        found = records.numbers(name, needed_by=chosen.name)
+        missing = answered & np.isnan(found)
+        if missing.any() and need not in chosen.nullable:
+            raise missing_at(records, missing, name, chosen.name)
+        values.append(found[answered])
+    result = np.full(len(records), np.nan)
+    try:
+        result[answered] = chosen.function(*values)
+    except _OffScaleError as problem:
+        row = int(np.flatnonzero(answered)[np.argmax(problem.rows)])
+        raise _at(records, row, f"signal.{problem.signal}", f"{problem.expected} by {chosen.name}") from None
+    return result
+
+
+def _not_there(records: Records, chosen: Variant, absent: Sequence[str]) -> str:
+    present = [name for name in variants if not lacking(records, name)]
+    present += [c for c in records.stated if c == "confidence" and kind_of(records.column(c)) in ("int", "float")]
+    choose = (
+        f"choose among {', '.join(present)}" if present else "the table has no signal.* columns that a variant reads"
+    )
+    return f"{chosen.name} needs the signal {', '.join(absent)}, which is not there; {choose}"
+
+
+def _at(records: Records, row: int, key: str, problem: str) -> InputError:
+    file, line = records.where(row)
+    ids, cluster = records.cluster
+    who = ", ".join(value_name(part) for part in ids[cluster[row]])
+    what = value_name(records.labels("item").values[records.codes("item")[row]])
+    return InputError(
+        f"participant {printable(who, limit=60)}, item {printable(what, limit=60)}: {problem}",
+        file=file,
+        line=line,
+        field=key,
+    )

@@ -1,0 +1,49 @@
+"""A calibrator for people: what it learnt, and how good it is before, in sample and cross-fitted."""
+
+from __future__ import annotations
+
+from steelyard.confidence.calibrators import Calibrator
+from steelyard.report.document import Document, Note, Table, number
+
+_RIGHT = frozenset({"before", "in sample", "cross-fitted", "coefficient", "mean", "scale", "if missing"})
+
+
+def calibrator_report(calibrator: Calibrator) -> Document:
+    """Parameters and scores."""
+    where = calibrator.provenance
+    scores = calibrator.metrics
+    document: Document = [
+        Note(
+            f"{calibrator.name}; target {calibrator.target}; {where.n} answered rows of {where.clusters} clusters"
+            f"{f', {where.mode}' if where.mode else ''}"
+        )
+    ]
+    temperature = calibrator.parameters.get("temperature")
+    if isinstance(temperature, float | int):
+        document.append(Note(f"temperature {number(temperature)}: {_direction(float(temperature))}"))
+    coefficients = calibrator.parameters.get("coefficients")
+    if isinstance(coefficients, list):
+        learnt = [
+            (f.name, number(w, signed=True), number(f.mean), number(f.scale), "" if f.fill is None else number(f.fill))
+            for f, w in zip(calibrator.features, coefficients, strict=True)
+        ]
+        document.append(Table(("feature", "coefficient", "mean", "scale", "if missing"), tuple(learnt), _RIGHT))
+    crossed = scores.cross_fitted or {}
+    before = scores.before or {}
+    rows = [
+        (name, number(before.get(name)) if before else "", number(value), number(crossed.get(name)) if crossed else "")
+        for name, value in scores.in_sample.items()
+    ]
+    document.append(Table(("score", "before", "in sample", "cross-fitted"), tuple(rows), _RIGHT))
+    document.append(
+        Note(scores.note)
+        if scores.note
+        else Note(f"cross-fitted: {scores.folds} folds of whole clusters; the honest column of the two")
+    )
+    return document
+
+
+def _direction(temperature: float) -> str:
+    if temperature == 1:
+        return "none is better than leaving the confidences as they are"
+    return "confidences were too extreme" if temperature > 1 else "confidences were too timid"

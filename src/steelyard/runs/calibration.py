@@ -1,0 +1,71 @@
+"""Calibrator artifacts on disk: written as plain JSON, read back strictly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from steelyard.confidence.calibrators import Calibrator, methods
+from steelyard.errors import StorageError, UsageError, printable
+from steelyard.runs.artifact import DIALECT, plain
+
+SUPPORTED = ("1",)
+
+
+def calibration_document(calibrator: Calibrator) -> dict[str, Any]:
+    """The artifact as plain data."""
+    return plain(msgspec.to_builtins(calibrator))
+
+
+def calibrator_schema() -> dict[str, Any]:
+    """The artifact's JSON Schema."""
+    (shape,), parts = msgspec.json.schema_components((Calibrator,), ref_template="#/$defs/{name}")
+    return {"$schema": DIALECT, "title": "Calibrator", **shape, "$defs": parts}
+
+
+def read_calibrator(path: Path) -> Calibrator:
+    """A calibrator from its file; anything that is not one is an error that names the field."""
+    try:
+        raw = msgspec.json.decode(path.read_bytes())
+    except OSError as problem:
+        raise UsageError(f"cannot read {printable(path)}: {(problem.strerror or 'no reason given').lower()}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise StorageError(f"{printable(path)}: not valid JSON; a calibrator artifact is expected") from None
+    version = raw.get("schema_version") if isinstance(raw, dict) else None
+    if not isinstance(raw, dict) or raw.get("kind") != "calibrator":
+        raise UsageError(f"{printable(path)}: not a calibrator artifact; make one with `steelyard calibrate`")
+    if version not in SUPPORTED:
+        raise StorageError(
+            f"{printable(path)}: schema version {printable(version, limit=20)} is not supported; "
+            f"this version reads {', '.join(SUPPORTED)}"
+        )
+    try:
+        found = msgspec.convert(raw, Calibrator)
+        _check(found)
+    except msgspec.ValidationError as problem:
+        raise StorageError(f"{printable(path)}: {printable(problem)}") from None
+    except UsageError as problem:
+        raise StorageError(f"{printable(path)}: {problem}") from None
+    return found
+
+
+def _check(calibrator: Calibrator) -> None:
+    """Refuse parameters that do not fit the method, so that applying never fails half-way."""
+    method = methods[calibrator.method]
+    wanted = {
+        "temperature_scaling": {"temperature"},
+        "isotonic": {"x", "y"},
+    }.get(method.name, {"coefficients", "intercept"})
+    if set(calibrator.parameters) != wanted:
+        raise UsageError(f"parameters of {method.name} are {', '.join(sorted(wanted))}")
+    if not calibrator.features or (method.one_feature and len(calibrator.features) != 1):
+        raise UsageError(f"{method.name} does not take {len(calibrator.features)} features")
+    coefficients = calibrator.parameters.get("coefficients")
+    if coefficients is not None and (
+        not isinstance(coefficients, list) or len(coefficients) != len(calibrator.features)
+    ):
+        raise UsageError("one coefficient a feature is expected")
+    if any(not feature.scale > 0 for feature in calibrator.features):
+        raise UsageError("a feature's scale is above 0")
