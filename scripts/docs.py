@@ -22,9 +22,11 @@ def pages() -> list[Path]:
 
 
 def example() -> None:
-    """Make the bundled example if it is not there."""
-    if not (ROOT / "examples/triage/answers.jsonl").exists():
-        subprocess.run([sys.executable, ROOT / "examples/triage/make.py"], check=True, capture_output=True)
+    """Make the bundled examples that are not there."""
+    for made in ("triage/answers.jsonl", "phq8/run.json"):
+        path = ROOT / "examples" / made
+        if not path.exists():
+            subprocess.run([sys.executable, path.parent / "make.py"], check=True, capture_output=True)
 
 
 def refreshed(text: str) -> str:
@@ -54,14 +56,24 @@ def catalogue() -> str:
     return "# Metrics\n\nWritten by `make docs` from the registry.\n\n" + markdown.render(reference())
 
 
+def published() -> dict[Path, str]:
+    """docs/schemas: the JSON Schema of every document."""
+    from steelyard.runs.artifact import dumps
+    from steelyard.runs.schemas import schemas
+
+    return {ROOT / f"docs/schemas/{name}.schema.json": dumps(schemas[name]()) for name in schemas}
+
+
 def main() -> None:
     example()
     wanted = {page: refreshed(page.read_text()) for page in pages() if page.name != "metrics.md"}
     wanted[ROOT / "docs/metrics.md"] = catalogue()
+    wanted |= published()
     stale = [page for page, text in wanted.items() if not page.exists() or page.read_text() != text]
     if "--check" in sys.argv:
         sys.exit("\n".join(f"{page.relative_to(ROOT)} is not up to date; run make docs" for page in stale))
     for page in stale:
+        page.parent.mkdir(exist_ok=True)
         page.write_text(wanted[page])
         print(f"wrote {page.relative_to(ROOT)}")
 

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from steelyard.calibration import scores
 from steelyard.comparison import compare
-from steelyard.errors import InputError
+from steelyard.confidence import signals
+from steelyard.confidence.calibrators import methods, temperature
+from steelyard.confidence.calibrators.calibrator import applied, described, standardised
+from steelyard.confidence.repeats import consistency
+from steelyard.confidence.tokens import token_energy, token_msp, token_pe
+from steelyard.errors import InputError, UsageError
 from steelyard.evaluation import evaluate, value
+from steelyard.metrics.curve import hull_corners
 from steelyard.records.table import Records
+from steelyard.runs.selective import selective_document
+from steelyard.selection import selective
 
 HERE = Path(__file__).parent / "oracles"
 SELECTIVE, CALIBRATION, DEFERRAL, RUN = (
@@ -42,7 +53,7 @@ def named(cases: list[dict[str, Any]]) -> list[Any]:
     return [pytest.param(case, id=str(case.get("name", i))) for i, case in enumerate(cases)]
 
 
-def items(case: dict[str, Any]) -> Records:
+def items(case: dict[str, Any], task: dict[str, Any] | None = None) -> Records:
     columns = case["items"]
     return Records.from_columns(
         {
@@ -51,7 +62,8 @@ def items(case: dict[str, Any]) -> Records:
             "target": columns["gt"],
             "prediction": columns["pred"],
             "signal.c": [float(c) for c in columns["confidence"]],
-        }
+        },
+        task=task,
     )
 
 
@@ -99,6 +111,48 @@ def rows(listed: list[list[Any]]) -> Records:
     )
 
 
+@pytest.mark.parametrize("case", named([c for c in SELECTIVE["cases"] if c["n"]]))
+@pytest.mark.parametrize("loss", ["abs", "abs_norm"])
+def test_selective_artifact(case: dict[str, Any], loss: str) -> None:
+    """The whole documented artifact of every case, from records to JSON."""
+    expected = case["expected"][loss]
+    records = items(case, task={"range": 3})
+    grid = [float(c) for c in expected["mae_at_coverage"]]
+    document = selective_document(
+        selective(records, confidence=["signal.c"], loss=loss, coverage=grid, resamples=0, area_coverage=0.6)
+    )
+    variant = document["confidence_variants"]["signal.c"]
+    for key in SCALARS:
+        same(variant[key], expected[key])
+    for key, wanted in expected["interpretation"].items():
+        optimal = key.replace("_gap_pct", "_optimal")
+        same(variant["interpretation"][key], None if expected.get(optimal) == 0 else wanted, to=1e-9)
+    for key in ("aurc_at_c", "augrc_at_c"):
+        wanted = expected[key]["0.6"]
+        same(variant[key]["value"], _value(wanted))
+        same(variant[key]["used"], wanted and wanted["used"])
+    assert set(variant["mae_at_coverage"]) == set(expected["mae_at_coverage"])
+    for c, wanted in expected["mae_at_coverage"].items():
+        assert (variant["mae_at_coverage"][c] is None) == (wanted is None)
+        if wanted is not None:
+            assert variant["mae_at_coverage"][c] == pytest.approx(wanted, abs=1e-12)
+    curve = {key: np.array(values) for key, values in variant["curve"].items()}
+    corners = hull_corners(curve["coverage"], curve["selective_risk"])
+    if "curve" in expected:
+        for key, values in expected["curve"].items():
+            assert curve[key] == pytest.approx(np.array(values), abs=1e-12)
+        assert corners.tolist() == np.flatnonzero(expected["hull_mask"]).tolist()
+        return
+    digest = expected["curve_digest"]
+    assert len(curve["coverage"]) == digest["n_points"]
+    assert len(corners) == digest["n_hull"]
+    for key in ("coverage", "selective_risk", "generalized_risk"):
+        assert curve[key].sum() == pytest.approx(digest[f"sum_{key}"], rel=1e-12)
+    points = np.column_stack([curve[k] for k in ("coverage", "selective_risk", "generalized_risk", "threshold")])
+    assert points[:3] == pytest.approx(np.array(digest["first3"]), abs=1e-12)
+    assert points[-3:] == pytest.approx(np.array(digest["last3"]), abs=1e-12)
+
+
 @pytest.mark.parametrize("case", named(SELECTIVE["bootstrap"]))
 def test_legacy_bootstrap(case: dict[str, Any]) -> None:
     records = rows(case["rows"])
@@ -144,6 +198,109 @@ def test_binary_calibration(case: dict[str, Any]) -> None:
     for bins, wanted in case["ece"].items():
         same(value(f"ece(bins={bins})", **columns), wanted)
     same(value("nll", **columns), case["nll"])
+
+
+@pytest.mark.parametrize("case", named(CALIBRATION["binary"]))
+def test_temperature(case: dict[str, Any]) -> None:
+    p, y, wanted = np.array(case["p"]), np.array(case["y"], float), case["temperature"]
+    fitted = methods["temperature"].fit(p[:, None], y)
+    after = temperature.scaled(p, float(fitted["temperature"]))
+    assert fitted["temperature"] == pytest.approx(wanted["T"], rel=2e-3)  # the published grid is good to 0.2%
+    assert temperature.nll(after, y) <= wanted["nll_after"] + 1e-12
+    assert temperature.nll(after, y) == pytest.approx(wanted["reference_nll"], abs=1e-12)
+    if wanted["T"] != 1.0 and wanted["reference_nll"] < wanted["nll_after"]:
+        assert fitted["temperature"] == pytest.approx(wanted["reference_T_golden_section"], rel=1e-6)
+
+
+@pytest.mark.parametrize("case", named(CALIBRATION["temperature_apply"]))
+def test_temperature_applied(case: dict[str, Any]) -> None:
+    p = np.array([case["p"]], float)
+    if isinstance(case["out"], dict):
+        with pytest.raises(UsageError, match="above 0"):
+            temperature.scaled(p, case["T"])
+        return
+    assert temperature.scaled(p, case["T"])[0] == pytest.approx(case["out"], rel=1e-9)
+
+
+@pytest.mark.parametrize("case", named(CALIBRATION["supervised"]))
+def test_supervised_calibrators(case: dict[str, Any]) -> None:
+    raw, y = np.array(case["X"], float), np.array(case["y"], float)
+    features = [described(f"f{i}", "signal", raw[:, i], None) for i in range(raw.shape[1])]
+
+    def fitted(method: str, columns: Any, target: Any) -> tuple[dict[str, Any], Any]:
+        chosen = methods[method]
+        kept = features[: columns.shape[1]]
+        parameters = dict(chosen.fit(standardised(kept, columns) if chosen.scaled else columns, target))
+        return parameters, applied(method, kept, parameters, columns)
+
+    wanted = case["logistic"]
+    if "error" in wanted:
+        with pytest.raises(InputError, match="one class only"):
+            fitted("logistic", raw, y)
+    else:
+        parameters, p = fitted("logistic", raw, y)
+        assert parameters["coefficients"] == pytest.approx(wanted["coefficients"], abs=1e-3)
+        assert parameters["intercept"] == pytest.approx(wanted["intercept"], abs=1e-3)
+        assert p[:10] == pytest.approx(np.array(wanted["p_first10"]), abs=1e-3)
+        found = scores(p, y)
+        assert found["auroc"] == pytest.approx(wanted["train_metrics"]["auc_roc"], abs=1e-3)
+        assert found["brier"] == pytest.approx(wanted["train_metrics"]["brier_score"], abs=1e-3)
+        exact = case.get("reference_logistic_exact")
+        if exact:
+            assert parameters["coefficients"] == pytest.approx(exact["coefficients"], abs=1e-6)
+    wanted = case["ridge_loss_target"]
+    target = np.array(wanted["y_loss_target"])
+    parameters, p = fitted("linear", raw, target)
+    assert parameters["coefficients"] == pytest.approx(wanted["coefficients"], abs=1e-9)
+    assert p[:10] == pytest.approx(np.array(wanted["pred_first10_clipped01"]), abs=1e-9)
+    assert np.abs(p - target).mean() == pytest.approx(wanted["train_metrics"]["mae"], abs=1e-9)
+    wanted = case["isotonic_on_feature0"]
+    parameters, p = fitted("isotonic", raw[:, :1], y)
+    assert parameters["x"] == pytest.approx(wanted["x_thresholds"], abs=1e-12)
+    assert parameters["y"] == pytest.approx(wanted["y_thresholds"], abs=1e-12)
+    query = np.array(wanted["query_x"], float)[:, None]
+    assert applied("isotonic", features[:1], parameters, query) == pytest.approx(np.array(wanted["query_y"]), abs=1e-12)
+
+
+@pytest.mark.parametrize("case", named(CALIBRATION["isotonic_small"]))
+def test_isotonic(case: dict[str, Any]) -> None:
+    chosen = methods["isotonic"]
+    parameters = chosen.fit(np.array(case["x"], float)[:, None], np.array(case["y"], float))
+    assert parameters == {"x": case["x_thresholds"], "y": case["y_thresholds"]}
+    query = np.array(case["query_x"])[:, None]
+    assert chosen.apply(parameters, query) == pytest.approx(np.array(case["query_y"]), abs=1e-12)
+
+
+@pytest.mark.parametrize("case", named(CALIBRATION["csf"]))
+def test_confidence_variants(case: dict[str, Any]) -> None:
+    row = {"item": ["q"], "cluster": [7], "target": [1], "prediction": [1]}
+    given = {f"signal.{name}": [value] for name, value in case["signals"].items()}
+    records = Records.from_columns({**row, **given})
+    asked = {name for c in CALIBRATION["csf"] for name in c["out"]}
+    assert set(signals.variants) <= asked
+    for name in asked:
+        if name in case["out"]:
+            assert signals.confidence(records, name)[0] == pytest.approx(case["out"][name], abs=1e-12)
+        else:
+            with pytest.raises(InputError):
+                signals.confidence(records, name)
+
+
+@pytest.mark.parametrize("case", named(CALIBRATION["consistency"]))
+def test_consistency(case: dict[str, Any]) -> None:
+    found = asdict(consistency(case["samples"]))
+    assert found == pytest.approx(case["out"], abs=1e-12)
+
+
+@pytest.mark.parametrize("case", named(CALIBRATION["token_csfs"]))
+def test_token_signals(case: dict[str, Any]) -> None:
+    for key, function in (("msp", token_msp), ("pe", token_pe), ("energy", token_energy)):
+        if isinstance(case[key], dict):
+            with pytest.raises(InputError, match=r"logprobs\[0\]\.top_logprobs"):
+                function(case["logprobs"])
+        else:
+            assert function(case["logprobs"]) == pytest.approx(case[key], abs=1e-10)
+    assert token_pe(CALIBRATION["token_csfs"][0]["logprobs"]) >= 0
 
 
 @pytest.mark.parametrize("case", named([c for c in RUN["calibration"] if c["conf"]]))

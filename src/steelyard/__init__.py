@@ -14,6 +14,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Calibrator": "steelyard.confidence.calibrators",
     "Comparison": "steelyard.comparison",
     "Delta": "steelyard.comparison",
     "Estimate": "steelyard.uncertainty.estimate",
@@ -21,8 +22,10 @@ _HOMES = {
     "UsageError": "steelyard.errors",
     "Evaluation": "steelyard.evaluation",
     "Records": "steelyard.records.table",
+    "Selection": "steelyard.selection",
     "SteelyardError": "steelyard.errors",
     "Task": "steelyard.records.task",
+    "calibrate": "steelyard.calibration",
     "compare": "steelyard.comparison",
     "compose": "steelyard.metrics.contract",
     "evaluate": "steelyard.evaluation",
@@ -31,6 +34,7 @@ _HOMES = {
     "over": "steelyard.metrics.contract",
     "read": "steelyard.records.readers",
     "row_score": "steelyard.metrics.evidence",
+    "selective": "steelyard.selection",
     "sums": "steelyard.metrics.evidence",
     "value": "steelyard.evaluation",
     "values": "steelyard.evaluation",

@@ -5,7 +5,6 @@ In-sample scores flatter. The cross-fitted ones come from five fits, each judged
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -117,7 +116,7 @@ def calibrate(
             _only(records, "strategy"),
             len(rows),
             len(ids),
-            base64.b64encode(row_digests(rows, described_)).decode(),
+            row_digests(rows, described_),
             list(records.cluster_columns),
         ),
         Scores(

@@ -158,11 +158,13 @@ def selective(
     deltas: dict[str, Deltas] = {}
     for done, (name, pair) in enumerate(ranked.items()):
         found[name] = tuple(_reading(table, used.name, lost, keys, area_coverage, settings) for table in pair)
-        if overlap is not None:
+        if overlap is not None and overlap.included:
             deltas[name] = _deltas(pair, found[name], used.name, lost, keys, area_coverage, settings)
         if progress is not None:
             progress((done + 1) / len(ranked))
     warnings += _plateaus(found)
+    if overlap is not None and not overlap.included:
+        warnings.append("no participant succeeded in both runs: nothing can be compared")
     return Selection(
         tuple(run.sources for run in runs),
         tuple(_mode(run) for run in runs),

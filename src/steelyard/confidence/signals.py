@@ -257,11 +257,13 @@ def _parts(name: str) -> tuple[str, str, str]:
 
 
 def _of_signals(records: Records, chosen: Variant) -> Floats:
+    answered = records.outcome == ANSWERED
+    if not answered.any():
+        return np.full(len(records), np.nan)
     names = [f"signal.{need}" for need in chosen.needs]
     absent = lacking(records, chosen.name)
     if absent:
         raise InputError(_not_there(records, chosen, absent), file=records.name)
-    answered = records.outcome == ANSWERED
     values = []
     for need, name in zip(chosen.needs, names, strict=True):
         found = records.numbers(name, needed_by=chosen.name)

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from steelyard.confidence.calibrators import Calibrator, methods
+from steelyard.confidence.calibrators.calibrator import DIGEST
 from steelyard.errors import StorageError, UsageError, printable
 from steelyard.runs.artifact import DIALECT, plain
 
 SUPPORTED = ("1",)
 
 
+class Artifact(Calibrator, frozen=True):
+    """A calibrator with the digest of everything else in it, by which a hand edit is noticed."""
+
+    digest: str | UnsetType = UNSET
+
+
 def calibration_document(calibrator: Calibrator) -> dict[str, Any]:
     """The artifact as plain data."""
-    return plain(msgspec.to_builtins(calibrator))
+    document = plain(msgspec.to_builtins(calibrator))
+    return {**document, "digest": _digest(document)}
+
+
+def _digest(document: dict[str, Any]) -> str:
+    rest = {key: value for key, value in document.items() if key != "digest"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def calibrator_schema() -> dict[str, Any]:
     """The artifact's JSON Schema."""
-    (shape,), parts = msgspec.json.schema_components((Calibrator,), ref_template="#/$defs/{name}")
+    (shape,), parts = msgspec.json.schema_components((Artifact,), ref_template="#/$defs/{name}")
     return {"$schema": DIALECT, "title": "Calibrator", **shape, "$defs": parts}
 
 
@@ -44,6 +61,8 @@ def read_calibrator(path: Path) -> Calibrator:
     try:
         found = msgspec.convert(raw, Calibrator)
         _check(found)
+        if raw.get("digest", _digest(raw)) != _digest(raw):
+            raise UsageError("was changed after it was written; fit it anew")
     except msgspec.ValidationError as problem:
         raise StorageError(f"{printable(path)}: {printable(problem)}") from None
     except UsageError as problem:
@@ -67,5 +86,15 @@ def _check(calibrator: Calibrator) -> None:
         not isinstance(coefficients, list) or len(coefficients) != len(calibrator.features)
     ):
         raise UsageError("one coefficient a feature is expected")
+    corners = calibrator.parameters.get("x")
+    if corners is not None and not _rising(corners, calibrator.parameters["y"]):
+        raise UsageError("x and y are equally long, and x rises")
+    if len(calibrator.provenance.rows) != DIGEST * calibrator.provenance.n:
+        raise UsageError("provenance.rows does not hold one digest a training row")
     if any(not feature.scale > 0 for feature in calibrator.features):
         raise UsageError("a feature's scale is above 0")
+
+
+def _rising(x: Any, y: Any) -> bool:
+    lists = isinstance(x, list) and isinstance(y, list) and len(x) == len(y) > 0
+    return lists and all(a < b for a, b in pairwise(x))

@@ -6,7 +6,6 @@ training rows: in sample, every calibrator looks good.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ from steelyard.records.schema import KEY, kind_of
 from steelyard.records.table import Records
 
 TARGETS = ("correctness", "near_correct", "loss")
-_DIGEST = 8  # bytes kept of each training row's digest
+DIGEST = 8  # bytes kept of each training row's digest
 _NEAR_CONSTANT = 1e-12
 _ENOUGH = 10  # values from which a shift against the training rows is told from chance
 
@@ -87,7 +86,7 @@ class Provenance(msgspec.Struct, frozen=True):
     mode: str | None
     n: int
     clusters: int
-    rows: str
+    rows: bytes
     cluster: list[str]
 
 
@@ -132,8 +131,8 @@ class Calibrator(msgspec.Struct, frozen=True):
 
     def seen_rows(self, records: Records) -> int:
         """How many of these rows the calibrator was fitted on."""
-        trained = np.frombuffer(base64.b64decode(self.provenance.rows), np.dtype(f"V{_DIGEST}"))
-        here = np.frombuffer(row_digests(records, self.features), np.dtype(f"V{_DIGEST}"))
+        trained = np.frombuffer(self.provenance.rows, np.dtype(f"V{DIGEST}"))
+        here = np.frombuffer(row_digests(records, self.features), np.dtype(f"V{DIGEST}"))
         return len(set(here.tolist()) & set(trained.tolist()))
 
 
@@ -197,7 +196,7 @@ def row_digests(records: Records, features: Sequence[Feature]) -> bytes:
         hashlib.sha256(json.dumps([column[row] for column in columns]).encode("utf-8", "surrogatepass")).digest()
         for row in answered
     )
-    return b"".join(digest[:_DIGEST] for digest in digests)
+    return b"".join(digest[:DIGEST] for digest in digests)
 
 
 def answered_rows(records: Records) -> npt.NDArray[np.bool_]:

@@ -1,0 +1,289 @@
+"""Calibrators: fits against second opinions, artifacts that survive the disk, rows and scales that are refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from steelyard.calibration import FOLDS, calibrate, fold_of, reliability_of, scores, target_values
+from steelyard.confidence.calibrators import Calibrator, methods
+from steelyard.errors import InputError, StorageError, UsageError
+from steelyard.records.table import Records
+from steelyard.runs.artifact import dumps
+from steelyard.runs.calibration import calibration_document, read_calibrator
+
+
+def rows(seed: int = 0, people: int = 40, *, shift: int = 0, **changed: Any) -> Records:
+    rng = np.random.default_rng(seed)
+    size = people * 4
+    truth = rng.integers(0, 4, size)
+    skill = rng.random(size)
+    said = np.where(rng.random(size) < skill, truth, np.clip(truth + rng.integers(-2, 3, size), 0, 3))
+    columns: dict[str, Any] = {
+        "strategy": ["few_shot"] * size,
+        "item": [f"{shift + i // 4}/{i % 4}" for i in range(size)],
+        "cluster": [shift + i // 4 for i in range(size)],
+        "target": truth,
+        "prediction": [None if rng.random() < 0.2 else int(p) for p in said],
+        "signal.token_msp": skill,
+        "signal.verbalized_confidence": np.clip(np.round(1 + 4 * skill + rng.normal(0, 0.7, size)), 1, 5).astype(int),
+        "signal.noise": rng.normal(50, 10, size),
+    }
+    return Records.from_columns({**columns, **changed}, task={"range": 3})
+
+
+def fitted(method: str, records: Records | None = None, **how: Any) -> Calibrator:
+    how = how or {"features": ["token_msp"]}
+    return calibrate(records or rows(), method, **how).calibrator
+
+
+def test_logistic_and_linear_agree_with_scikit_learn() -> None:
+    records = rows()
+    answered = records.take(records.array("answered") == 1)
+    raw = np.column_stack([answered.array("signal.token_msp"), answered.array("signal.noise")])
+    scaled = (raw - raw.mean(0)) / raw.std(0)
+    y = np.asarray(answered.array("correct"))
+    found = fitted("logistic", records, features=["token_msp", "noise"])
+    theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=1000).fit(scaled, y)
+    assert found.parameters["coefficients"] == pytest.approx(theirs.coef_[0], abs=1e-5)
+    ours = found.confidence(answered)
+    assert ours == pytest.approx(theirs.predict_proba(scaled)[:, 1], abs=1e-5)
+    loss = target_values(answered, "loss")
+    line = fitted("linear", records, features=["token_msp", "noise"], target="loss")
+    ridge = Ridge(alpha=1.0).fit(scaled, loss)
+    assert line.confidence(answered) == pytest.approx(np.clip(ridge.predict(scaled), 0, 1), abs=1e-9)
+
+
+@given(st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=1, max_size=30))
+def test_isotonic_agrees_with_scikit_learn_and_never_falls(pairs: list[tuple[int, bool]]) -> None:
+    x, y = np.array([p[0] for p in pairs], float), np.array([p[1] for p in pairs], float)
+    parameters = methods["isotonic"].fit(x[:, None], y)
+    theirs = IsotonicRegression(out_of_bounds="clip").fit(x, y)
+    query = np.linspace(-4, 4, 33)
+    found = methods["isotonic"].apply(parameters, query[:, None])
+    assert found == pytest.approx(theirs.predict(query), abs=1e-9)
+    assert (np.diff(found) >= -1e-12).all()
+
+
+def test_a_near_constant_feature_is_left_alone() -> None:
+    flat = np.full(160, 4.2)
+    flat[::2] += 1e-15
+    found = fitted("logistic", rows(**{"signal.flat": flat}), features=["token_msp", "flat"])
+    alone = fitted("logistic", features=["token_msp"])
+    assert found.features[1].scale == 1.0
+    assert found.parameters["coefficients"] == pytest.approx([*alone.parameters["coefficients"], 0.0], abs=1e-6)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("target", ["correctness", "near_correct", "loss"])
+def test_targets_by_definition(target: str) -> None:
+    records = rows()
+    answered = records.take(records.array("answered") == 1)
+    errors = [abs(p - t) for p, t in zip(answered.array("prediction"), answered.array("target"), strict=True)]
+    wanted = {
+        "correctness": [float(e == 0) for e in errors],
+        "near_correct": [float(e <= 1) for e in errors],
+        "loss": [1 - e / 3 for e in errors],
+    }[target]
+    assert target_values(answered, target) == pytest.approx(wanted)
+    found = fitted("isotonic", records, features=["token_msp"], target=target)
+    assert found.target == target
+    assert set(found.metrics.in_sample) == ({"mae", "mse"} if target == "loss" else {"ece", "nll", "brier", "auroc"})
+
+
+def test_cross_fitting_leaves_whole_clusters_out_and_flatters_less() -> None:
+    folds = fold_of(41, FOLDS, 7)
+    assert sorted(np.bincount(folds).tolist()) == [8, 8, 8, 8, 9]
+    assert (fold_of(41, FOLDS, 7) == folds).all()
+    assert (fold_of(41, FOLDS, 8) != folds).any()
+    found = fitted("isotonic", rows(3)).metrics
+    assert found.cross_fitted is not None
+    assert found.in_sample["ece"] == pytest.approx(0, abs=1e-9)  # an isotonic fit is calibrated on its own rows
+    assert found.cross_fitted["nll"] > found.in_sample["nll"]  # type: ignore[operator]
+
+
+def test_cross_fitting_by_hand() -> None:
+    records = rows(5)
+    answered = records.take(records.array("answered") == 1)
+    ids, cluster = answered.cluster
+    fold = fold_of(len(ids), FOLDS, 42)[cluster]
+    y, x = np.asarray(answered.array("correct")), np.asarray(answered.array("signal.token_msp"))
+    p = np.empty(len(y))
+    for k in range(FOLDS):
+        inside = IsotonicRegression(out_of_bounds="clip").fit(x[fold != k], y[fold != k])
+        p[fold == k] = inside.predict(x[fold == k])
+    found = fitted("isotonic", records).metrics.cross_fitted
+    assert found == pytest.approx(scores(p, y), abs=1e-9)
+
+
+@pytest.mark.parametrize(("people", "note"), [(1, "one cluster only"), (3, "")])
+def test_few_clusters(people: int, note: str) -> None:
+    found = fitted("isotonic", rows(2, people)).metrics
+    assert found.note.startswith(note)
+    assert (found.cross_fitted is None) == bool(note)
+
+
+def test_refusals_of_the_request() -> None:
+    for how, problem in (
+        ({"features": []}, "either features or one confidence"),
+        ({"features": ["token_msp"], "confidence": "token_msp"}, "either features or one confidence"),
+        ({"features": ["token_msp", "token_msp"]}, "named twice"),
+        ({"features": ["token_msp"], "target": "luck"}, "target is one of"),
+        ({"features": ["token_msp"], "fill": {"noise": 1}}, "not among the features"),
+    ):
+        with pytest.raises(UsageError, match=problem):
+            calibrate(rows(), "logistic", **how)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="takes one feature, not 2"):
+        calibrate(rows(), "isotonic", features=["token_msp", "noise"])
+    with pytest.raises(UsageError, match="right or wrong"):
+        calibrate(rows(), "logistic", features=["token_msp"], target="loss")
+    with pytest.raises(UsageError, match="unknown calibration method 'platt'"):
+        calibrate(rows(), "platt", features=["token_msp"])
+    with pytest.raises(UsageError, match="calibrated already"):
+        calibrate(rows(), "isotonic", confidence="verbalized_calibrated")
+    with pytest.raises(InputError, match=r"beyond \[0, 1\]"):
+        calibrate(rows(), "temperature", confidence="signal.noise")
+    with pytest.raises(InputError, match=r"signal\.nothing, which is not there; signals here: token_msp"):
+        calibrate(rows(), "logistic", features=["nothing"])
+    right = rows()
+    right = right.with_columns({"prediction": right.column("target")})
+    with pytest.raises(InputError, match="one class only"):
+        calibrate(right, "logistic", features=["token_msp"])
+
+
+def test_a_missing_feature_is_an_error_unless_a_fill_is_declared() -> None:
+    holes = [None if i % 5 == 0 else 0.5 + i / 400 for i in range(160)]
+    records = rows(**{"signal.token_msp": holes, "signal.retrieval_similarity_mean": holes})
+    with pytest.raises(InputError, match=r"signal\.token_msp: participant \d+, item .* declares no fill"):
+        calibrate(records, "logistic", features=["token_msp"])
+    assert fitted("logistic", records, features=["token_msp"], fill={"token_msp": 0.25}).features[0].fill == 0.25
+    assert fitted("logistic", records, features=["retrieval_similarity_mean"]).features[0].fill == 0.0
+
+
+# -- applying ----------------------------------------------------------------------------------------------------------
+
+
+def test_rows_that_trained_are_recognised_however_they_come() -> None:
+    records = rows()
+    found = fitted("logistic", records)
+    trained = found.provenance.n
+    assert found.seen_rows(records) == trained
+    assert found.seen_rows(records.take(np.arange(len(records))[::-1])) == trained
+    assert 0 < found.seen_rows(records.take(np.arange(40))) < trained
+    assert found.seen_rows(rows(1, shift=1000)) == 0
+    again = rows(1)  # the same participants, other answers
+    assert found.seen_rows(again) < 5
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        lambda x: 100 * x,
+        lambda x: x / 100 - 3,
+        lambda x: x + 2,
+    ],
+)
+def test_another_scale_is_an_error_not_a_collapsed_curve(values: Any) -> None:
+    found = fitted("logistic")
+    other = rows(1, shift=500)
+    moved = rows(1, shift=500, **{"signal.token_msp": values(np.asarray(other.array("signal.token_msp")))})
+    with pytest.raises(InputError, match=r"was trained on token_msp from .* same scale"):
+        found.confidence(moved)
+    assert np.isfinite(found.confidence(other)[other.array("answered") == 1]).all()
+
+
+def test_fractions_where_training_saw_whole_numbers_are_an_error() -> None:
+    found = fitted("logistic", features=["verbalized_confidence"])
+    other = rows(1, shift=500)
+    scaled = (np.asarray(other.array("signal.verbalized_confidence")) - 1) / 4
+    with pytest.raises(InputError, match="in whole numbers"):
+        found.confidence(rows(1, shift=500, **{"signal.verbalized_confidence": scaled}))
+
+
+def test_reliability_before_and_after_counts_every_row() -> None:
+    test = rows(4, shift=900)
+    found = fitted("isotonic", confidence="token_msp")
+    before, after = reliability_of(found, test)
+    answered = int(test.array("answered").sum())
+    assert before.n == after.n == answered == sum(b.n for b in before.bins) == sum(b.n for b in after.bins)
+    for b in after.bins:
+        assert b.low <= b.confidence <= b.high
+        assert b.interval is None or b.interval[0] <= b.accuracy <= b.interval[1]
+
+
+@pytest.mark.parametrize("method", ["temperature", "logistic", "linear", "isotonic"])
+def test_an_artifact_survives_the_disk_and_is_applied_without_the_fitting_libraries(
+    tmp_path: Path, method: str
+) -> None:
+    how: dict[str, Any] = {"confidence": "token_msp"}
+    found = fitted(method, rows(), **how)
+    path = tmp_path / "calibration.json"
+    path.write_text(dumps(calibration_document(found)))
+    again = read_calibrator(path)
+    assert again == found
+    code = (
+        "import sys, numpy as np; from pathlib import Path\n"
+        "from steelyard.runs.calibration import read_calibrator\n"
+        "from steelyard.confidence.calibrators.calibrator import applied\n"
+        f"c = read_calibrator(Path({str(path)!r}))\n"
+        "print(applied(c.method, c.features, c.parameters, np.array([[0.7]]))[0])\n"
+        "print([m for m in ('sklearn', 'scipy.optimize') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    value, loaded = done.stdout.splitlines()
+    assert 0 <= float(value) <= 1
+    assert loaded == "[]"
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "problem"),
+    [
+        (
+            lambda d: d.update(schema_version="2"),
+            StorageError,
+            "schema version 2 is not supported; this version reads 1",
+        ),
+        (lambda d: d.update(kind="run"), UsageError, "not a calibrator artifact"),
+        (lambda d: d.update(method="magic"), StorageError, "unknown calibration method"),
+        (lambda d: d.update(parameters={"temperature": 1}), StorageError, "parameters of logistic are"),
+        (lambda d: d["parameters"].update(coefficients=[1, 2]), StorageError, "one coefficient a feature"),
+        (lambda d: d["features"][0].update(scale=0), StorageError, "scale is above 0"),
+        (
+            lambda d: d["features"][0].update(mean="a secret"),
+            StorageError,
+            r"Expected `float`, got `str` - at `\$\.features",
+        ),
+        (lambda d: d.pop("target"), StorageError, "missing required field `target`"),
+        (lambda d: d.update(features=[]), StorageError, "does not take 0 features"),
+        (lambda d: d["provenance"].update(rows="???"), StorageError, r"base64|rows"),
+        (lambda d: d["provenance"].update(n=3), StorageError, "one digest a training row"),
+        (lambda d: d["parameters"].update(intercept=0.5), StorageError, "was changed after it was written"),
+    ],
+)
+def test_a_spoilt_artifact_is_refused_by_field(tmp_path: Path, change: Any, error: type, problem: str) -> None:
+    document = json.loads(dumps(calibration_document(fitted("logistic"))))
+    change(document)
+    path = tmp_path / "calibration.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(error, match=problem) as caught:
+        read_calibrator(path)
+    assert "secret" not in str(caught.value)
+
+
+def test_files_that_are_no_artifact(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"cannot read .*no such file"):
+        read_calibrator(tmp_path / "none.json")
+    for text in ("", "{", "[1]", "null", '{"a": NaN}', "\x00"):
+        path = tmp_path / "bad.json"
+        path.write_text(text)
+        with pytest.raises((StorageError, UsageError)):
+            read_calibrator(path)
