@@ -23,7 +23,7 @@ def pages() -> list[Path]:
 
 def example() -> None:
     """Make the bundled examples that are not there."""
-    for made in ("triage/answers.jsonl", "phq8/run.json"):
+    for made in ("triage/answers.jsonl", "phq8/run.json", "phq8/train.json"):
         path = ROOT / "examples" / made
         if not path.exists():
             subprocess.run([sys.executable, path.parent / "make.py"], check=True, capture_output=True)

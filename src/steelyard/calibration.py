@@ -19,6 +19,7 @@ from steelyard.confidence.calibrators.calibrator import (
     TARGETS,
     answered_rows,
     applied,
+    cluster_digests,
     described,
     row_digests,
     standardised,
@@ -117,6 +118,7 @@ def calibrate(
             len(rows),
             len(ids),
             row_digests(rows, described_),
+            cluster_digests(rows),
             list(records.cluster_columns),
         ),
         Scores(

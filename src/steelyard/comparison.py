@@ -282,7 +282,8 @@ def _measured(pair: Pair, metric: Metric, samples: _Samples, slice_: Mapping[str
         notes.append(f"only {clusters} clusters: the interval may be too narrow")
     if metric.definition.name == "aurc":
         points = [s.evidence.points for s in sides]
-        if min(points) < 0.9 * max(points):
+        coarse = [s.evidence.points / max(len(s.evidence.score), 1) for s in sides]
+        if min(coarse) < 0.9 * max(coarse):
             notes.append(f"{points[0]} and {points[1]} plateaus: AURC favours the coarser, see aurc(ties=exact)")
     return replace(
         blank,
@@ -386,7 +387,8 @@ def _judged(deltas: Sequence[Delta], settings: Settings) -> Iterator[Delta]:
                 verdict = "better" if d.better == "higher" else "worse"
             elif interval[1] < 0:
                 verdict = "worse" if d.better == "higher" else "better"
-        yield replace(d, verdict=verdict, p_adjusted=_or_none(p))
+        aimless = "neither direction is better by itself: no verdict" if sure and d.better is None else ""
+        yield replace(d, verdict=verdict, p_adjusted=_or_none(p), note=_also(d.note, aimless))
 
 
 def _deciding(d: Delta) -> tuple[Interval | None, float | None, int]:

@@ -37,6 +37,7 @@ AREAS = {
     "eaugrc": "eaugrc",
     "aurc_achievable": "aurc_achievable",
 }
+CALIBRATION = ("ece", "ece_null", "nll", "brier", "auroc")
 TRUNCATED = {"aurc_at_c": "aurc_at", "augrc_at_c": "augrc_at"}
 
 
@@ -56,6 +57,7 @@ class Reading:
     records: Records
     estimates: Mapping[str, Estimate]
     risk_at: Mapping[str, Estimate]
+    calibration: Mapping[str, Estimate] = field(default_factory=dict)  # of a calibrated variant, against correctness
 
     @property
     def curve(self) -> Mapping[str, list[float]]:
@@ -64,14 +66,13 @@ class Reading:
 
     @property
     def notes(self) -> list[str]:
-        """What the estimates say of themselves, each remark once."""
-        found = dict.fromkeys(
-            f"{key}: {note}"
-            for key, estimate in (*self.estimates.items(), *self.risk_at.items())
-            for note in estimate.note.split("; ")
-            if note and not note.startswith("only ")
-        )
-        return list(found)
+        """What the estimates say of themselves: each remark once, with the keys that it is about unless it is all."""
+        named = {**self.estimates, **{f"mae_at_coverage {key}": e for key, e in self.risk_at.items()}}
+        keys: dict[str, list[str]] = {}
+        for key, estimate in named.items():
+            for note in filter(None, estimate.note.split("; ")):
+                keys.setdefault(note, []).append(key)
+        return [note if len(about) == len(named) else f"{', '.join(about)}: {note}" for note, about in keys.items()]
 
 
 @dataclass(frozen=True)
@@ -150,14 +151,19 @@ def selective(
     lost = runs[0].task.range
     used = _loss(runs[0], loss, lost)
     asked, lacking = _asked(runs, confidence, calibrators)
-    warnings = [w for run in runs for w in run.warnings]
-    warnings += [w for name in asked for w in _seen(name, runs, calibrators, allow_in_sample)]
+    warnings = [w for run in runs for w in (*run.warnings, *_partly_failed(run))]
+    used_calibrators = {name: signals.calibrator_of(name, calibrators) for name in asked if signals.is_calibrated(name)}
+    for name, calibrator in used_calibrators.items():
+        warnings += [w for run in runs for w in _seen(name, run, calibrator, allow_in_sample)]
     tables, population, overlap = _included(runs, intersection_only)
     ranked = {name: [_ranked(table, name, calibrators) for table in tables] for name in asked}
     found: dict[str, tuple[Reading, ...]] = {}
     deltas: dict[str, Deltas] = {}
     for done, (name, pair) in enumerate(ranked.items()):
-        found[name] = tuple(_reading(table, used.name, lost, keys, area_coverage, settings) for table in pair)
+        judged = name in used_calibrators and used_calibrators[name].target == "correctness"
+        found[name] = tuple(
+            _reading(table, used.name, lost, keys, area_coverage, settings, judged=judged) for table in pair
+        )
         if overlap is not None and overlap.included:
             deltas[name] = _deltas(pair, found[name], used.name, lost, keys, area_coverage, settings)
         if progress is not None:
@@ -176,7 +182,7 @@ def selective(
         deltas,
         overlap,
         lacking,
-        {name: signals.calibrator_of(name, calibrators) for name in asked if signals.is_calibrated(name)},
+        used_calibrators,
         tuple(dict.fromkeys(warnings)),
     )
 
@@ -261,22 +267,23 @@ def _calibrated_names(calibrators: Sequence[Calibrator]) -> list[str]:
     return [name for name, _ in found]
 
 
-def _seen(name: str, runs: Sequence[Records], calibrators: Sequence[Calibrator], allowed: bool) -> list[str]:
-    """Refuse a calibrator on the rows it was fitted on; a warning instead where that was asked for."""
-    if not signals.is_calibrated(name):
-        return []
-    chosen = signals.calibrator_of(name, calibrators)
-    for run in runs:
-        own = chosen.seen_rows(run)
-        if own and not allowed:
-            raise InputError(
-                f"{own} of these rows trained the calibrator ({printable(chosen.name)}); in sample every calibrator "
-                "looks good. Judge it on other rows, or say --allow-in-sample",
-                file=run.name,
-            )
-        if own:
-            return [f"{name}: {own} rows trained the calibrator; the numbers are in-sample and flatter it"]
-    return []
+def _seen(name: str, run: Records, calibrator: Calibrator, allowed: bool) -> list[str]:
+    """Refuse a calibrator on the rows it was fitted on (unless asked for), and warn of what comes near."""
+    own = calibrator.seen_rows(run)
+    if own and not allowed:
+        raise InputError(
+            f"{own} of these rows trained the calibrator ({printable(calibrator.name)}); in sample every calibrator "
+            "looks good. Judge it on other rows, or say --allow-in-sample",
+            file=run.name,
+        )
+    if own:
+        return [f"{name}: {own} rows trained the calibrator; the numbers are in-sample and flatter it"]
+    known = calibrator.seen_participants(run)
+    trained, here = calibrator.provenance.mode, _mode(run)
+    found = [f"{name}: {known} of these participants are in its training rows too"] if known else []
+    if trained and here and trained != here:
+        found.append(f"{name}: fitted on {printable(trained)}, applied to {printable(here)}")
+    return found
 
 
 def _included(runs: Sequence[Records], intersection_only: bool) -> tuple[list[Records], dict[str, int], Overlap | None]:
@@ -325,6 +332,16 @@ def _paired(runs: Sequence[Records], intersection_only: bool) -> list[Records]:
     return list(pair.tables)
 
 
+def _partly_failed(run: Records) -> list[str]:
+    """A warning if rows failed whose participant counts: no participant's number shows them."""
+    ids, cluster = run.cluster
+    failed = run.outcome == FAILED
+    counting = np.zeros(len(ids), bool)
+    counting[cluster[~failed]] = True
+    lost = int((failed & counting[cluster]).sum())
+    return [f"{lost} failed rows of participants that count are left out"] if lost else []
+
+
 def _not_failed(run: Records) -> Records:
     return run.take(run.outcome != FAILED)
 
@@ -369,6 +386,8 @@ def _reading(
     keys: Mapping[str, float],
     area_coverage: float,
     settings: Settings,
+    *,
+    judged: bool,
 ) -> Reading:
     areas, risks = _metrics(loss, width, keys, area_coverage)
     found = _evaluated(records, [*areas.values(), *risks.values()], settings)
@@ -376,7 +395,15 @@ def _reading(
         records,
         dict(zip(areas, found, strict=False)),
         dict(zip(risks, found[len(areas) :], strict=True)),
+        _calibration(records, settings) if judged else {},
     )
+
+
+def _calibration(records: Records, settings: Settings) -> dict[str, Estimate]:
+    """How far a calibrated confidence can be taken at its word, with intervals of each metric's own family."""
+    table = records.with_columns({"confidence": records.column(RANK)})
+    resamples = settings.resamples
+    return {e.metric: e for e in evaluate(table, CALIBRATION, resamples=resamples, seed=settings.seed)}
 
 
 def _evaluated(records: Records, metrics: Sequence[Metric], settings: Settings) -> list[Estimate]:
@@ -395,6 +422,11 @@ def _evaluated(records: Records, metrics: Sequence[Metric], settings: Settings) 
 def _plateaus(found: Mapping[str, Sequence[Reading]]) -> list[str]:
     """A warning where variants differ in how many working points they have: AURC is kind to few."""
     points = {name: len(readings[0].curve["coverage"]) for name, readings in found.items()}
+    flat = [name for name, count in points.items() if count == 1 and found[name][0].estimates["cmax"].n > 1]
+    if flat:
+        return [
+            f"{', '.join(flat)}: every answer has the same confidence, so it ranks nothing; check the signal's scale"
+        ]
     if not points or min(points.values()) >= 0.9 * max(points.values()):
         return []
     few, many = min(points, key=points.__getitem__), max(points, key=points.__getitem__)

@@ -163,7 +163,7 @@ def test_refusals_of_the_request() -> None:
 def test_a_missing_feature_is_an_error_unless_a_fill_is_declared() -> None:
     holes = [None if i % 5 == 0 else 0.5 + i / 400 for i in range(160)]
     records = rows(**{"signal.token_msp": holes, "signal.retrieval_similarity_mean": holes})
-    with pytest.raises(InputError, match=r"signal\.token_msp: participant \d+, item .* declares no fill"):
+    with pytest.raises(InputError, match=r"signal\.token_msp: participant \d+, item .* --fill"):
         calibrate(records, "logistic", features=["token_msp"])
     assert fitted("logistic", records, features=["token_msp"], fill={"token_msp": 0.25}).features[0].fill == 0.25
     assert fitted("logistic", records, features=["retrieval_similarity_mean"]).features[0].fill == 0.0
@@ -182,6 +182,8 @@ def test_rows_that_trained_are_recognised_however_they_come() -> None:
     assert found.seen_rows(rows(1, shift=1000)) == 0
     again = rows(1)  # the same participants, other answers
     assert found.seen_rows(again) < 5
+    assert found.seen_participants(again) == 40
+    assert found.seen_participants(rows(1, shift=1000)) == 0
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from steelyard.records.derive import ANSWERED
 from steelyard.records.labels import value_name
 from steelyard.records.schema import kind_of
 from steelyard.records.table import Records
-from steelyard.registry import Registry
+from steelyard.registry import Registry, closest
 
 Floats = npt.NDArray[np.float64]
 
@@ -191,9 +191,11 @@ def confidence(records: Records, name: str, calibrators: Sequence[Any] = ()) -> 
         return _COMBINED[how](confidence(records, first, calibrators), confidence(records, second, calibrators))
     if is_calibrated(name):
         return calibrator_of(name, calibrators).confidence(records)
-    if name in records and name not in variants:
+    if name in variants:
+        return _of_signals(records, variants[name])
+    if name in records:
         return column(records, name, needed_by="this ranking")
-    return _of_signals(records, variants[name])
+    raise UsageError(_unknown(records, name))
 
 
 def is_calibrated(name: str) -> bool:
@@ -208,39 +210,28 @@ def calibrator_of(name: str, calibrators: Sequence[Any]) -> Any:
     return chosen(name, calibrators)
 
 
-def known() -> list[str]:
-    """Every name that can be asked for; the last ones are patterns."""
-    return [
-        *variants,
-        "verbalized_calibrated",
-        "calibrated",
-        "calibrated:<variant>",
-        "secondary:<a>+<b>:<average|product>",
-    ]
-
-
 def lacking(records: Records, name: str) -> list[str]:
     """The signals that a variant needs and that this table does not have."""
     return [need for need in variants[name].needs if f"signal.{need}" not in records]
 
 
-def column(records: Records, name: str, *, needed_by: str, fill: float | None = None) -> Floats:
+def column(records: Records, name: str, *, needed_by: str, fill: float | None = None, hint: str = "") -> Floats:
     """A numeric column on answered rows; null is an error that names the row, or `fill`."""
     values = records.numbers(name, needed_by=needed_by)
     answered = records.outcome == ANSWERED
     missing = answered & np.isnan(values)
     if missing.any():
         if fill is None:
-            raise missing_at(records, missing, name, needed_by)
+            raise missing_at(records, missing, name, needed_by, hint)
         values = _or(values, fill)
     return np.where(answered, values, np.nan)
 
 
-def missing_at(records: Records, rows: npt.NDArray[np.bool_], key: str, name: str) -> InputError:
+def missing_at(records: Records, rows: npt.NDArray[np.bool_], key: str, name: str, hint: str = "") -> InputError:
     """A signal is null where it is needed: says of which participant and item, and for which variant."""
     row = int(np.flatnonzero(rows)[0])
     more = f" ({int(rows.sum())} answered rows lack it)" if rows.sum() > 1 else ""
-    return _at(records, row, key, f"is missing; {name} needs it for every answer{more}")
+    return _at(records, row, key, f"is missing; {name} needs it for every answer{more}{hint}")
 
 
 def _parts(name: str) -> tuple[str, str, str]:
@@ -281,12 +272,25 @@ def _of_signals(records: Records, chosen: Variant) -> Floats:
 
 
 def _not_there(records: Records, chosen: Variant, absent: Sequence[str]) -> str:
-    present = [name for name in variants if not lacking(records, name)]
-    present += [c for c in records.stated if c == "confidence" and kind_of(records.column(c)) in ("int", "float")]
-    choose = (
-        f"choose among {', '.join(present)}" if present else "the table has no signal.* columns that a variant reads"
-    )
+    present = usable(records)
+    choose = f"choose among {', '.join(present)}" if present else "no column of this table can rank its answers"
     return f"{chosen.name} needs the signal {', '.join(absent)}, which is not there; {choose}"
+
+
+def usable(records: Records) -> list[str]:
+    """What can rank the answers of a table: variants whose signals are there, and its own numeric columns."""
+    found = [name for name in variants if not lacking(records, name)]
+    needed = {f"signal.{need}" for name in variants for need in variants[name].needs}
+    own = [c for c in records.stated if c == "confidence" or (c.startswith("signal.") and c not in needed)]
+    return found + [printable(c) for c in own if kind_of(records.column(c)) in ("int", "float")]
+
+
+def _unknown(records: Records, name: str) -> str:
+    names = [*variants, "verbalized_calibrated", "calibrated", *records.stated]
+    near = closest(name, names) or closest(f"signal.{name}", names)
+    more = "calibrated:<variant>, secondary:<a>+<b>:<average|product>"
+    hint = f"did you mean '{near}'?" if near else f"here there are {', '.join(usable(records))}; also {more}"
+    return f"unknown confidence variant '{printable(name)}'; {hint}"
 
 
 def _at(records: Records, row: int, key: str, problem: str) -> InputError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from steelyard.confidence.calibrators import Calibrator
+from steelyard.confidence.calibrators.temperature import HIGHEST, LOWEST
 from steelyard.report.document import Document, Note, Table, number
 
 _RIGHT = frozenset({"before", "in sample", "cross-fitted", "coefficient", "mean", "scale", "if missing"})
@@ -44,6 +45,8 @@ def calibrator_report(calibrator: Calibrator) -> Document:
 
 
 def _direction(temperature: float) -> str:
+    if not 1.001 * LOWEST < temperature < 0.999 * HIGHEST:
+        return "at the limit of its range: the confidence hardly tells right from wrong, or always does"
     if temperature == 1:
         return "none is better than leaving the confidences as they are"
     return "confidences were too extreme" if temperature > 1 else "confidences were too timid"

@@ -100,7 +100,7 @@ def number(value: float | None, *, signed: bool = False) -> str:
     if value is None:
         return "n/a"
     sign = "+" if signed and value > 0 else ""
-    if value == 0:
+    if abs(value) < 1e-12:
         return "0"
     if 1e-4 <= abs(value) < 1e5:
         digits = 4 if abs(value) < 1 else max(0, 4 - len(str(int(abs(value)))))

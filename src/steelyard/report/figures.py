@@ -93,7 +93,7 @@ def _legend(figure: Figure, axes: Axes) -> None:
 
 
 def _file_name(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.")[:80] or "variant"
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.")[:120] or "variant"
 
 
 # -- risk and coverage -------------------------------------------------------------------------------------------------
@@ -178,14 +178,15 @@ def _oracle(left: Axes, right: Axes, reading: Reading, selection: Selection) -> 
 def _diagrams(title: str, tables: Sequence[Reliability]) -> Figure:
     figure = _figure(title, max(len(tables), 1))
     panels = figure.subplots(2, len(tables), sharex=True, squeeze=False, height_ratios=[4, 1])
-    for place, (table, colour) in enumerate(zip(tables, (ORANGE, BLUE), strict=False)):
+    for place, table in enumerate(tables):
         axes, below = panels[0][place], panels[1][place]
+        colour, marker = (ORANGE, "o") if table.title == "before" else (BLUE, "s")
         axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle=":", label="calibrated")
         known = [(b.confidence, *b.interval) for b in table.bins if b.interval is not None]
         if known:
             axes.vlines(*zip(*known, strict=True), color=colour, linewidth=1.2, label="95% interval")
         x, y = [b.confidence for b in table.bins], [b.accuracy for b in table.bins]
-        axes.plot(x, y, color=colour, marker="os"[place], markersize=4, linewidth=1, label=f"{table.title}")
+        axes.plot(x, y, color=colour, marker=marker, markersize=4, linewidth=1, label=f"{table.title}")
         axes.set_title(f"{table.title}: n = {table.n}, ECE = {number(table.ece)}")
         axes.set_ylabel(table.outcome)
         axes.set_xlim(-0.02, 1.02)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from steelyard.comparison import Delta
 from steelyard.report.document import Document, Heading, Note, Table, files, interval_text, number
 from steelyard.selection import Deltas, Reading, Selection
@@ -17,60 +15,88 @@ _MEANING = {
     "eaurc": "what the ranking loses ↓",
     "eaugrc": "what the ranking loses ↓",
     "aurc_achievable": "best working points, in sample",
-    "aurc_at_c": "area up to coverage {c}",
-    "augrc_at_c": "area up to coverage {c}",
+    "aurc_at_c": "area up to coverage {c}, or cmax",
+    "augrc_at_c": "area up to coverage {c}, or cmax",
+    "ece": "gap between confidence and accuracy ↓",
+    "ece_null": "… that chance alone would give",
+    "nll": "log-loss of the confidence ↓",
+    "brier": "squared error of the confidence ↓",
+    "auroc": "right answers above wrong ones ↑",
 }
 _RIGHT = frozenset({"value", "left", "right", "delta"})
 
 
 def selection_report(selection: Selection) -> Document:
     """The numbers of the artifact, with their intervals."""
-    people = selection.population
     document: Document = []
-    for sources, mode in zip(selection.sources, selection.modes, strict=True):
-        document.append(Note(files(sources) + (f", {mode}" if mode else "")))
-    document.append(
-        Note(
-            f"{people['participants_included']} of {people['participants_total']} participants, "
-            f"{people['participants_failed']} failed; {people['items_total']} items; "
-            f"loss {selection.loss.name}: {selection.loss.definition}"
-        )
-    )
+    sides = ("left: ", "right: ") if selection.overlap else ("",)
+    for side, sources, mode in zip(sides, selection.sources, selection.modes, strict=True):
+        document.append(Note(side + files(sources) + (f", {mode}" if mode else "")))
+    document.append(Note(_population(selection)))
     for name, readings in selection.readings.items():
+        if name == "total_evidence" and "llm" in selection.readings:
+            document.append(Note("confidence: total_evidence is llm under its older name"))
+            continue
         document.append(Heading(f"confidence: {name}"))
         deltas = selection.deltas.get(name)
         document += _pair(readings, deltas, selection) if deltas else _one(readings[0], selection)
-    document += [Note(f"not there: {name} (lacks {', '.join(needs)})") for name, needs in selection.lacking.items()]
+    document += [
+        Note(f"left out: {name} ({', '.join(needs)} absent, or null for an answer)")
+        for name, needs in selection.lacking.items()
+    ]
     document += [Note(f"warning: {w}") for w in selection.warnings]
     return document
 
 
+def _population(selection: Selection) -> str:
+    people, overlap = selection.population, selection.overlap
+    failed = f"{people['participants_failed']} failed"
+    if overlap is not None:
+        failed += f" ({overlap.failed_left} left, {overlap.failed_right} right)"
+    alone = f"; in one run only: {overlap.left_only} left, {overlap.right_only} right" if overlap else ""
+    return (
+        f"{people['participants_included']} of {people['participants_total']} participants, {failed}; "
+        f"{people['items_total']} items; loss {selection.loss.name}: {selection.loss.definition}{alone}"
+    )
+
+
 def _one(reading: Reading, selection: Selection) -> Document:
     rows = [
-        (key, number(e.value), interval_text(e.interval), _meaning(key, selection), e.note)
+        (key, number(e.value), interval_text(e.interval), _meaning(key, selection))
         for key, e in reading.estimates.items()
     ]
     for key, e in reading.risk_at.items():
-        reached = (e.detail or {}).get("achieved")
-        meaning = f"risk at coverage {number(reached)}" if e.value is not None else ""
-        rows.append((f"mae_at_coverage {key}", number(e.value), interval_text(e.interval), meaning, e.note))
-    return [Table(("number", "value", "95% interval", "what it says", "note"), tuple(rows), _RIGHT)]
+        rows.append((f"mae_at_coverage {key}", number(e.value), interval_text(e.interval), _reached(reading, key)))
+    rows += [(key, number(e.value), interval_text(e.interval), _MEANING[key]) for key, e in reading.calibration.items()]
+    found: Document = [Table(("number", "value", "95% interval", "what it says"), tuple(rows), _RIGHT)]
+    value = {key: e.value for key, e in reading.estimates.items()}
+    if value["aurc_optimal"] and value["eaurc"] is not None:
+        above = f"{100 * value['eaurc'] / value['aurc_optimal']:.0f}%"
+        found.append(Note(f"AURC lies {above} above that of a perfect ranking of the same answers"))
+    skip = ("undefined: the model never answers", "no interval: no resamples")
+    return found + [Note(f"note: {n}") for n in reading.notes if not any(text in n for text in skip)]
+
+
+def _reached(reading: Reading, key: str) -> str:
+    estimate = reading.risk_at[key]
+    if estimate.value is None:
+        return "never reached"
+    return f"risk at coverage {number(estimate.detail['achieved'])}"
 
 
 def _pair(readings: tuple[Reading, ...], deltas: Deltas, selection: Selection) -> Document:
     rows = [_delta(key, d, _meaning(key, selection)) for key, d in deltas.areas.items()]
     up_to = f"area up to {number(deltas.common_cmax)}, which both reach"
     rows += [_delta(key.replace("_at_c", "_common"), d, up_to) for key, d in deltas.at_common_cmax.items()]
-    rows += [_delta(f"mae_at_coverage {key}", d, "") for key, d in _defined(deltas.risk_at).items()]
+    for key, d in deltas.risk_at.items():
+        one, two = (_reached(reading, key) for reading in readings)
+        meaning = one if one == two else f"{one} left, {two} right"
+        rows.append(_delta(f"mae_at_coverage {key}", d, meaning))
     found: Document = [Table(("number", "left", "right", "delta", "95% interval", "what it says"), tuple(rows), _RIGHT)]
     shares = [reading.estimates["cmax"].value for reading in readings]
     if shares[0] != shares[1]:
         found.append(Note("the runs answer unequal shares, and areas reward declining: compare the *_common rows"))
     return found
-
-
-def _defined(found: Mapping[str, Delta]) -> dict[str, Delta]:
-    return {key: d for key, d in found.items() if d.base is not None or d.new is not None}
 
 
 def _delta(key: str, d: Delta, meaning: str) -> tuple[str, ...]:

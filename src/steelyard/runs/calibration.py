@@ -28,10 +28,10 @@ class Artifact(Calibrator, frozen=True):
 def calibration_document(calibrator: Calibrator) -> dict[str, Any]:
     """The artifact as plain data."""
     document = plain(msgspec.to_builtins(calibrator))
-    return {**document, "digest": _digest(document)}
+    return {**document, "digest": content_digest(document)}
 
 
-def _digest(document: dict[str, Any]) -> str:
+def content_digest(document: dict[str, Any]) -> str:
     rest = {key: value for key, value in document.items() if key != "digest"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
@@ -61,7 +61,7 @@ def read_calibrator(path: Path) -> Calibrator:
     try:
         found = msgspec.convert(raw, Calibrator)
         _check(found)
-        if raw.get("digest", _digest(raw)) != _digest(raw):
+        if raw.get("digest", content_digest(raw)) != content_digest(raw):
             raise UsageError("was changed after it was written; fit it anew")
     except msgspec.ValidationError as problem:
         raise StorageError(f"{printable(path)}: {printable(problem)}") from None
@@ -89,8 +89,9 @@ def _check(calibrator: Calibrator) -> None:
     corners = calibrator.parameters.get("x")
     if corners is not None and not _rising(corners, calibrator.parameters["y"]):
         raise UsageError("x and y are equally long, and x rises")
-    if len(calibrator.provenance.rows) != DIGEST * calibrator.provenance.n:
-        raise UsageError("provenance.rows does not hold one digest a training row")
+    where = calibrator.provenance
+    if len(where.rows) != DIGEST * where.n or len(where.participants) != DIGEST * where.clusters:
+        raise UsageError("provenance does not hold one digest a training row and a cluster")
     if any(not feature.scale > 0 for feature in calibrator.features):
         raise UsageError("a feature's scale is above 0")
 

@@ -15,8 +15,10 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from steelyard.comparison import Delta
+from steelyard.confidence.calibrators import Calibrator
 from steelyard.records.table import Source
 from steelyard.runs.artifact import DIALECT, plain
+from steelyard.runs.calibration import calibration_document
 from steelyard.selection import Deltas, Overlap, Reading, Selection
 from steelyard.uncertainty.estimate import Estimate
 
@@ -112,6 +114,14 @@ class Curve(msgspec.Struct):
     threshold: list[float]
 
 
+class Scored(msgspec.Struct):
+    """A number with the interval of its own family."""
+
+    value: float | None
+    interval: Interval | None
+    method: str
+
+
 class Variant(msgspec.Struct):
     cmax: Share | None
     aurc_full: float | None
@@ -127,6 +137,7 @@ class Variant(msgspec.Struct):
     mae_at_coverage: dict[CoverageKey, RiskAt | None]
     bootstrap: Bootstrap | None
     curve: Curve
+    calibration: dict[str, Scored] | UnsetType = UNSET
     notes: list[str] | UnsetType = UNSET
 
 
@@ -188,6 +199,15 @@ class Comparison(msgspec.Struct):
     deltas: dict[str, VariantDeltas]
 
 
+class CalibratorUsed(msgspec.Struct):
+    """Which calibrator a variant went through."""
+
+    method: str
+    target: str
+    features: list[str]
+    digest: str
+
+
 class _Artifact(msgspec.Struct):
     schema_version: Literal["1"]
     created_at: str
@@ -201,6 +221,8 @@ class OneRun(_Artifact):
 
     confidence_variants: dict[str, Variant]
     comparison: NoComparison
+    calibrators: dict[str, CalibratorUsed] | UnsetType = UNSET
+    left_out: dict[str, list[str]] | UnsetType = UNSET  # variants that `all` could not take, and what they lack
     warnings: list[str] | UnsetType = UNSET
     tool: dict[str, str] | UnsetType = UNSET
 
@@ -210,6 +232,8 @@ class TwoRuns(_Artifact):
 
     confidence_variants: dict[str, Pair]
     comparison: Comparison
+    calibrators: dict[str, CalibratorUsed] | UnsetType = UNSET
+    left_out: dict[str, list[str]] | UnsetType = UNSET  # variants that `all` could not take, and what they lack
     warnings: list[str] | UnsetType = UNSET
     tool: dict[str, str] | UnsetType = UNSET
 
@@ -238,7 +262,12 @@ def selective_document(selection: Selection, *, created_at: datetime | None = No
         Population(**selection.population),
         _loss(selection),
     )
-    tail = list(selection.warnings) or UNSET, {"name": "steelyard", "version": __version__}
+    tail = (
+        {name: _calibrator(used) for name, used in selection.calibrators.items()} or UNSET,
+        dict(selection.lacking) or UNSET,
+        list(selection.warnings) or UNSET,
+        {"name": "steelyard", "version": __version__},
+    )
     artifact: OneRun | TwoRuns
     if selection.overlap is None:
         artifact = OneRun(*head, {name: one for name, (one,) in read.items()}, NoComparison(False, False, None), *tail)
@@ -246,6 +275,11 @@ def selective_document(selection: Selection, *, created_at: datetime | None = No
         pairs = {name: Pair(left, right) for name, (left, right) in read.items()}
         artifact = TwoRuns(*head, pairs, _comparison(selection, selection.overlap), *tail)
     return plain(msgspec.to_builtins(artifact))
+
+
+def _calibrator(used: Calibrator) -> CalibratorUsed:
+    digest = str(calibration_document(used)["digest"])
+    return CalibratorUsed(used.method, used.target, [f.name for f in used.features], digest)
 
 
 def _loss(selection: Selection) -> Loss:
@@ -281,6 +315,7 @@ def _variant(reading: Reading, selection: Selection) -> Variant:
         mae_at_coverage={key: _risk_at(estimate) for key, estimate in reading.risk_at.items()},
         bootstrap=_bootstrap(reading, selection),
         curve=Curve(**reading.curve),
+        calibration={k: Scored(e.value, _interval(e), e.method) for k, e in reading.calibration.items()} or UNSET,
         notes=reading.notes or UNSET,
     )
 

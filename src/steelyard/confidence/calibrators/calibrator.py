@@ -25,6 +25,7 @@ from steelyard.records.table import Records
 TARGETS = ("correctness", "near_correct", "loss")
 DIGEST = 8  # bytes kept of each training row's digest
 _NEAR_CONSTANT = 1e-12
+_FILL = "; --fill, when it is fitted, says what a missing value counts as"
 _ENOUGH = 10  # values from which a shift against the training rows is told from chance
 
 
@@ -56,7 +57,7 @@ class Feature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"the calibrator reads {printable(name)}, which is not there; signals here: {have or 'none'}",
                 file=records.name,
             )
-        return signals.column(records, name, needed_by="the calibrator, which declares no fill for it,", fill=self.fill)
+        return signals.column(records, name, needed_by="the calibrator", fill=self.fill, hint=_FILL)
 
     def check_scale(self, values: Floats, records: Records) -> None:
         """Refuse values on another scale than the one trained on: the curve would collapse without a word."""
@@ -87,6 +88,7 @@ class Provenance(msgspec.Struct, frozen=True):
     n: int
     clusters: int
     rows: bytes
+    participants: bytes
     cluster: list[str]
 
 
@@ -131,9 +133,11 @@ class Calibrator(msgspec.Struct, frozen=True):
 
     def seen_rows(self, records: Records) -> int:
         """How many of these rows the calibrator was fitted on."""
-        trained = np.frombuffer(self.provenance.rows, np.dtype(f"V{DIGEST}"))
-        here = np.frombuffer(row_digests(records, self.features), np.dtype(f"V{DIGEST}"))
-        return len(set(here.tolist()) & set(trained.tolist()))
+        return _common(self.provenance.rows, row_digests(records, self.features))
+
+    def seen_participants(self, records: Records) -> int:
+        """How many of these clusters were among the training rows, whatever they answered then."""
+        return _common(self.provenance.participants, cluster_digests(records))
 
 
 def applied(
@@ -192,11 +196,26 @@ def row_digests(records: Records, features: Sequence[Feature]) -> bytes:
     names = [n for n in (*KEY, "target", "prediction") if n in records]
     columns = [records.column(n).to_pylist() for n in names if kind_of(records.column(n)) != "null"]
     columns += [feature.values(records).tolist() for feature in features]
-    digests = (
-        hashlib.sha256(json.dumps([column[row] for column in columns]).encode("utf-8", "surrogatepass")).digest()
-        for row in answered
+    return b"".join(_digest([column[row] for column in columns]) for row in answered)
+
+
+def cluster_digests(records: Records) -> bytes:
+    """Eight bytes a cluster that has an answered row: of its id."""
+    ids, cluster = records.cluster
+    return b"".join(_digest(ids[i]) for i in np.unique(cluster[records.outcome == ANSWERED]))
+
+
+def _digest(values: Sequence[Any]) -> bytes:
+    text = json.dumps(list(values))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:DIGEST]
+
+
+def _common(one: bytes, other: bytes) -> int:
+    """How many digests two strings of them share."""
+    return len(
+        {one[i : i + DIGEST] for i in range(0, len(one), DIGEST)}
+        & {other[i : i + DIGEST] for i in range(0, len(other), DIGEST)}
     )
-    return b"".join(digest[:DIGEST] for digest in digests)
 
 
 def answered_rows(records: Records) -> npt.NDArray[np.bool_]:
