@@ -141,7 +141,7 @@ def _first_offender(name: str, values: list[Any], kinds: set[str], where: Where)
     for row, value in enumerate(values):
         kind = _python_kind(type(value))
         if value is None or kind == expected or {kind, expected} == {"int", "float"}:
-            if kind == "int" and abs(value) > 2**63 - 1:
+            if kind == "int" and abs(value) > (LARGEST_INT if "float" in kinds else 2**63 - 1):
                 return _at(where, row, name, "a whole number this large cannot be kept exactly")
             continue
         return _at(

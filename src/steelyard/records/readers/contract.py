@@ -72,6 +72,7 @@ class Input:
     ) -> None:
         self.name, self.salvage = name, salvage
         self.renamed: set[str] = set()
+        self.mark = 0  # bytes of the mark that `text` removed
         self._stream = stream
         self._known = {original: known for known, original in (rename or {}).items()}
         self._digest = hashlib.sha256()
@@ -151,6 +152,20 @@ class Input:
             f"cannot rename '{printable(original)}' to '{printable(column)}': "
             f"{printable(self.name)} has a column of that name already"
         )
+
+    def text(self, most: int) -> bytes:
+        """The whole text, without its byte order mark; one beyond `most` bytes is refused before all of it is read."""
+        parts, size = [], 0
+        for chunk in self._chunks():
+            parts.append(chunk)
+            size += len(chunk)
+            if size > most:
+                raise self.error(f"more than {most // 2**20} MB; write the rows as JSON lines instead")
+        whole = b"".join(parts).removeprefix(codecs.BOM_UTF8)
+        self.mark = sum(map(len, parts)) - len(whole)
+        if not whole.strip():
+            raise self.error("the file is empty")
+        return whole
 
     def _chunks(self) -> Iterator[bytes]:
         first = self._stream.read(max(_BLOCK, 4))  # so that it holds any mark

@@ -12,16 +12,15 @@ without success has eight failed rows. In errors, the line is the one on which t
 
 from __future__ import annotations
 
-from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
-import msgspec
 import numpy as np
 
 from steelyard.errors import InputError, printable
-from steelyard.records.readers.contract import Column, Input, Reader, Table, readers
-from steelyard.records.readers.strict_json import Flaw, NotJsonError, parse_document
+from steelyard.records.readers.contract import MOST_COLUMNS, Column, Input, Reader, Table, readers
+from steelyard.records.readers.json_places import element_lines
+from steelyard.records.readers.strict_json import NotJsonError, first_flaw, parse_document
 from steelyard.records.schema import SHOWN, to_arrow
 from steelyard.records.task import Task
 from steelyard.registry import closest
@@ -39,14 +38,13 @@ _KNOWN_SIGNALS = (
 
 def load(source: Input) -> Table:
     """The rows of a run output."""
-    text = bytes(source.whole())
-    if len(text) > LARGEST:
-        raise source.error(f"more than {LARGEST // 2**20} MB of JSON; write the rows as JSON lines instead")
-    if not text.strip():
-        raise source.error("the file is empty")
-    document = _Value(source, _document(source, text), "", 1)
+    text = source.text(LARGEST)
+    found = _document(source, text)
+    lines = element_lines(text.decode(), ("experiments", None, "results", "results", None))
+    _refuse_flaws(source, found, lines)
+    document = _Value(source, found, "")
     metadata = document.get("run_metadata", dict)
-    reader = _Rows(source, _starts(text))
+    rows = _Rows(source, lines)
     seen: dict[str, str] = {}
     for place, experiment in enumerate(document.need("experiments", list).each()):
         results = experiment.need("results", dict)
@@ -54,31 +52,42 @@ def load(source: Input) -> Table:
         if mode in seen:
             results.refuse(f"a second experiment of the mode '{printable(mode)}', first at {seen[mode]}")
         seen[mode] = experiment.path
-        reader.add(mode, place, results)
-    if not reader.lines:
+        rows.add(mode, place, results)
+    if not rows.lines:
         raise source.error("there are no participants", field="experiments")
     about = {key: metadata.text(key) for key in ("run_id", "git_commit", "timestamp")} if metadata else {}
-    return reader.table({key: value for key, value in about.items() if value is not None})
+    return rows.table({key: value for key, value in about.items() if value is not None})
 
 
 readers.add("phq8", Reader("phq8", (".json",), load))
 
 
 def _document(source: Input, text: bytes) -> Any:
-    body = text.removeprefix(BOM_UTF8)
     try:
-        return parse_document(body)
+        return parse_document(text)
     except NotJsonError as wrong:
-        if wrong.byte is not None:
-            raise source.not_utf8(wrong.byte + len(text) - len(body)) from None
-        raise source.error(f"{wrong.problem}; the JSON output of a run is expected", line=wrong.line) from None
+        if wrong.byte is not None and not wrong.torn:
+            raise source.not_utf8(wrong.byte + source.mark) from None
+        problem = "the text ends early" if wrong.torn else wrong.problem
+        raise source.error(f"{problem}; the JSON output of a run is expected", line=wrong.line) from None
+
+
+def _refuse_flaws(source: Input, document: Any, lines: Mapping[tuple[int, ...], int]) -> None:
+    """Refuse what the usual parsers let pass, wherever it stands."""
+    found = first_flaw(document)
+    if found is None:
+        return
+    path, flaw = found
+    place = tuple(part for part in path if isinstance(part, int))
+    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+    raise source.error(flaw.problem, line=lines.get(place[:2]), field=field or None)
 
 
 def _mode(experiment: _Value, results: _Value) -> str:
     """The mode of an experiment: stated in its provenance, its results, or both alike."""
     provenance = experiment.get("provenance", dict)
     stated = [value for part in (provenance, results) if part and (value := part.text("mode")) is not None]
-    if not stated:
+    if not all(stated) or not stated:
         results.refuse("the mode is missing: one is expected here or in provenance", key="mode")
     if len(set(stated)) > 1:
         results.refuse("differs from the mode in provenance", key="mode")
@@ -88,10 +97,8 @@ def _mode(experiment: _Value, results: _Value) -> str:
 class _Value:
     """A value of the document and where it stands; asks for parts and refuses what is not as documented."""
 
-    def __init__(self, source: Input, value: Any, path: str, line: int) -> None:
+    def __init__(self, source: Input, value: Any, path: str, line: int | None = None) -> None:
         self.source, self.value, self.path, self.line = source, value, path, line
-        if isinstance(value, Flaw):
-            self.refuse(value.problem, key=value.key)
 
     def refuse(self, problem: str, *, key: str | None = None) -> NoReturn:
         field = ".".join(part for part in (self.path, key) if part)
@@ -113,16 +120,16 @@ class _Value:
         found = self.get(key, kind)
         if found is None:
             hint = "" if self.path else "; the output of a run has run_metadata and experiments"
-            self.refuse(f"{_KINDS[kind]} '{key}' is expected here{hint}")
+            self.refuse(f"is missing: {_KINDS[kind]} is expected{hint}", key=key)
         return found
 
     def text(self, key: str) -> str | None:
         found = self.get(key, str)
         return None if found is None else str(found.value)
 
-    def each(self) -> Iterator[_Value]:
+    def each(self, line: Callable[[int], int] | None = None) -> Iterator[_Value]:
         for place, value in enumerate(self.value):
-            found = _Value(self.source, value, f"{self.path}[{place}]", self.line)
+            found = _Value(self.source, value, f"{self.path}[{place}]", line(place) if line else None)
             if not isinstance(value, dict):
                 found.refuse("an object is expected")
             yield found
@@ -134,7 +141,7 @@ _KINDS = {dict: "an object", list: "a list", str: "text", bool: "true or false"}
 class _Rows:
     """The rows so far, column by column."""
 
-    def __init__(self, source: Input, starts: Mapping[tuple[int, int], int]) -> None:
+    def __init__(self, source: Input, starts: Mapping[tuple[int, ...], int]) -> None:
         self._source, self._starts = source, starts
         self.lines: list[int] = []
         self._columns: dict[str, list[Any]] = {
@@ -147,14 +154,14 @@ class _Rows:
     def add(self, mode: str, experiment: int, results: _Value) -> None:
         model = results.text("model")
         first: dict[Any, int] = {}
-        for place, participant in enumerate(results.need("results", list).each()):
-            participant.line = self._starts.get((experiment, place), 1)
+        people = results.need("results", list).each(lambda place: self._starts.get((experiment, place), 1))
+        for participant in people:
             who = _participant_id(participant)
             if who in first:
                 participant.refuse(
                     f"participant {printable(who)} stands twice in mode '{printable(mode)}', first at line {first[who]}"
                 )
-            first[who] = participant.line
+            first[who] = participant.line or 1
             self._participant(mode, model, who, participant)
 
     def _participant(self, mode: str, model: str | None, who: str | int, participant: _Value) -> None:
@@ -164,7 +171,7 @@ class _Rows:
         signals = _by_item(participant, who, "item_signals")
         for item in ITEMS:
             row = len(self.lines)
-            self.lines.append(participant.line)
+            self.lines.append(participant.line or 1)
             values = (
                 mode,
                 model,
@@ -183,21 +190,23 @@ class _Rows:
 
     def _take_signals(self, row: int, signals: _Value) -> None:
         for name, value in signals.value.items():
-            if isinstance(value, Flaw | list | dict):
-                _Value(self._source, value, f"{signals.path}.{name}", signals.line)
+            if name not in self._signals and len(self._signals) + len(self._columns) >= MOST_COLUMNS:
+                signals.refuse(f"more than {MOST_COLUMNS:,} different fields", key=name)
+            held = self._signals.setdefault(name, {})
+            if isinstance(value, list | dict):
                 if name in _KNOWN_SIGNALS:
                     signals.refuse("a single value is expected", key=name)
                 self._lists.add(name)
             elif value is not None:
-                self._signals.setdefault(name, {})[row] = value
-            else:
-                self._signals.setdefault(name, {})
+                held[row] = value
 
     def table(self, about: dict[str, str]) -> Table:
         size = len(self.lines)
         lines = np.array(self.lines, np.int64)
         named = {name: values for name, values in self._columns.items() if name != "model" or any(values)}
         for name, held in self._signals.items():
+            if name in self._lists:
+                continue
             named[f"signal.{name}"] = [held.get(row) for row in range(size)]
         columns: dict[str, Column] = {}
         for original, values in named.items():
@@ -236,47 +245,17 @@ def _scores(participant: _Value, who: str | int, key: str, *, nullable: bool = F
     """The scores of the eight items; what is missing or out of range is an error with participant and item."""
     found = _by_item(participant, who, key)
     if found is None and required:
-        participant.refuse(f"participant {printable(who)} has none", key=key)
+        participant.refuse(f"participant {printable(who)} has no scores here", key=key)
     scores: dict[str, Any] = found.value if found else {}
     for item in ITEMS:
         if item not in scores:
             if required:
                 participant.refuse(f"participant {printable(who)} lacks the item {item}", key=key)
             continue
-        value = _Value(participant.source, scores[item], f"{participant.path}.{key}.{item}", participant.line).value
+        value = scores[item]
         if value is None and (nullable or not required):
             continue
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= HIGHEST:
             what = f"{SHOWN['int']} from 0 to {HIGHEST}{' or null' if nullable else ''}"
             participant.refuse(f"participant {printable(who)}, item {item}: {what} is expected", key=f"{key}.{item}")
     return scores
-
-
-class _Participants(msgspec.Struct):
-    results: list[msgspec.Raw] = []
-
-
-class _Experiment(msgspec.Struct):
-    results: _Participants
-
-
-class _Run(msgspec.Struct):
-    experiments: list[_Experiment] = []
-
-
-def _starts(text: bytes) -> dict[tuple[int, int], int]:
-    """The line on which each participant's object begins, by experiment and place; nothing where the form differs."""
-    try:
-        run = msgspec.json.decode(text.removeprefix(BOM_UTF8), type=_Run)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return {}
-    found, at, line = {}, 0, 1
-    for number, experiment in enumerate(run.experiments):
-        for place, raw in enumerate(experiment.results.results):
-            participant = bytes(raw)
-            begin = text.find(participant, at)
-            line += text.count(b"\n", at, begin)
-            found[number, place] = line
-            line += participant.count(b"\n")
-            at = begin + len(participant)
-    return found
