@@ -15,6 +15,7 @@ from steelyard.calibration import calibrate
 from steelyard.errors import InputError, UsageError
 from steelyard.evaluation import evaluate, value
 from steelyard.records.table import Records
+from steelyard.records.task import Task
 from steelyard.runs.selective import selective_document
 from steelyard.selection import coverage_keys, selective
 
@@ -122,7 +123,7 @@ def test_every_number_is_the_metric_of_that_name() -> None:
     }
     for key, metric in named.items():
         close(variant[key], value(f"{metric}({options})", records))
-        (estimate,) = evaluate(records, [f"{metric}({options})"], resamples=500, method="percentile")
+        (estimate,) = evaluate(records, [f"{metric}({options})"], resamples=500, method="plain")
         close(variant["bootstrap"]["ci95"][key], list(estimate.interval or ()))
     assert document["loss"] == {"name": "abs_norm", "definition": "abs(pred - gt) / 3", "raw_multiplier": 3}
     assert document["comparison"] == {"enabled": False, "intersection_only": False, "deltas": None}
@@ -265,6 +266,49 @@ def test_runs_without_a_common_participant_or_a_common_item_are_refused() -> Non
     other = run(2).with_columns({"target": left.column("target").take(list(reversed(range(48))))})
     with pytest.raises(InputError, match="answered different questions"):
         selective(left, other)
+
+
+def test_deltas_are_plain_percentiles_on_either_stream() -> None:
+    left = run(1, 40, mode="zero_shot", declines=0.1)
+    said = left.column("prediction").to_pylist()
+    row = next(i for i, p in enumerate(said) if p is not None)
+    said[row] = (said[row] + 1) % 4
+    right = left.with_columns({"prediction": pa.array(said)})
+    abs_, norm = (
+        selective_document(selective(left, right, loss=loss, resamples=500))["comparison"]["deltas"]["llm"]
+        for loss in ("abs", "abs_norm")
+    )
+    close([3 * x for x in norm["aurc_full"]["ci95"]], abs_["aurc_full"]["ci95"])
+    close(norm["cmax"]["delta"], 0.0)
+
+
+def test_items_without_a_partner_are_seen_although_others_failed_in_both() -> None:
+    left, right = run(1, failed=(2, 3)), run(2, failed=(2, 3))
+    with pytest.raises(InputError, match="3 items have no partner"):
+        selective(left, right.take(~np.isin(np.arange(48), (20, 21, 22))))
+
+
+def test_rows_without_a_target_leave_whatever_their_outcome() -> None:
+    records = run(people=20)
+    targets = [None if i % 2 else t for i, t in enumerate(records.column("target").to_pylist())]
+    found = selective(records.with_columns({"target": pa.array(targets)}), confidence=["token_msp"], resamples=0)
+    kept = records.take(np.arange(80) % 2 == 0)
+    close(found.readings["token_msp"][0].estimates["cmax"].value, value("answer_rate", kept))
+    assert any("40 rows without a target are left out" in w for w in found.warnings)
+
+
+def test_two_runs_without_resamples_have_deltas_alone() -> None:
+    document = selective_document(selective(run(1), run(2), resamples=0))
+    delta = document["comparison"]["deltas"]["llm"]["aurc_full"]
+    assert delta["delta"] is not None
+    assert delta["ci95"] is None
+
+
+def test_two_ranges_must_agree() -> None:
+    other = run(2)
+    other.task = Task(range=10)
+    with pytest.raises(UsageError, match="different score ranges"):
+        selective(run(1), other)
 
 
 def test_both_runs_failed_everywhere() -> None:

@@ -30,6 +30,7 @@ from steelyard.metrics.calibration import bin_of
 from steelyard.metrics.randomness import words
 from steelyard.records.derive import loss_values
 from steelyard.records.table import Records
+from steelyard.uncertainty.estimate import Settings
 
 Floats = npt.NDArray[np.float64]
 Target = Literal["correctness", "near_correct", "loss"]
@@ -92,19 +93,20 @@ def calibrate(
     if target not in TARGETS:
         raise UsageError(f"target is one of {', '.join(TARGETS)}")
     _one_cell(records)
+    Settings(seed=seed)  # refuses what is no seed
     if chosen.binary and target == "loss":
         raise UsageError(f"{chosen.name} needs a target that is right or wrong; take linear or isotonic for loss")
     rows = records.take(answered_rows(records))
     if len(rows) < FEWEST_ROWS:
         raise InputError(f"{len(rows)} answered rows with a target: too few to fit anything", file=records.name)
-    described_, raw = _features(rows, list(features), confidence, fill or {}, chosen)
+    described_, raw = _features(rows, [f.removeprefix("signal.") for f in features], confidence, fill or {}, chosen)
     y = target_values(rows, target)
     parameters = _fitted(chosen, described_, raw, y)
     p = applied(chosen.name, described_, parameters, raw)
     ids, cluster = rows.cluster
     folds = min(FOLDS, len(ids))
     crossed, note = _cross_fitted(chosen, described_, raw, y, fold_of(len(ids), folds, seed)[cluster], folds)
-    before = raw[:, 0] if _is_probability(described_) else None
+    before = np.clip(raw[:, 0], 0.0, 1.0) if _is_probability(described_) else None
     calibrator = Calibrator(
         "1",
         "calibrator",
@@ -117,7 +119,7 @@ def calibrate(
             _only(records, "strategy"),
             len(rows),
             len(ids),
-            row_digests(rows, described_),
+            row_digests(rows),
             cluster_digests(rows),
             list(records.cluster_columns),
         ),
@@ -140,6 +142,8 @@ def calibrate(
 def reliability_of(calibrator: Calibrator, records: Records) -> tuple[Reliability, ...]:
     """A calibrator's reliability on other rows: before it, where its feature is a probability, and after."""
     rows = records.take(answered_rows(records))
+    if not len(rows):
+        return ()
     y = target_values(rows, calibrator.target)
     found = []
     if _is_probability(calibrator.features):
@@ -148,10 +152,12 @@ def reliability_of(calibrator: Calibrator, records: Records) -> tuple[Reliabilit
 
 
 def _is_probability(features: Sequence[Feature]) -> bool:
-    return len(features) == 1 and features[0].low >= 0 and features[0].high <= 1
+    """True for one feature that says how likely the answer is right, calibrated or not."""
+    return len(features) == 1 and features[0].name in signals.PROBABILITIES
 
 
 def _reliability(title: str, p: Floats, y: Floats, rows: Records, target: str) -> Reliability:
+    p = np.clip(p, 0.0, 1.0)
     table = _judged(p, y, rows.cluster[1])
     bins = []
     place = bin_of(p, BINS)
@@ -232,20 +238,22 @@ def _features(
         raise UsageError("a feature is named twice")
     if method.one_feature and len(names) > 1:
         raise UsageError(f"{method.name} takes one feature, not {len(names)}")
-    for name in fill:
+    for name, instead in fill.items():
         if name not in names:
             raise UsageError(f"a fill is given for '{printable(name)}', which is not among the features")
+        if not math.isfinite(instead):
+            raise UsageError(f"the fill of '{printable(name)}' is a finite number")
     found, columns = [], []
     for name in names or [str(confidence)]:
         source: Any = "signal" if names else "variant" if _is_variant(name, rows) else "column"
-        instead = fill.get(name, FILLS.get(name)) if names else None
-        blank = Feature(name, source, 0, 1, 0, 0, 0, 0, False, instead)
+        missing = fill.get(name, FILLS.get(name)) if names else None
+        blank = Feature(name, source, 0, 1, 0, 0, 0, False, missing)
         values_ = blank.values(rows)
         if method.probability and not ((values_ >= 0) & (values_ <= 1)).all():
             raise InputError(
                 f"{method.name} scales probabilities, and {printable(name)} goes beyond [0, 1]", file=rows.name
             )
-        found.append(described(name, source, values_, instead))
+        found.append(described(name, source, values_, missing))
         columns.append(values_)
     return found, np.column_stack(columns)
 

@@ -110,8 +110,6 @@ def compare(
     if align not in ("strict", "intersection"):
         raise UsageError("align is strict or intersection")
     settings = Settings(resamples, seed, level, method, stream)
-    if not settings.resamples:
-        raise UsageError("a comparison needs resamples: its p-values come from them")
     asked = [metric_of(m) for m in listed(metrics)]
     for metric in asked:
         if metric.definition.no_delta:
@@ -161,7 +159,7 @@ class _Samples:
             self._found[pair, metric] = base, new
             if not math.isnan(new.value - base.value):
                 fresh += [base, new]
-        if not self.settings.by_family:
+        if self.settings.resamples and not self.settings.by_family:
             resample(fresh, len(pair.collectors[0].ids), self.settings)
 
     def of(self, pair: Pair, metric: Metric) -> tuple[Sample, Sample]:
@@ -264,6 +262,8 @@ def _measured(pair: Pair, metric: Metric, samples: _Samples, slice_: Mapping[str
         return replace(blank, note=_also(blank.note, f"undefined in {lost}"))
     if clusters < 2:
         return replace(blank, note=_also(blank.note, "fewer than 2 clusters: no interval"))
+    if not settings.resamples:
+        return replace(blank, note="no resamples were asked for: neither interval nor p-value")
     left_out = _left_out(sides, present)
     se = intervals.jackknife_se(left_out)
     p = sign_flip_p(
@@ -349,7 +349,7 @@ def _delta_interval(
             method = "percentile" if settings.plain else "bca"
             plain = settings.plain
             interval = intervals.percentile(defined, tail) if plain else intervals.bca(delta, defined, left_out, tail)
-    if settings.stream == "legacy":
+    if settings.bare:
         return interval, method if interval else "none", undefined, ""
     if different < FEW_DIFFERENT and width is not None:
         margin = intervals.sparse_margin(clusters, width)

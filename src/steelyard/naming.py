@@ -1,5 +1,6 @@
-"""Metric expressions and their text: `ece(bins=15)`, `f1."very bad"`, `accuracy{group.site=x}`.
+"""Metric expressions, rules about them, and their text: `ece(bins=15)`, `low(delta(accuracy{group.site=x})) >= -0.01`.
 
+    rule  = ["!"] expr ("<=" | ">=" | "<" | ">") number ["for each" (path | "cell")]
     expr  = head ["@" int] ["(" arg {"," arg} ")"] {"." label} ["{" slice "}"]
     head  = word | word {"." word} ":" word          the second form names a plug-in
     arg   = [word "="] value        value = number | "true" | "false" | string | "[" values "]" | expr
@@ -29,6 +30,7 @@ _BARE = re.compile(r"\w[\w+-]*")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _INT = re.compile(r"\d+")
+_EACH = re.compile(r"for\s+each\b")
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,48 @@ def parse(text: str) -> Expr:
     expr = scanner.expr()
     scanner.end()
     return expr
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One parsed rule: a bound (or the value) of a metric (or of its delta) against a threshold.
+
+    `marked`: written with "!", so that it may oppose the direction in which the metric is better. `key` is the left
+    side as written, which may be a literal key of a run's Metrics.
+    """
+
+    key: str
+    metric: Expr
+    relation: str
+    threshold: float
+    bound: str | None = None  # low or high
+    delta: bool = False
+    marked: bool = False
+    each: str | None = None  # a column, or "cell"
+
+    @property
+    def kind(self) -> str:
+        """point, confirming (the bound must clear the threshold) or permissive (it must not be shown to miss it)."""
+        if self.bound is None:
+            return "point"
+        return "confirming" if (self.bound == "low") == self.relation.startswith(">") else "permissive"
+
+    def __str__(self) -> str:
+        left = f"delta({self.metric})" if self.delta else str(self.metric)
+        left = f"{self.bound}({left})" if self.bound else left
+        each = f" for each {self.each if self.each == 'cell' else path_text(self.each)}" if self.each else ""
+        return f"{'!' if self.marked else ''}{left} {self.relation} {value_text(self.threshold)}{each}"
+
+
+def parse_rule(text: str) -> Rule:
+    """Read one rule.
+
+    >>> str(parse_rule("low( delta(accuracy) )>=-0.01"))
+    'low(delta(accuracy)) >= -0.01'
+    """
+    if sum(map(text.count, "([")) > _DEEPEST:
+        raise UsageError(f"cannot read '{printable(text)}': more than {_DEEPEST} brackets")
+    return _Scanner(text).rule()
 
 
 def label_text(label: object) -> str:
@@ -155,6 +199,41 @@ class _Scanner:
                 raise self.error("a column stands twice in the slice")
         return Expr(head, cutoff, args, tuple(labels), slice_)
 
+    def rule(self) -> Rule:
+        marked = self.take("!")
+        self.skip()
+        start = self.at
+        expr = self.expr()
+        key = self.text[start : self.at].strip()
+        bound, expr = self.wrapped(expr, ("low", "high"))
+        delta, expr = self.wrapped(expr, ("delta",))
+        if expr.head in RESERVED:
+            raise self.error(f"'{expr.head}' stands in the wrong place; write low(delta(metric))")
+        relation = next((mark for mark in ("<=", ">=", "<", ">") if self.take(mark)), None)
+        if relation is None:
+            equals = self.text.startswith("=", self.at)
+            hint = "; equality is never decided by data" if equals else ""
+            raise self.error(f"one of <=, >=, <, > is expected{hint}")
+        number = self.match(_NUMBER)
+        if number is None:
+            raise self.error("a number is expected")
+        each = None
+        if self.match(_EACH) is not None:
+            each = self.column()
+        self.end()
+        return Rule(key, expr, relation, float(number), bound, delta is not None, marked, each)
+
+    def wrapped(self, expr: Expr, heads: tuple[str, ...]) -> tuple[str | None, Expr]:
+        """What an expression such as low(…) is wrapped in, and what is inside."""
+        if expr.head not in heads:
+            return None, expr
+        alone = len(expr.args) == 1 and not expr.args[0][0] and isinstance(expr.args[0][1], Expr)
+        if not alone or expr.labels or expr.slice or expr.cutoff is not None:
+            raise self.error(f"{expr.head}(…) takes one metric, with its slice inside")
+        inside = expr.args[0][1]
+        assert isinstance(inside, Expr)
+        return expr.head, inside
+
     def items(self, item, close: str) -> list:  # type: ignore[no-untyped-def, type-arg]
         if self.take(close):
             return []
@@ -188,15 +267,19 @@ class _Scanner:
         return expr
 
     def equation(self) -> tuple[str, str]:
+        column = self.column()
+        if not self.take("="):
+            raise self.error("'=' is expected")
+        return column, self.label()
+
+    def column(self) -> str:
         head = self.match(_WORD)
         if head is None:
             raise self.error("a column name is expected")
         parts = [head]
         while self.take("."):
             parts.append(self.label())
-        if not self.take("="):
-            raise self.error("'=' is expected")
-        return ".".join(parts), self.label()
+        return ".".join(parts)
 
     def label(self) -> str:
         text = self.match(_STRING)

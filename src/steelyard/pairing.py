@@ -139,7 +139,7 @@ def _groups(records: Records, names: Sequence[str]) -> Iterator[tuple[dict[str, 
 
 
 def _paired(base: Records, new: Records, align: str, unmatched: Unmatched) -> Pair:
-    names = [n for n in KEY if n not in ("model", "strategy") and (n in base or n in new)]
+    names = _pairing_columns(base, new)
     mine, theirs = _joint_keys(base, new, names)
     for side, keys, table in (("base", mine, base), ("new", theirs, new)):
         if len(np.unique(keys)) != len(keys):
@@ -167,6 +167,16 @@ def _paired(base: Records, new: Records, align: str, unmatched: Unmatched) -> Pa
     for name in dict.fromkeys(("target", *base.cluster_columns, *new.cluster_columns, *groups)):
         _agree(pair, name)
     return pair
+
+
+def unpaired(base: Records, new: Records) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """The rows of either run whose key the other does not have."""
+    mine, theirs = _joint_keys(base, new, _pairing_columns(base, new))
+    return ~np.isin(mine, theirs), ~np.isin(theirs, mine)
+
+
+def _pairing_columns(base: Records, new: Records) -> list[str]:
+    return [n for n in KEY if n not in ("model", "strategy") and (n in base or n in new)]
 
 
 def _joint_keys(base: Records, new: Records, names: Sequence[str]) -> tuple[Any, Any]:

@@ -20,13 +20,14 @@ from steelyard.errors import InputError, UsageError, printable
 from steelyard.evaluation import cells, evaluate
 from steelyard.metrics.definition import Metric, metric_of
 from steelyard.metrics.kernels import GRID
-from steelyard.pairing import Unmatched, paired_slices
-from steelyard.records.derive import FAILED, loss_name, losses
+from steelyard.pairing import Unmatched, paired_slices, unpaired
+from steelyard.records.derive import ANSWERED, FAILED, has_target, loss_name, losses
 from steelyard.records.table import Records
 from steelyard.uncertainty.estimate import Estimate, Progress, Settings
 
 RANK = "confidence variant"  # the column that a variant's values stand in while it is read
 AREA_COVERAGE = 0.5
+SEEN_SHARE = 0.1  # of rows equal to training rows, from which it is no coincidence
 AREAS = {
     "cmax": "cmax",
     "aurc_full": "aurc",
@@ -106,6 +107,7 @@ class Selection:
     modes: tuple[str | None, ...]
     population: Mapping[str, int]
     loss: Loss
+    range: float | None
     settings: Settings
     area_coverage: float
     readings: Mapping[str, tuple[Reading, ...]]
@@ -124,6 +126,7 @@ def selective(
     area_coverage: float = AREA_COVERAGE,
     calibrators: Sequence[Calibrator] = (),
     allow_in_sample: bool = False,
+    allow_other_scale: bool = False,
     intersection_only: bool = False,
     resamples: int = 10_000,
     seed: int = 42,
@@ -135,12 +138,13 @@ def selective(
     confidence         variants by name, `default` (llm), `all` (every one whose signals are there)
     loss               abs, abs_norm or zero_one; by default abs for numbers, zero_one for labels
     coverage           where the risk is read off; area_coverage is where the truncated areas end
-    calibrators        what calibrated variants go through; refused on rows they were fitted on unless allow_in_sample
+    calibrators        what calibrated variants go through; refused on rows they were fitted on unless allow_in_sample,
+                       and on features that lie elsewhere than in training unless allow_other_scale
     intersection_only  two runs with different participants: compare those that both have
     """
     if len(runs) not in (1, 2):
         raise UsageError("selective takes one run, or two to compare")
-    settings = Settings(resamples, seed, method="percentile", stream=stream)
+    settings = Settings(resamples, seed, method="plain", stream=stream)
     keys = coverage_keys(coverage)
     if not 0 < area_coverage <= 1:
         raise UsageError("the area's coverage is above 0 and at most 1")
@@ -148,13 +152,20 @@ def selective(
         several = cells(run)
         if several:
             raise UsageError(f"the rows differ in {', '.join(several)}; choose one with --mode or --where")
-    lost = runs[0].task.range
-    used = _loss(runs[0], loss, lost)
+    width = _range(runs)
+    used = _loss(runs[0], loss, width)
+    if used.name != "zero_one" or "correct" not in runs[0]:
+        for run in runs:
+            if "target" not in run:
+                raise InputError(run.lacks("target", "this"), file=run.name)
     asked, lacking = _asked(runs, confidence, calibrators)
-    warnings = [w for run in runs for w in (*run.warnings, *_partly_failed(run))]
+    warnings = [w for run in runs for w in (*run.warnings, *_left_out(run))]
     used_calibrators = {name: signals.calibrator_of(name, calibrators) for name in asked if signals.is_calibrated(name)}
     for name, calibrator in used_calibrators.items():
         warnings += [w for run in runs for w in _seen(name, run, calibrator, allow_in_sample)]
+        if not allow_other_scale:
+            for run in runs:
+                calibrator.check_scale(run)
     tables, population, overlap = _included(runs, intersection_only)
     ranked = {name: [_ranked(table, name, calibrators) for table in tables] for name in asked}
     found: dict[str, tuple[Reading, ...]] = {}
@@ -162,10 +173,10 @@ def selective(
     for done, (name, pair) in enumerate(ranked.items()):
         judged = name in used_calibrators and used_calibrators[name].target == "correctness"
         found[name] = tuple(
-            _reading(table, used.name, lost, keys, area_coverage, settings, judged=judged) for table in pair
+            _reading(table, used.name, width, keys, area_coverage, settings, judged=judged) for table in pair
         )
         if overlap is not None and overlap.included:
-            deltas[name] = _deltas(pair, found[name], used.name, lost, keys, area_coverage, settings)
+            deltas[name] = _deltas(pair, found[name], used.name, width, keys, area_coverage, settings)
         if progress is not None:
             progress((done + 1) / len(ranked))
     warnings += _plateaus(found)
@@ -176,6 +187,7 @@ def selective(
         tuple(_mode(run) for run in runs),
         population,
         used,
+        width,
         settings,
         area_coverage,
         found,
@@ -206,6 +218,14 @@ def curve_metric(head: str, loss: str, width: float | None, **more: float) -> Me
     """A metric of the curve family, ranked by the variant."""
     given: dict[str, Any] = {"rank": RANK, "loss": loss, **({"range": width} if loss == "abs_norm" else {}), **more}
     return metric_of(head).definition(**given)
+
+
+def _range(runs: Sequence[Records]) -> float | None:
+    """The width of the score range, which two runs must share."""
+    stated = {run.task.range for run in runs} - {None}
+    if len(stated) > 1:
+        raise UsageError("the two runs state different score ranges in their tasks; make them agree")
+    return next(iter(stated), None)
 
 
 # -- the parts ---------------------------------------------------------------------------------------------------------
@@ -270,14 +290,17 @@ def _calibrated_names(calibrators: Sequence[Calibrator]) -> list[str]:
 def _seen(name: str, run: Records, calibrator: Calibrator, allowed: bool) -> list[str]:
     """Refuse a calibrator on the rows it was fitted on (unless asked for), and warn of what comes near."""
     own = calibrator.seen_rows(run)
-    if own and not allowed:
+    answered = int((run.outcome == ANSWERED).sum())
+    several = own > SEEN_SHARE * min(answered, calibrator.provenance.n)
+    if several and not allowed:
         raise InputError(
             f"{own} of these rows trained the calibrator ({printable(calibrator.name)}); in sample every calibrator "
             "looks good. Judge it on other rows, or say --allow-in-sample",
             file=run.name,
         )
     if own:
-        return [f"{name}: {own} rows trained the calibrator; the numbers are in-sample and flatter it"]
+        flatter = "; the numbers are in-sample and flatter it" if several else ""
+        return [f"{name}: {own} rows are equal to training rows of the calibrator{flatter}"]
     known = calibrator.seen_participants(run)
     trained, here = calibrator.provenance.mode, _mode(run)
     found = [f"{name}: {known} of these participants are in its training rows too"] if known else []
@@ -320,26 +343,27 @@ def _included(runs: Sequence[Records], intersection_only: bool) -> tuple[list[Re
 
 
 def _paired(runs: Sequence[Records], intersection_only: bool) -> list[Records]:
-    left, right = (_not_failed(run) for run in runs)
-    unmatched = Unmatched()
-    ((_, pair),) = paired_slices(left, right, by=(), pool=(), versus=(), align="intersection", unmatched=unmatched)
-    lost = unmatched.base_rows - (len(runs[1]) - len(right)), unmatched.new_rows - (len(runs[0]) - len(left))
-    if max(lost) > 0 and not intersection_only:
+    alone = [int((rows & (run.outcome != FAILED)).sum()) for rows, run in zip(unpaired(*runs), runs, strict=True)]
+    if max(alone) and not intersection_only:
         raise InputError(
-            f"{max(lost)} items have no partner in the other run; --intersection-only compares the others",
-            file=runs[0 if lost[0] > 0 else 1].name,
+            f"{max(alone)} items have no partner in the other run; --intersection-only compares the others",
+            file=runs[0 if alone[0] else 1].name,
         )
+    left, right = (_not_failed(run) for run in runs)
+    ((_, pair),) = paired_slices(left, right, by=(), pool=(), versus=(), align="intersection", unmatched=Unmatched())
     return list(pair.tables)
 
 
-def _partly_failed(run: Records) -> list[str]:
-    """A warning if rows failed whose participant counts: no participant's number shows them."""
+def _left_out(run: Records) -> list[str]:
+    """Rows that count nowhere although their participant does: no number would show them."""
     ids, cluster = run.cluster
     failed = run.outcome == FAILED
     counting = np.zeros(len(ids), bool)
     counting[cluster[~failed]] = True
     lost = int((failed & counting[cluster]).sum())
-    return [f"{lost} failed rows of participants that count are left out"] if lost else []
+    found = [f"{lost} failed rows of participants that count are left out"] if lost else []
+    unknown = int((~has_target(run) & ~failed).sum())
+    return found + ([f"{unknown} rows without a target are left out"] if unknown else [])
 
 
 def _not_failed(run: Records) -> Records:

@@ -142,6 +142,12 @@ def test_refusals_of_the_request() -> None:
     ):
         with pytest.raises(UsageError, match=problem):
             calibrate(rows(), "logistic", **how)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="is a finite number"):
+        calibrate(rows(), "logistic", features=["token_msp"], fill={"token_msp": float("nan")})
+    with pytest.raises(UsageError, match="seed is a whole number"):
+        calibrate(rows(), "logistic", features=["token_msp"], seed=-1)
+    with pytest.raises(InputError, match="too large to be standardised"):
+        calibrate(rows(**{"signal.huge": np.full(160, 1e308)}), "isotonic", features=["huge"])
     with pytest.raises(UsageError, match="takes one feature, not 2"):
         calibrate(rows(), "isotonic", features=["token_msp", "noise"])
     with pytest.raises(UsageError, match="right or wrong"):
@@ -180,6 +186,9 @@ def test_rows_that_trained_are_recognised_however_they_come() -> None:
     assert found.seen_rows(records.take(np.arange(len(records))[::-1])) == trained
     assert 0 < found.seen_rows(records.take(np.arange(40))) < trained
     assert found.seen_rows(rows(1, shift=1000)) == 0
+    decimal = {name: records.column(name) for name in records.stated if name != "strategy"}
+    decimal |= {name: decimal[name].cast("double") for name in ("target", "prediction", "signal.verbalized_confidence")}
+    assert found.seen_rows(Records.from_columns({"model": ["m"] * len(records), **decimal})) == trained
     again = rows(1)  # the same participants, other answers
     assert found.seen_rows(again) < 5
     assert found.seen_participants(again) == 40
@@ -190,6 +199,7 @@ def test_rows_that_trained_are_recognised_however_they_come() -> None:
     "values",
     [
         lambda x: 100 * x,
+        lambda x: x / 100,
         lambda x: x / 100 - 3,
         lambda x: x + 2,
     ],
@@ -198,8 +208,9 @@ def test_another_scale_is_an_error_not_a_collapsed_curve(values: Any) -> None:
     found = fitted("logistic")
     other = rows(1, shift=500)
     moved = rows(1, shift=500, **{"signal.token_msp": values(np.asarray(other.array("signal.token_msp")))})
-    with pytest.raises(InputError, match=r"was trained on token_msp from .* same scale"):
-        found.confidence(moved)
+    with pytest.raises(InputError, match=r"was trained on token_msp from .* one scale"):
+        found.check_scale(moved)
+    found.check_scale(other)
     assert np.isfinite(found.confidence(other)[other.array("answered") == 1]).all()
 
 
@@ -207,8 +218,29 @@ def test_fractions_where_training_saw_whole_numbers_are_an_error() -> None:
     found = fitted("logistic", features=["verbalized_confidence"])
     other = rows(1, shift=500)
     scaled = (np.asarray(other.array("signal.verbalized_confidence")) - 1) / 4
-    with pytest.raises(InputError, match="in whole numbers"):
-        found.confidence(rows(1, shift=500, **{"signal.verbalized_confidence": scaled}))
+    with pytest.raises(InputError, match="a whole number from 1 to 5 is expected"):
+        found.check_scale(rows(1, shift=500, **{"signal.verbalized_confidence": scaled}))
+    counts = fitted("logistic", rows(**{"signal.count": np.arange(160) % 9}), features=["count"])
+    with pytest.raises(InputError, match="fractions, where training saw whole numbers"):
+        counts.check_scale(rows(1, shift=500, **{"signal.count": (np.arange(160) % 9) / 9}))
+
+
+def test_narrow_or_odd_values_within_the_training_range_are_no_other_scale() -> None:
+    found = fitted("logistic", rows(**{"signal.count": np.arange(160) % 9}), features=["token_msp", "count"])
+    half = (np.arange(160) % 9).astype(float)
+    half[3] = 2.5
+    for msp, count in ((np.full(160, 0.97), np.full(160, 8)), (np.linspace(0.4, 0.5, 160), half)):
+        found.check_scale(rows(1, shift=500, **{"signal.token_msp": msp, "signal.count": count}))
+
+
+def test_a_filled_feature_is_judged_by_the_values_that_are_there() -> None:
+    percent = [None if i % 5 == 0 else 50 + i % 40 for i in range(160)]
+    found = fitted(
+        "logistic", rows(**{"signal.retrieval_similarity_mean": percent}), features=["retrieval_similarity_mean"]
+    )
+    unit = [None if x is None else x / 100 for x in percent]
+    with pytest.raises(InputError, match=r"fractions|times larger or smaller"):
+        found.check_scale(rows(1, shift=500, **{"signal.retrieval_similarity_mean": unit}))
 
 
 def test_reliability_before_and_after_counts_every_row() -> None:
@@ -267,6 +299,8 @@ def test_an_artifact_survives_the_disk_and_is_applied_without_the_fitting_librar
         (lambda d: d.pop("target"), StorageError, "missing required field `target`"),
         (lambda d: d.update(features=[]), StorageError, "does not take 0 features"),
         (lambda d: d["provenance"].update(rows="???"), StorageError, r"base64|rows"),
+        (lambda d: d.pop("digest"), StorageError, "was changed after it was written"),
+        (lambda d: d["parameters"].update(intercept=[1, 2]), StorageError, "single numbers"),
         (lambda d: d["provenance"].update(n=3), StorageError, "one digest a training row"),
         (lambda d: d["parameters"].update(intercept=0.5), StorageError, "was changed after it was written"),
     ],

@@ -226,6 +226,25 @@ def test_requests_that_cannot_be_met(tmp_path: Path, arguments: list[str], code:
     assert "Traceback" not in done.stderr
 
 
+def test_outputs_that_must_not_be_written(tmp_path: Path) -> None:
+    path = written(tmp_path / "run.json", small())
+    before = path.read_bytes()
+    same = steelyard("selective", "--input", path, "--output", path)
+    assert same.returncode == 2
+    assert "the input" in same.stderr
+    assert path.read_bytes() == before
+    for target in (tmp_path, "", "."):
+        done = steelyard("selective", "--input", path, "--output", target, "--bootstrap-resamples", 0, cwd=tmp_path)
+        assert done.returncode == 5, done.stderr
+        assert "it is a folder" in done.stderr
+    link = tmp_path / "link.json"
+    link.symlink_to(tmp_path / "real.json")
+    done = steelyard("selective", "--input", path, "--output", link, "--bootstrap-resamples", 0)
+    assert done.returncode == 0
+    assert link.is_symlink()
+    assert json.loads((tmp_path / "real.json").read_text())["schema_version"] == "1"
+
+
 def test_several_modes_must_be_chosen_from(tmp_path: Path) -> None:
     path = written(tmp_path / "run.json", small(modes=("zero_shot", "few_shot")))
     done = steelyard("selective", "--input", path)

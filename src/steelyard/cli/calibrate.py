@@ -42,6 +42,7 @@ def temperature(
 ) -> None:
     """Temperature scaling of one confidence: sigmoid(logit(p)/T). It changes no ranking, so neither AURC nor AUGRC."""
     options.check_format(format_)
+    options.check_output(output, [input_])
     records = options.run_of(
         input_, mode, cluster=cluster, map_=map_, where=where, task_file=task_file, input_format=input_format
     )
@@ -79,6 +80,7 @@ def fit(
     names = [name.strip() for name in (features or "").split(",") if name.strip()]
     if bool(names) == (confidence is not None):
         raise UsageError("name either --features or --confidence")
+    options.check_output(output, [input_])
     records = options.run_of(
         input_, mode, cluster=cluster, map_=map_, where=where, task_file=task_file, input_format=input_format
     )

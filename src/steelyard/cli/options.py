@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -51,7 +52,9 @@ Out = Annotated[Path | None, typer.Option("--out", help="A folder to write the r
 Resamples = Annotated[int, typer.Option("--resamples", help="Bootstrap resamples.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the resamples.")]
 Level = Annotated[float, typer.Option("--level", help="Level of the intervals.")]
-Method = Annotated[str, typer.Option("--method", help="auto (by family), percentile or bca.")]
+Method = Annotated[
+    str, typer.Option("--method", help="auto (by family), percentile, bca, or plain: percentile as it comes.")
+]
 Stream = Annotated[
     str, typer.Option("--stream", help="counter, or legacy to reproduce published percentile intervals.")
 ]
@@ -76,6 +79,13 @@ def pairs(texts: list[str] | None, option: str) -> dict[str, str]:
 def check_format(format_: str) -> None:
     if format_ not in FORMATS:
         raise UsageError(f"--format is one of {', '.join(FORMATS)}, not '{printable(format_)}'")
+
+
+def check_output(output: Path | None, inputs: list[str]) -> None:
+    """Refuse to write over what is read."""
+    for name in inputs:
+        if output is not None and os.path.exists(output) and os.path.exists(name) and os.path.samefile(output, name):
+            raise UsageError(f"--output is the input {printable(name)} itself; name another file")
 
 
 def allow_plugins(metrics: list[str] | None) -> None:

@@ -41,6 +41,9 @@ def selective(
     allow_in_sample: Annotated[
         bool, typer.Option("--allow-in-sample", help="Apply a calibrator even to rows that it was fitted on.")
     ] = False,
+    allow_other_scale: Annotated[
+        bool, typer.Option("--allow-other-scale", help="Apply a calibrator even to features of another size.")
+    ] = False,
     intersection_only: Annotated[
         bool, typer.Option("--intersection-only", help="Two runs: compare the participants that both have.")
     ] = False,
@@ -63,6 +66,9 @@ def selective(
     options.check_format(format_)
     if len(input_) > 2:
         raise UsageError("--input takes one run, or two to compare")
+    if input_.count("-") > 1:
+        raise UsageError("standard input can be read only once")
+    options.check_output(output, input_)
     if output is not None and out is not None:
         raise UsageError("--output names a file, --out a folder: give one of them")
     modes = _per_input(mode, len(input_))
@@ -88,12 +94,13 @@ def selective(
     with options.progress("resampling") as progress:
         found = run(
             *runs,
-            confidence=[name for text in confidence or ["default"] for name in text.split(",")],
+            confidence=[name.strip() for text in confidence or ["default"] for name in text.split(",")],
             loss=loss,
             **({"coverage": grid} if grid else {}),
             area_coverage=area_coverage,
             calibrators=calibrators,
             allow_in_sample=allow_in_sample,
+            allow_other_scale=allow_other_scale,
             intersection_only=intersection_only,
             resamples=resamples,
             seed=seed,

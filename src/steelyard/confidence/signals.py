@@ -30,6 +30,7 @@ from steelyard.registry import Registry, closest
 Floats = npt.NDArray[np.float64]
 
 DEFAULT = "llm"
+PROBABILITIES = ("verbalized", "token_msp", "consistency", "consistency_modal_confidence", "confidence")
 _MOST_EVIDENCE = 3
 _SECONDARY, _CALIBRATED = "secondary:", "calibrated:"
 _COMBINED: Mapping[str, Callable[[Floats, Floats], Floats]] = {
@@ -286,8 +287,9 @@ def usable(records: Records) -> list[str]:
 
 
 def _unknown(records: Records, name: str) -> str:
-    names = [*variants, "verbalized_calibrated", "calibrated", *records.stated]
-    near = closest(name, names) or closest(f"signal.{name}", names)
+    own = {c.removeprefix("signal."): c for c in records.stated if c.startswith("signal.") or c == "confidence"}
+    near = closest(name, [*variants, "verbalized_calibrated", "calibrated", *own, *own.values()])
+    near = own.get(near, near) if near and near not in variants else near
     more = "calibrated:<variant>, secondary:<a>+<b>:<average|product>"
     hint = f"did you mean '{near}'?" if near else f"here there are {', '.join(usable(records))}; also {more}"
     return f"unknown confidence variant '{printable(name)}'; {hint}"

@@ -17,10 +17,12 @@ from steelyard.metrics.contract import compose, evidence
 from steelyard.metrics.curve import CurveReading, CurveTerms
 from steelyard.metrics.kernels import GRID
 from steelyard.metrics.options import CONFIDENCE, Column, Constant
-from steelyard.records.derive import ANSWERED, loss_name, loss_values
+from steelyard.records.derive import ANSWERED, has_target, loss_name, loss_values
 from steelyard.records.table import Records
 
 Floats = npt.NDArray[np.float64]
+LARGEST = 1e300  # losses beyond it cannot be added up
+_SILENT = "nothing was answered"
 
 
 @evidence(reads=("target", "prediction"))
@@ -35,7 +37,9 @@ def curve(
     answered = records.outcome == ANSWERED
     losses = loss_values(records, str(loss), range)
     ranks = np.asarray(rank, float)
-    no_target = answered & np.isnan(losses)
+    no_target = ~has_target(records) | (answered & np.isnan(losses))
+    if (losses > LARGEST).any():
+        raise InputError("holds errors too large to be added up", file=records.name, field="prediction")
     silent = answered & np.isnan(ranks) & ~no_target
     if silent.any():
         file, line = records.where(int(np.flatnonzero(silent)[0]))
@@ -81,6 +85,7 @@ def cmax(c: CurveReading) -> Floats:
 @curve.metric(
     better="lower",
     bounds=(0, None),
+    undefined=_SILENT,
     common_coverage="aurc_at",
     formula="∫ selective risk d coverage over [0, cmax], risk(0) = first risk",
 )
@@ -100,6 +105,7 @@ def aurc(c: CurveReading, *, ties: str = "plateau") -> Floats:
 @curve.metric(
     better="lower",
     bounds=(0, None),
+    undefined=_SILENT,
     common_coverage="augrc_at",
     formula="∫ generalized risk d coverage over [0, cmax], 0 at 0",
 )
@@ -117,7 +123,11 @@ augrc.detail(_curve_detail)
 
 
 @curve.metric(
-    better="lower", bounds=(0, None), common_coverage="", formula="AURC if answered rows were ranked by their loss"
+    better="lower",
+    bounds=(0, None),
+    undefined=_SILENT,
+    common_coverage="",
+    formula="AURC if answered rows were ranked by their loss",
 )
 def aurc_optimal(c: CurveReading) -> Floats:
     """The AURC that a perfect ranking of the same answers would have.
@@ -129,7 +139,11 @@ def aurc_optimal(c: CurveReading) -> Floats:
 
 
 @curve.metric(
-    better="lower", bounds=(0, None), common_coverage="", formula="AUGRC if answered rows were ranked by their loss"
+    better="lower",
+    bounds=(0, None),
+    undefined=_SILENT,
+    common_coverage="",
+    formula="AUGRC if answered rows were ranked by their loss",
 )
 def augrc_optimal(c: CurveReading) -> Floats:
     """The AUGRC that a perfect ranking of the same answers would have.
@@ -140,7 +154,7 @@ def augrc_optimal(c: CurveReading) -> Floats:
     return c.optimal[1]
 
 
-@compose(aurc, aurc_optimal, better="lower", common_coverage="", formula="aurc − aurc_optimal")
+@compose(aurc, aurc_optimal, better="lower", undefined=_SILENT, common_coverage="", formula="aurc − aurc_optimal")
 def eaurc(area: Floats, optimal: Floats) -> Floats:
     """Excess AURC: what the ranking loses. Can be slightly negative, because the trapezoid is generous to plateaus.
 
@@ -150,7 +164,7 @@ def eaurc(area: Floats, optimal: Floats) -> Floats:
     return area - optimal
 
 
-@compose(augrc, augrc_optimal, better="lower", common_coverage="", formula="augrc − augrc_optimal")
+@compose(augrc, augrc_optimal, better="lower", undefined=_SILENT, common_coverage="", formula="augrc − augrc_optimal")
 def eaugrc(area: Floats, optimal: Floats) -> Floats:
     """Excess AUGRC: what the ranking loses.
 
@@ -163,6 +177,7 @@ def eaugrc(area: Floats, optimal: Floats) -> Floats:
 @curve.metric(
     better="lower",
     bounds=(0, None),
+    undefined=_SILENT,
     common_coverage="",
     formula="AURC of the lower convex hull of the working points",
     no_interval="an optimum chosen on the data it is computed from",
@@ -190,6 +205,7 @@ def _used(reading: CurveReading, *, c: float) -> dict[str, Any]:
 @curve.metric(
     better="lower",
     bounds=(0, None),
+    undefined=_SILENT,
     common_coverage="aurc_at",
     formula="∫ selective risk d coverage up to min(c, cmax)",
 )
@@ -205,6 +221,7 @@ def aurc_at(reading: CurveReading, *, c: float = 0.5) -> Floats:
 @curve.metric(
     better="lower",
     bounds=(0, None),
+    undefined=_SILENT,
     common_coverage="augrc_at",
     formula="∫ generalized risk d coverage up to min(c, cmax)",
 )

@@ -117,6 +117,11 @@ def loss_values(records: Records, name: str, width: float | None) -> Floats:
     return np.where(silent, np.nan, loss.function(target, prediction, width or 1.0))
 
 
+def has_target(records: Records) -> npt.NDArray[np.bool_]:
+    """The rows whose right answer is known; without a column of targets, all."""
+    return ~_null(records.column("target")) if "target" in records else np.ones(len(records), bool)
+
+
 def with_reference(records: Records) -> Records:
     """The records with `reference.*` columns: what the unperturbed partner of each row has there.
 

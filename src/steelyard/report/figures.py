@@ -7,6 +7,7 @@ in grey still works. Equal data give equal files: no dates, fixed ids.
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -51,11 +52,11 @@ def selection_figures(selection: Selection) -> Pictures:
         found[f"risk-coverage.{_file_name(name)}"] = _drawn(_curves, name, readings, selection)
         calibrator = selection.calibrators.get(name)
         if calibrator is not None and calibrator.target != "loss":
-            for reading, mode in zip(readings, selection.modes, strict=True):
+            for reading, side in zip(readings, sides(selection), strict=True):
                 tables = reliability_of(calibrator, reading.records)
-                title = f"{name}: {printable(mode)}" if mode else name
-                part = _file_name(name if len(readings) == 1 else f"{name}.{mode}")
-                found[f"reliability.{part}"] = _drawn(_diagrams, title, tables)
+                part = _file_name(f"{name}.{side.partition(':')[0]}" if side else name)
+                if tables:
+                    found[f"reliability.{part}"] = _drawn(_diagrams, f"{name}, {side}" if side else name, tables)
     return found
 
 
@@ -63,6 +64,15 @@ def reliability_figure(fit: Fit) -> Pictures:
     """Before calibration, and cross-fitted after it."""
     name = fit.calibrator.name
     return {f"reliability.{_file_name(name)}": _drawn(_diagrams, name, fit.reliability)}
+
+
+def sides(selection: Selection) -> list[str]:
+    """What two runs are called beside each other; nothing for one."""
+    if selection.overlap is None:
+        return [""]
+    return [
+        f"{side}: {printable(mode or 'run')}" for side, mode in zip(("left", "right"), selection.modes, strict=True)
+    ]
 
 
 def _drawn(make: Callable[..., Figure], *given: Any) -> dict[str, bytes]:
@@ -83,7 +93,7 @@ def _figure(title: str, panels: int) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(4.4 * panels, 4.2), layout="constrained")
-    figure.suptitle(printable(title), fontsize=11)
+    figure.suptitle(textwrap.fill(printable(title, limit=300), 52 * panels), fontsize=11)
     return figure
 
 
@@ -103,13 +113,13 @@ def _curves(name: str, readings: Sequence[Reading], selection: Selection) -> Fig
     figure = _figure(f"Confidence: {name}", 2)
     left, right = figure.subplots(1, 2)
     alone = len(readings) == 1
-    for reading, mode, colour, dash in zip(readings, selection.modes, (BLUE, ORANGE), ("-", "--"), strict=False):
-        _run(left, right, reading, "" if alone else printable(mode or "run"), colour, dash, selection, extras=alone)
+    for reading, side, colour, dash in zip(readings, sides(selection), (BLUE, ORANGE), ("-", "--"), strict=False):
+        _run(left, right, reading, side, colour, dash, selection, extras=alone)
     for axes, risk in ((left, "selective risk"), (right, "generalized risk")):
         axes.set_xlabel("coverage (share of asked items that is accepted)")
         axes.set_ylabel(f"{risk} (loss: {selection.loss.name})")
         axes.set_xlim(0, 1)
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(bottom=0, top=None if axes.get_ylim()[1] > 0.06 else 1)  # nothing but zeros would look empty
     left.set_title("errors among accepted answers")
     right.set_title("errors accepted, of all items asked")
     _legend(figure, left)
@@ -129,11 +139,11 @@ def _run(
 ) -> None:
     curve = {key: np.asarray(values) for key, values in reading.curve.items()}
     estimate = reading.estimates["cmax"]
-    label = f"{who + ': ' if who else ''}n = {estimate.n}, cmax = {number(estimate.value)}"
+    label = f"{who + ', ' if who else ''}n = {estimate.n}, cmax = {number(estimate.value)}"
     if not len(curve["coverage"]):
         left.plot([], [], color=colour, linestyle=dash, label=f"{label}: nothing was answered")
         return
-    metric = curve_metric("aurc", selection.loss.name, reading.records.task.range)
+    metric = curve_metric("aurc", selection.loss.name, selection.range)
     band = curve_band(reading.records, metric, selection.settings)
     start = curve["selective_risk"][0]
     for axes, key, first, ends in (
@@ -165,7 +175,7 @@ def _run(
 
 def _oracle(left: Axes, right: Axes, reading: Reading, selection: Selection) -> None:
     """The curve that a ranking by the loss itself would have."""
-    losses = loss_values(reading.records, selection.loss.name, reading.records.task.range)
+    losses = loss_values(reading.records, selection.loss.name, selection.range)
     ordered = np.cumsum(np.sort(losses[~np.isnan(losses)]))
     count, asked = np.arange(1, len(ordered) + 1), reading.estimates["cmax"].n
     left.plot(count / asked, ordered / count, color=GREEN, linestyle="-.", linewidth=1.2, label="perfect ranking")

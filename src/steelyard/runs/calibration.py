@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from steelyard.confidence.calibrators import Calibrator, methods
 from steelyard.confidence.calibrators.calibrator import DIGEST
@@ -22,7 +21,7 @@ SUPPORTED = ("1",)
 class Artifact(Calibrator, frozen=True):
     """A calibrator with the digest of everything else in it, by which a hand edit is noticed."""
 
-    digest: str | UnsetType = UNSET
+    digest: str
 
 
 def calibration_document(calibrator: Calibrator) -> dict[str, Any]:
@@ -61,7 +60,7 @@ def read_calibrator(path: Path) -> Calibrator:
     try:
         found = msgspec.convert(raw, Calibrator)
         _check(found)
-        if raw.get("digest", content_digest(raw)) != content_digest(raw):
+        if raw.get("digest") != content_digest(raw):
             raise UsageError("was changed after it was written; fit it anew")
     except msgspec.ValidationError as problem:
         raise StorageError(f"{printable(path)}: {printable(problem)}") from None
@@ -81,14 +80,19 @@ def _check(calibrator: Calibrator) -> None:
         raise UsageError(f"parameters of {method.name} are {', '.join(sorted(wanted))}")
     if not calibrator.features or (method.one_feature and len(calibrator.features) != 1):
         raise UsageError(f"{method.name} does not take {len(calibrator.features)} features")
-    coefficients = calibrator.parameters.get("coefficients")
+    given = calibrator.parameters
+    single = [given.get(name, 1.0) for name in ("temperature", "intercept")]
+    if any(isinstance(value, list) for value in single):
+        raise UsageError("temperature and intercept are single numbers")
+    if not single[0] > 0:  # type: ignore[operator]  # no list any more
+        raise UsageError("the temperature is above 0")
+    coefficients = given.get("coefficients")
     if coefficients is not None and (
         not isinstance(coefficients, list) or len(coefficients) != len(calibrator.features)
     ):
         raise UsageError("one coefficient a feature is expected")
-    corners = calibrator.parameters.get("x")
-    if corners is not None and not _rising(corners, calibrator.parameters["y"]):
-        raise UsageError("x and y are equally long, and x rises")
+    if "x" in given and not _rising(given["x"], given["y"]):
+        raise UsageError("x and y are equally long, x rises, and y rises or stays within [0, 1]")
     where = calibrator.provenance
     if len(where.rows) != DIGEST * where.n or len(where.participants) != DIGEST * where.clusters:
         raise UsageError("provenance does not hold one digest a training row and a cluster")
@@ -97,5 +101,7 @@ def _check(calibrator: Calibrator) -> None:
 
 
 def _rising(x: Any, y: Any) -> bool:
-    lists = isinstance(x, list) and isinstance(y, list) and len(x) == len(y) > 0
-    return lists and all(a < b for a, b in pairwise(x))
+    if not (isinstance(x, list) and isinstance(y, list) and len(x) == len(y) > 0):
+        return False
+    level = all(a <= b for a, b in pairwise(y)) and y[0] >= 0 and y[-1] <= 1
+    return level and all(a < b for a, b in pairwise(x))

@@ -84,7 +84,10 @@ class Intervals(msgspec.Struct):
 
 
 class DropRate(msgspec.Struct):
-    """The share of resamples in which a number was undefined and left out; keys without such resamples are absent."""
+    """The share of resamples in which a number was undefined and left out; 1 where it is undefined in the data.
+
+    Every requested coverage is listed; of the areas, those that were undefined somewhere.
+    """
 
     mae_at_coverage: dict[CoverageKey, Share] | UnsetType = UNSET
     cmax: Share | UnsetType = UNSET
@@ -338,11 +341,8 @@ def _bootstrap(reading: Reading, selection: Selection) -> Bootstrap | None:
     settings = selection.settings
     if not settings.resamples:
         return None
-    dropped = {key: e.undefined_resamples / settings.resamples for key, e in reading.estimates.items()}
-    risks = {
-        key: 1.0 if e.value is None else e.undefined_resamples / settings.resamples
-        for key, e in reading.risk_at.items()
-    }
+    dropped = {key: _dropped(e, settings.resamples) for key, e in reading.estimates.items()}
+    risks = {key: _dropped(e, settings.resamples) for key, e in reading.risk_at.items()}
     return Bootstrap(
         settings.seed,
         settings.resamples,
@@ -353,6 +353,10 @@ def _bootstrap(reading: Reading, selection: Selection) -> Bootstrap | None:
         DropRate(mae_at_coverage=risks, **{key: share for key, share in dropped.items() if share}),
         settings.stream,
     )
+
+
+def _dropped(estimate: Estimate, resamples: int) -> float:
+    return 1.0 if estimate.value is None else estimate.undefined_resamples / resamples
 
 
 def _interval(found: Estimate | Delta) -> list[float] | None:
@@ -385,4 +389,4 @@ def _deltas(deltas: Deltas, selection: Selection) -> VariantDeltas:
 
 
 def _delta(d: Delta, resamples: int) -> PairedDelta:
-    return PairedDelta(d.delta, _interval(d), d.base, d.new, d.undefined_resamples / resamples or UNSET)
+    return PairedDelta(d.delta, _interval(d), d.base, d.new, d.undefined_resamples / max(resamples, 1) or UNSET)

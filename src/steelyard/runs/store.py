@@ -12,8 +12,15 @@ from steelyard.errors import StorageError, printable
 def write_atomic(path: Path, content: str | bytes) -> None:
     """Write a temporary file beside `path`, flush it to disk, and rename it into place.
 
-    Whatever fails, the file that was there before is intact and nothing half-written stays behind.
+    Whatever fails, the file that was there before is intact and nothing half-written stays behind. A link is followed;
+    a device or a pipe is written to as it is.
     """
+    if str(path) in ("", ".", "..") or path.is_dir():
+        raise StorageError(f"cannot write {printable(path) or 'a file without a name'}: it is a folder")
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        _write_through(path, content)
+        return
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -28,6 +35,13 @@ def write_atomic(path: Path, content: str | bytes) -> None:
             temporary.unlink(missing_ok=True)
             raise
         _flush_folder(path.parent)
+    except OSError as problem:
+        raise StorageError(f"cannot write {printable(path)}: {problem.strerror or type(problem).__name__}") from None
+
+
+def _write_through(path: Path, content: str | bytes) -> None:
+    try:
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
     except OSError as problem:
         raise StorageError(f"cannot write {printable(path)}: {problem.strerror or type(problem).__name__}") from None
 

@@ -26,7 +26,7 @@ from steelyard.uncertainty.weights import STREAMS, Weights
 Floats = npt.NDArray[np.float64]
 
 MOST_RESAMPLES = 10_000_000
-METHODS = ("auto", "percentile", "bca")
+METHODS = ("auto", "percentile", "bca", "plain")
 FEW_CLUSTERS = 20
 TOLERATED_UNDEFINED = 0.05
 _BLOCK_NUMBERS = 4_000_000
@@ -65,8 +65,13 @@ class Settings:
 
     @property
     def plain(self) -> bool:
-        """True where intervals are plain percentiles, as documented for the legacy stream."""
-        return self.method == "percentile" or self.stream == "legacy"
+        """True where intervals are percentiles of the resampled values."""
+        return self.method in ("percentile", "plain") or self.stream == "legacy"
+
+    @property
+    def bare(self) -> bool:
+        """True where a percentile interval is left as it comes, not stretched to what it should allow for."""
+        return self.method == "plain" or self.stream == "legacy"
 
 
 @dataclass(frozen=True)
@@ -280,7 +285,7 @@ def _interval(s: Sample, settings: Settings) -> tuple[Interval | None, float | N
         return None, se, "none", undefined, "no interval: every resample gives the same value"
     if settings.plain:
         found = intervals.percentile(defined, intervals.tail_of(settings.level))
-        kept = found if settings.stream == "legacy" else intervals.containing(found, s.value)
+        kept = found if settings.bare else intervals.containing(found, s.value)
         return kept, se, "percentile", undefined, ""
     if settings.by_family and s.vector is not None:
         moved = np.concatenate(s.distances)

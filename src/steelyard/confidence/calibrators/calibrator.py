@@ -19,14 +19,15 @@ from steelyard.confidence import signals
 from steelyard.confidence.calibrators.contract import Floats, methods
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.records.derive import ANSWERED
-from steelyard.records.schema import KEY, kind_of
+from steelyard.records.schema import kind_of
 from steelyard.records.table import Records
 
 TARGETS = ("correctness", "near_correct", "loss")
 DIGEST = 8  # bytes kept of each training row's digest
 _NEAR_CONSTANT = 1e-12
 _FILL = "; --fill, when it is fitted, says what a missing value counts as"
-_ENOUGH = 10  # values from which a shift against the training rows is told from chance
+_ENOUGH = 10  # values from which another scale is told from chance
+_SOME, _TIMES = 0.1, 20
 
 
 class Feature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,9 +41,8 @@ class Feature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mean: float
     scale: float
     low: float
-    q05: float
-    q95: float
     high: float
+    typical: float  # median size of the values that were not filled in
     integral: bool
     fill: float | None = None
 
@@ -50,6 +50,8 @@ class Feature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The feature of every answered row."""
         if self.source == "variant":
             return signals.confidence(records, self.name)
+        if self.name == "verbalized_confidence":
+            signals.confidence(records, "verbalized")  # refuses what is not on its scale
         name = f"signal.{self.name}" if self.source == "signal" else self.name
         if name not in records:
             have = ", ".join(printable(c.removeprefix("signal.")) for c in records.stated if c.startswith("signal."))
@@ -59,25 +61,24 @@ class Feature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         return signals.column(records, name, needed_by="the calibrator", fill=self.fill, hint=_FILL)
 
-    def check_scale(self, values: Floats, records: Records) -> None:
-        """Refuse values on another scale than the one trained on: the curve would collapse without a word."""
+    def off_scale(self, values: Floats) -> str:
+        """Why values cannot be on the scale that was trained on, or nothing. One odd value is no other scale."""
         seen = values[~np.isnan(values)]
+        if self.fill is not None:
+            seen = seen[seen != self.fill]
         if not len(seen):
-            return
+            return ""
         width = self.high - self.low
         away = np.maximum(self.low - seen, seen - self.high)  # beyond what training saw
-        halves = self.integral and bool((seen != np.round(seen)).any())
         several = len(seen) >= _ENOUGH
-        aside = several and (seen.max() < self.q05 or seen.min() > self.q95)
-        beyond = width > 0 and ((several and (away > width / 4).mean() > 0.5) or bool((away > width).all()))
-        if halves or aside or beyond:
-            raise InputError(
-                f"the calibrator was trained on {self.name} from {self.low:g} to {self.high:g}"
-                f"{' in whole numbers' if self.integral else ''}; here it lies from {seen.min():g} to {seen.max():g}. "
-                "Bring both to the same scale, or fit a calibrator on data like these",
-                file=records.name,
-                field=self.name,
-            )
+        if self.integral and (np.abs(seen - np.round(seen)) > 1e-6).mean() > _SOME:
+            return "fractions, where training saw whole numbers"
+        if width > 0 and ((several and (away > width / 4).mean() > 0.5) or (away > width).all()):
+            return "values beyond those of the training"
+        size = float(np.median(np.abs(seen)))
+        if several and min(size, self.typical) > 0 and max(size / self.typical, self.typical / size) > _TIMES:
+            return f"values {_TIMES} times larger or smaller than in the training"
+        return ""
 
 
 class Provenance(msgspec.Struct, frozen=True):
@@ -122,18 +123,27 @@ class Calibrator(msgspec.Struct, frozen=True):
         """The calibrated confidence of every answered row, NaN elsewhere."""
         found = np.full(len(records), np.nan)
         answered = records.outcome == ANSWERED
-        columns = []
-        for feature in self.features:
-            values = feature.values(records)
-            feature.check_scale(values, records)
-            columns.append(values[answered])
-        raw = np.column_stack(columns) if columns else np.empty((int(answered.sum()), 0))
+        raw = np.column_stack([feature.values(records)[answered] for feature in self.features])
         found[answered] = applied(self.method, self.features, self.parameters, raw)
         return found
 
+    def check_scale(self, records: Records) -> None:
+        """Refuse features on another scale than the one trained on: the curve would collapse without a word."""
+        for feature in self.features:
+            reason = feature.off_scale(feature.values(records))
+            if reason:
+                trained = f"{printable(feature.name)} from {feature.low:g} to {feature.high:g}"
+                raise InputError(
+                    f"the calibrator was trained on {trained}; here are {reason}. Bring both to one scale, "
+                    "fit a calibrator on data like these, "
+                    "or say --allow-other-scale",
+                    file=records.name,
+                    field=feature.name,
+                )
+
     def seen_rows(self, records: Records) -> int:
         """How many of these rows the calibrator was fitted on."""
-        return _common(self.provenance.rows, row_digests(records, self.features))
+        return _common(self.provenance.rows, row_digests(records))
 
     def seen_participants(self, records: Records) -> int:
         """How many of these clusters were among the training rows, whatever they answered then."""
@@ -156,11 +166,16 @@ def standardised(features: Sequence[Feature], raw: Floats) -> Floats:
 
 def described(name: str, source: Literal["signal", "variant", "column"], values: Floats, fill: float | None) -> Feature:
     """A feature as the training rows have it. A near-constant column is centred and left unscaled."""
-    mean, std = float(values.mean()), float(values.std())
-    low, q05, q95, high = (float(q) for q in np.quantile(values, (0, 0.05, 0.95, 1)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, std = float(values.mean()), float(values.std())
+    if not np.isfinite(mean) or not np.isfinite(std):
+        raise InputError("holds numbers too large to be standardised", field=name)
     flat = std <= _NEAR_CONSTANT * max(1.0, abs(mean))
-    integral = bool((values == np.round(values)).all()) and high - low > 1
-    return Feature(name, source, mean, 1.0 if flat else std, low, q05, q95, high, integral, fill)
+    given = values[values != fill] if fill is not None and (values != fill).any() else values
+    low, high = float(given.min()), float(given.max())
+    integral = bool((given == np.round(given)).all()) and high - low > 1
+    typical = float(np.median(np.abs(given)))
+    return Feature(name, source, mean, 1.0 if flat else std, low, high, typical, integral, fill)
 
 
 def chosen(name: str, calibrators: Sequence[Calibrator]) -> Calibrator:
@@ -172,10 +187,10 @@ def chosen(name: str, calibrators: Sequence[Calibrator]) -> Calibrator:
             [c for c in calibrators if _is_temperature(c, "verbalized")],
         )
     elif variant:
-        if variant not in signals.variants:
-            raise UsageError(f"{printable(name)}: {signals.variants.unknown(variant)}")
-        wanted = f"a calibrator fitted on {variant} alone"
+        wanted = f"a calibrator fitted on {printable(variant)} alone"
         fits = [c for c in calibrators if [f.name for f in c.features] == [variant]]
+        if not fits and variant not in signals.variants:
+            raise UsageError(f"{printable(name)}: {signals.variants.unknown(variant)}")
     else:
         supervised = [c for c in calibrators if not methods[c.method].probability]
         wanted, fits = "a calibrator", supervised or list(calibrators)
@@ -190,13 +205,22 @@ def _is_temperature(calibrator: Calibrator, variant: str) -> bool:
     return methods[calibrator.method].probability and [f.name for f in calibrator.features] == [variant]
 
 
-def row_digests(records: Records, features: Sequence[Feature]) -> bytes:
-    """Eight bytes an answered row: of its key, its target, its answer and its features."""
+def row_digests(records: Records) -> bytes:
+    """Eight bytes an answered row: of its item, its target, its answer and its signals.
+
+    Numbers count by value and columns that name the run not at all, so that a row is known again however it was saved.
+    """
     answered = np.flatnonzero(records.outcome == ANSWERED)
-    names = [n for n in (*KEY, "target", "prediction") if n in records]
-    columns = [records.column(n).to_pylist() for n in names if kind_of(records.column(n)) != "null"]
-    columns += [feature.values(records).tolist() for feature in features]
+    names = [n for n in ("item", "repeat", "perturbation", "target", "prediction") if n in records]
+    names += sorted(n for n in records.stated if n.startswith("signal.") or n == "confidence")
+    columns = [_comparable(records, n) for n in names if kind_of(records.column(n)) not in ("null", "list")]
     return b"".join(_digest([column[row] for column in columns]) for row in answered)
+
+
+def _comparable(records: Records, name: str) -> list[Any]:
+    if kind_of(records.column(name)) in ("int", "float"):
+        return [None if np.isnan(x) else x for x in records.stated_numbers(name).tolist()]
+    return list(records.column(name).to_pylist())
 
 
 def cluster_digests(records: Records) -> bytes:
