@@ -256,12 +256,13 @@ class Metric:
         """The value under every resample of a reading; NaN where undefined."""
         finish = self.definition._finish
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            reading = self.definition.source.readied(self, reading, constants)
             if isinstance(reading, Cells) and reading.is_score:
                 value = reading.total / reading.n
             elif isinstance(reading, np.ndarray):
                 value = reading
             elif finish is not None:
-                value = self._call(finish, reading, constants)
+                value = self._finish_with(finish, reading, constants)
             else:
                 name = self.definition.name
                 raise UsageError(f"{name} returns sums and has no finish; add one with @{name}.finish")
@@ -296,6 +297,9 @@ class Metric:
 
     def _call(self, function: Callable[..., Any] | None, reading: Any, constants: Constants) -> Any:
         assert function is not None
+        return self._finish_with(function, self.definition.source.readied(self, reading, constants), constants)
+
+    def _finish_with(self, function: Callable[..., Any], reading: Any, constants: Constants) -> Any:
         values = {**self.values, "label": self.label, **constants}
         return function(reading, **accepted(function, values, keyword_only=True))
 

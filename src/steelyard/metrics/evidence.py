@@ -4,15 +4,13 @@ Every kind of evidence answers the same few calls. `under(draw)` gives a *readin
 draw, which a metric's finish turns into values. A bootstrap, a jackknife, a slice, a paired comparison and a merge of
 partitions are all the same evidence under other weights.
 
-    Sums     terms added up per cluster and key: the usual kind
-    Rows     the columns themselves, for a metric that is not a function of sums: slow but correct
-    Groups   the evidence of a base metric in every group of a column, and overall
-    Parts    the evidence of several metrics that are composed into one
+`Sums` is the usual kind: terms added up per cluster and key. `combined.py` has those that hold other evidence or whole
+columns, `sorted_rows.py` those that stand in an order. All of them are plain data: what they mean, the metric knows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -150,7 +148,7 @@ class Sums:
             if value.strides != (0,) or np.isnan(value[:1]).any():
                 kept &= ~np.isnan(value)
         for part in terms.by:
-            kept &= ~_keyless(part)
+            kept &= ~keyless(part)
         whole = bool(kept.all())
         if not whole:
             values = {name: value[kept] for name, value in values.items()}
@@ -211,157 +209,9 @@ class Sums:
         return Sums(self.names, keys, ids, cells, rows, excluded, self.is_score, self.binary and other.binary)
 
 
-@dataclass(frozen=True)
-class RowTerms:
-    """The columns of a metric that asks for `weight`."""
-
-    function: Callable[..., float]
-    columns: tuple[Any, ...]
-    left_out: Mapping[str, Any] = field(default_factory=dict)
-
-    def collect(self, ids: Ids, cluster: Codes) -> tuple[Rows, npt.NDArray[np.bool_]]:
-        """The columns, without rows that lack any of them, and which rows were included."""
-        kept = np.ones(len(cluster), bool)
-        for column in self.columns:
-            if isinstance(column, Labels | np.ndarray):
-                kept &= ~_keyless(column)
-        columns = tuple(column[kept] if len(column) == len(kept) else column for column in self.columns)
-        rows = np.bincount(cluster[kept], minlength=len(ids)).astype(np.int64)
-        return Rows(self.function, columns, ids, cluster[kept], rows), kept
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The columns themselves: evidence of a metric that asks for `weight`. Each resample calls the function once."""
-
-    function: Callable[..., float]
-    columns: tuple[Any, ...]
-    ids: Ids
-    cluster: Codes
-    rows: Codes
-    excluded: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def width(self) -> int:
-        return len(self.cluster)
-
-    def under(self, draw: Draw) -> Floats:
-        return np.array([self._value(row) for row in draw.floats])
-
-    def _value(self, weights: Floats) -> float:
-        weight = weights[self.cluster]
-        kept = weight > 0
-        return float(self.function(*(column[kept] for column in self.columns), weight=weight[kept]))
-
-    def on(self, ids: Ids) -> Rows:
-        place = places(self.ids, ids)
-        return replace(self, ids=ids, cluster=place[self.cluster], rows=spread(self.rows, place, len(ids)))
-
-    def merge(self, other: Rows) -> Rows:
-        ids = merged_ids(self.ids, other.ids)
-        mine, theirs = self.on(ids), other.on(ids)
-        return Rows(
-            self.function,
-            tuple(_joined(a, b) for a, b in zip(self.columns, other.columns, strict=True)),
-            ids,
-            np.concatenate([mine.cluster, theirs.cluster]),
-            mine.rows + theirs.rows,
-            added(self.excluded, other.excluded),
-        )
-
-
-@dataclass(frozen=True)
-class GroupReading:
-    """Values of the base metric: `values` (resamples, groups) in the order of `names`, and `overall` (resamples,)."""
-
-    names: tuple[Any, ...]
-    values: Floats
-    overall: Floats
-
-
-@dataclass(frozen=True)
-class Groups:
-    """The base metric's evidence in each group, on one list of clusters, and overall."""
-
-    names: tuple[Any, ...]
-    groups: tuple[Any, ...]
-    overall: Any
-    finishes: Mapping[Any, Callable[[Any], Floats]]  # how the base metric is finished in each group
-    finish: Callable[[Any], Floats]
-    ungrouped: int = 0  # rows without a group: in the overall value, in no group's
-
-    @property
-    def ids(self) -> Ids:
-        return self.overall.ids
-
-    @property
-    def rows(self) -> Codes:
-        return self.overall.rows
-
-    @property
-    def excluded(self) -> Mapping[str, int]:
-        return self.overall.excluded
-
-    @property
-    def width(self) -> int:
-        return sum(group.width for group in (*self.groups, self.overall))
-
-    def under(self, draw: Draw) -> GroupReading:
-        overall = self.finish(draw.read(self.overall))
-        values = [self.finishes[n](draw.read(group)) for n, group in zip(self.names, self.groups, strict=True)]
-        return GroupReading(self.names, np.stack(values, -1) if values else np.empty((len(overall), 0)), overall)
-
-    def on(self, ids: Ids) -> Groups:
-        return replace(self, groups=tuple(group.on(ids) for group in self.groups), overall=self.overall.on(ids))
-
-    def merge(self, other: Groups) -> Groups:
-        overall = self.overall.merge(other.overall)
-        found = dict(zip(self.names, self.groups, strict=True))
-        for name, group in zip(other.names, other.groups, strict=True):
-            found[name] = found[name].merge(group) if name in found else group
-        names = tuple(sorted(found, key=_sortable))
-        groups = tuple(found[name].on(overall.ids) for name in names)
-        return Groups(names, groups, overall, self.finishes, self.finish, self.ungrouped + other.ungrouped)
-
-
-@dataclass(frozen=True)
-class Parts:
-    """The evidence of several metrics on one list of clusters; a reading is the tuple of their values."""
-
-    parts: tuple[Any, ...]
-    finishes: tuple[Callable[[Any], Floats], ...]
-    lost: Mapping[str, int] = field(default_factory=dict)  # rows left out before the parts saw them
-
-    @property
-    def ids(self) -> Ids:
-        return self.parts[0].ids
-
-    @property
-    def rows(self) -> Codes:
-        return np.maximum.reduce([part.rows for part in self.parts])
-
-    @property
-    def excluded(self) -> Mapping[str, int]:
-        return added(self.lost, self.parts[0].excluded)
-
-    @property
-    def width(self) -> int:
-        return sum(part.width for part in self.parts)
-
-    def under(self, draw: Draw) -> tuple[Floats, ...]:
-        return tuple(finish(draw.read(part)) for part, finish in zip(self.parts, self.finishes, strict=True))
-
-    def on(self, ids: Ids) -> Parts:
-        return replace(self, parts=tuple(part.on(ids) for part in self.parts))
-
-    def merge(self, other: Parts) -> Parts:
-        parts = tuple(a.merge(b) for a, b in zip(self.parts, other.parts, strict=True))
-        return Parts(parts, self.finishes, added(self.lost, other.lost))
-
-
 def merged_ids(mine: Ids, theirs: Ids) -> Ids:
     """The union of two cluster lists, sorted."""
-    return mine if mine == theirs else tuple(sorted({*mine, *theirs}, key=lambda parts: tuple(map(_sortable, parts))))
+    return mine if mine == theirs else tuple(sorted({*mine, *theirs}, key=lambda parts: tuple(map(sortable, parts))))
 
 
 def places(ids: Ids, longer: Ids) -> Codes:
@@ -379,21 +229,12 @@ def added(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
     return {reason: a.get(reason, 0) + b.get(reason, 0) for reason in (*a, *(r for r in b if r not in a))}
 
 
-def _sortable(value: Any) -> tuple[str, Any]:
+def sortable(value: Any) -> tuple[str, Any]:
     """Orders values of mixed kinds, null first; within a kind by value."""
     return ("", 0) if value is None else (type(value).__name__, value)
 
 
-def _joined(a: Any, b: Any) -> Any:
-    if not isinstance(a, Labels):
-        return np.concatenate([a, b])
-    values = tuple(sorted({*a.values, *b.values}, key=_sortable))
-    place = {value: i for i, value in enumerate(values)}
-    lookups = [np.array([*(place[v] for v in part.values), -1], np.int64) for part in (a, b)]
-    return Labels(np.concatenate([lookups[0][a.codes], lookups[1][b.codes]]), values)
-
-
-def _keyless(part: Any) -> npt.NDArray[np.bool_]:
+def keyless(part: Any) -> npt.NDArray[np.bool_]:
     """Rows without a key: null labels, NaN, negative whole numbers."""
     if isinstance(part, Labels):
         return part.missing
@@ -439,7 +280,7 @@ def _merged_keys(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[tuple[Any, ...
     if not a:
         return (), np.zeros(1, np.int64), np.zeros(1, np.int64)
     mine, theirs = list(zip(*a, strict=True)), list(zip(*b, strict=True))
-    keys = sorted({*mine, *theirs}, key=lambda parts: tuple(map(_sortable, parts)))
+    keys = sorted({*mine, *theirs}, key=lambda parts: tuple(map(sortable, parts)))
     place = {key: i for i, key in enumerate(keys)}
     columns = tuple(np.array([key[i] for key in keys], dtype=part.dtype) for i, part in enumerate(a))
     return (

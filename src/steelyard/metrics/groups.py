@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import UsageError
+from steelyard.metrics.combined import GroupReading
 from steelyard.metrics.contract import evidence, over
 from steelyard.metrics.definition import AS_BASE, UNIT, WIDTH_OF_BASE, Definition, Metric, register
-from steelyard.metrics.evidence import Cells, GroupReading, Terms, sums
+from steelyard.metrics.evidence import Cells, Terms, sums
 from steelyard.metrics.options import Constant, Param
 from steelyard.metrics.sources import Collector, PartSource
 from steelyard.records.labels import value_name

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError, printable
-from steelyard.metrics.evidence import Draw, Evidence, Groups, Parts, RowTerms, row_score
+from steelyard.metrics.combined import GroupedReadings, Groups, PartReadings, Parts, RowTerms, WeightedRows
+from steelyard.metrics.evidence import Draw, Evidence, row_score
 from steelyard.metrics.options import Constants, Param, accepted, signature
 from steelyard.records.derive import ANSWERED, DERIVED, FAILED
 from steelyard.records.labels import Labels
@@ -44,6 +45,8 @@ class Source(Protocol):
     def key(self, metric: Metric, constants: Constants) -> tuple[Any, ...]: ...
 
     def collect(self, metric: Metric, constants: Constants, collector: Collector) -> Evidence: ...
+
+    def readied(self, metric: Metric, reading: Any, constants: Constants) -> Any: ...  # what finish functions take
 
 
 class RowSource:
@@ -122,10 +125,19 @@ class RowSource:
         found: Evidence = replace(evidence, excluded=_ordered(excluded, lost))
         return found
 
+    def readied(self, metric: Metric, reading: Any, constants: Constants) -> Any:
+        """The reading itself; of whole columns, the value of the function under each resample."""
+        if not isinstance(reading, WeightedRows):
+            return reading
+        merged = {**metric.values, **constants}
+        options = {p.name: merged.get(p.name) for p in self._params}
+        options |= accepted(self.function, {"label": metric.label, **constants}, keyword_only=True)
+        return reading.once(metric, lambda: reading.called(partial(self.function, **options)))
+
     def _made(self, metric: Metric, arguments: list[Any], keywords: Mapping[str, Any], rows: int) -> Any:
         """What the function says of each row, as something that collects evidence."""
         if self.whole:
-            return RowTerms(_with_options(self.function, keywords), tuple(arguments))
+            return RowTerms(tuple(arguments))
         made = self.function(*arguments, **keywords)
         if callable(getattr(made, "collect", None)):
             return made
@@ -191,9 +203,19 @@ class GroupSource:
             if inside.any():
                 parts[name] = collector.within(inside).evidence(base, own)
         overall = collector.evidence(base, constants["overall"])
-        finishes = {name: partial(base.finished, constants=own) for name, own in constants["groups"].items()}
-        finish = partial(base.finished, constants=constants["overall"])
-        return Groups(tuple(parts), tuple(parts.values()), overall, finishes, finish, int(labels.missing.sum()))
+        return Groups(tuple(parts), tuple(parts.values()), overall, int(labels.missing.sum()))
+
+    def readied(self, metric: Metric, reading: GroupedReadings, constants: Constants) -> Any:
+        """The base metric's values in each group, and overall."""
+        base: Metric = metric.values["base"]
+        own = constants["groups"]
+        return reading.once(
+            base,
+            lambda: reading.finished(
+                lambda name, part: base.finished(part, own[name]),
+                lambda part: base.finished(part, constants["overall"]),
+            ),
+        )
 
 
 @dataclass(frozen=True)
@@ -223,8 +245,16 @@ class PartSource:
             (view(collector) if view else collector).evidence(m, own)
             for m, own, view in zip(metrics, constants["parts"], views, strict=True)
         ]
-        finishes = tuple(partial(m.finished, constants=own) for m, own in zip(metrics, constants["parts"], strict=True))
-        return Parts(tuple(found), finishes, self.lost(collector.records) if self.lost else {})
+        return Parts(tuple(found), self.lost(collector.records) if self.lost else {})
+
+    def readied(self, metric: Metric, reading: PartReadings, constants: Constants) -> Any:
+        """The values of the parts."""
+        metrics = self.metrics(metric.values)
+        own = constants["parts"]
+        return reading.once(
+            metrics,
+            lambda: tuple(m.finished(r, c) for m, r, c in zip(metrics, reading.readings, own, strict=True)),
+        )
 
 
 class Collector:
@@ -277,10 +307,6 @@ def _hashable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(map(_hashable, value))
     return value.tobytes() if isinstance(value, np.ndarray) else value
-
-
-def _with_options(function: Callable[..., Any], keywords: Mapping[str, Any]) -> Callable[..., float]:
-    return lambda *columns, weight: function(*columns, weight=weight, **keywords)
 
 
 def _outside(records: Records, inside: npt.NDArray[np.bool_] | None) -> dict[str, int]:

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import UsageError
+from steelyard.metrics.combined import Groups
 from steelyard.metrics.definition import UNIT, Metric
-from steelyard.metrics.evidence import Draw, Groups, Sums
+from steelyard.metrics.evidence import Draw, Sums
 from steelyard.metrics.sources import Collector
 from steelyard.records.table import Records
 from steelyard.uncertainty import intervals
