@@ -57,11 +57,29 @@ def catalogue() -> str:
 
 
 def published() -> dict[Path, str]:
-    """docs/schemas: the JSON Schema of every document."""
+    """docs/schemas and docs/pictures: the JSON Schema of every document, and what the pages show."""
     from steelyard.runs.artifact import dumps
     from steelyard.runs.schemas import schemas
 
-    return {ROOT / f"docs/schemas/{name}.schema.json": dumps(schemas[name]()) for name in schemas}
+    found = {ROOT / f"docs/schemas/{name}.schema.json": dumps(schemas[name]()) for name in schemas}
+    return found | {ROOT / f"docs/pictures/{name}.svg": text for name, text in _pictures().items()}
+
+
+def _pictures() -> dict[str, str]:
+    from steelyard.calibration import calibrate
+    from steelyard.records.readers import read
+    from steelyard.report.figures import selection_figures
+    from steelyard.selection import selective
+
+    zero, few = (read(ROOT / "examples/phq8/run.json", where={"strategy": m}) for m in ("zero_shot", "few_shot"))
+    train = read(ROOT / "examples/phq8/train.json", where={"strategy": "few_shot"})
+    scaled = calibrate(train, "temperature", confidence="verbalized").calibrator
+    shown = {
+        "risk-coverage.llm": selective(few, confidence="llm"),
+        "risk-coverage.token_msp": selective(zero, few, confidence="token_msp"),
+        "reliability.verbalized_calibrated": selective(few, confidence="verbalized_calibrated", calibrators=[scaled]),
+    }
+    return {name: selection_figures(found)[name]["svg"].decode() for name, found in shown.items()}
 
 
 def main() -> None:

@@ -32,6 +32,11 @@ def test_shown_outputs_are_the_real_ones(page: Path) -> None:
     assert docs.refreshed(text) == text, "run make docs"
 
 
+def test_published_schemas_and_pictures_are_current() -> None:
+    for path, text in docs.published().items():
+        assert path.read_text() == text, f"{path.name}: run make docs"
+
+
 def test_the_metric_reference_is_the_registry() -> None:
     assert (ROOT / "docs/metrics.md").read_text() == docs.catalogue(), "run make docs"
 

@@ -14,7 +14,7 @@ import pytest
 from steelyard.calibration import scores
 from steelyard.comparison import compare
 from steelyard.confidence import signals
-from steelyard.confidence.calibrators import methods, temperature
+from steelyard.confidence.calibrators import Input, methods, temperature
 from steelyard.confidence.calibrators.calibrator import applied, described, standardised
 from steelyard.confidence.repeats import consistency
 from steelyard.confidence.tokens import token_energy, token_msp, token_pe
@@ -225,7 +225,7 @@ def test_temperature_applied(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", named(CALIBRATION["supervised"]))
 def test_supervised_calibrators(case: dict[str, Any]) -> None:
     raw, y = np.array(case["X"], float), np.array(case["y"], float)
-    features = [described(f"f{i}", "signal", raw[:, i], None) for i in range(raw.shape[1])]
+    features = [described(Input(f"f{i}", "signal", None), raw[:, i]) for i in range(raw.shape[1])]
 
     def fitted(method: str, columns: Any, target: Any) -> tuple[dict[str, Any], Any]:
         chosen = methods[method]
@@ -280,10 +280,10 @@ def test_confidence_variants(case: dict[str, Any]) -> None:
     assert set(signals.variants) <= asked
     for name in asked:
         if name in case["out"]:
-            assert signals.confidence(records, name)[0] == pytest.approx(case["out"][name], abs=1e-12)
+            assert signals.uncalibrated(records, name)[0] == pytest.approx(case["out"][name], abs=1e-12)
         else:
             with pytest.raises(InputError):
-                signals.confidence(records, name)
+                signals.uncalibrated(records, name)
 
 
 @pytest.mark.parametrize("case", named(CALIBRATION["consistency"]))

@@ -231,7 +231,7 @@ def test_deltas_are_right_minus_left_for_every_number_and_at_the_common_coverage
     sides = document["confidence_variants"]["token_msp"]
     deltas = document["comparison"]["deltas"]["token_msp"]
     for key, delta in deltas.items():
-        if key in ("mae_at_coverage", "at_common_cmax"):
+        if key in ("mae_at_coverage", "at_common_cmax", "notes"):
             continue
         one, two = (sides[s][key]["value"] if key.endswith("_at_c") else sides[s][key] for s in ("input_0", "input_1"))
         close(delta["delta"], two - one)
@@ -268,14 +268,17 @@ def test_runs_without_a_common_participant_or_a_common_item_are_refused() -> Non
         selective(left, other)
 
 
-def test_deltas_are_plain_percentiles_on_either_stream() -> None:
+@pytest.mark.parametrize("stream", ["counter", "legacy"])
+def test_deltas_are_plain_percentiles_on_either_stream(stream: str) -> None:
     left = run(1, 40, mode="zero_shot", declines=0.1)
     said = left.column("prediction").to_pylist()
     row = next(i for i, p in enumerate(said) if p is not None)
     said[row] = (said[row] + 1) % 4
     right = left.with_columns({"prediction": pa.array(said)})
     abs_, norm = (
-        selective_document(selective(left, right, loss=loss, resamples=500))["comparison"]["deltas"]["llm"]
+        selective_document(selective(left, right, loss=loss, resamples=500, stream=stream))["comparison"]["deltas"][
+            "llm"
+        ]
         for loss in ("abs", "abs_norm")
     )
     close([3 * x for x in norm["aurc_full"]["ci95"]], abs_["aurc_full"]["ci95"])
@@ -358,11 +361,60 @@ def test_calibrated_variants_and_their_refusals() -> None:
     assert "calibrated:token_msp" in selective(test, confidence=["all"], calibrators=both, resamples=100).readings
 
 
+def test_all_names_calibrators_it_cannot_use_and_warns_of_idle_ones() -> None:
+    train, test = run(7, 20), run(8, 20, first=100)
+    two = [
+        calibrate(train, "logistic", features=f).calibrator
+        for f in (["token_msp", "verbalized_confidence"], ["llm_evidence_count", "token_msp"])
+    ]
+    found = selective(test, confidence="all", calibrators=two, resamples=0)
+    assert "calibrated" not in found.readings
+    assert sum("a name of its own" in why[0] for why in found.lacking.values()) == 2
+    assert sum("not used" in w for w in found.warnings) == 2
+    bare = {name: test.column(name) for name in test.stated if name != "signal.token_msp"}
+    one = selective(Records.from_columns(bare), confidence=["all"], calibrators=two[:1], resamples=0)
+    assert one.lacking["calibrated"] == ["signal.token_msp"]
+
+
+def test_warnings_of_two_runs_say_which_run_they_are_about() -> None:
+    left, right = run(1, mode="zero_shot"), run(2)
+    flat = right.with_columns({"signal.token_msp": pa.array([0.5] * len(right))})
+    warnings = selective(left, flat, confidence=["token_msp", "llm"], resamples=100).warnings
+    assert any(w.startswith("right: token_msp ranks nothing") for w in warnings)
+    calibrator = calibrate(run(2), "isotonic", confidence="token_msp").calibrator
+    found = selective(left, run(3), confidence=["calibrated"], calibrators=[calibrator], resamples=100).warnings
+    assert any(w.startswith("left: calibrated: fitted on few_shot, applied to zero_shot") for w in found)
+    assert any(w.startswith("right: calibrated: 12 of these participants") for w in found)
+
+
+def test_a_participant_without_a_common_item_did_not_fail() -> None:
+    left, right = run(1), run(2)
+    right = right.take(np.asarray(right.array("cluster")) != 4)
+    other = run(2).take(np.asarray(run(2).array("cluster")) == 4)
+    renamed = other.with_columns({"item": pa.array([f"other/{i}" for i in range(ITEMS)])})
+    columns = {n: pa.concat_arrays([right.column(n), renamed.column(n)]) for n in right.stated}
+    found = selective(left, Records.from_columns(columns, task={"range": 3}), intersection_only=True, resamples=100)
+    assert found.population["participants_included"] == 11
+    assert found.population["participants_failed"] == 0
+
+
+def test_doubtful_deltas_say_so() -> None:
+    left, right = run(1, 30, declines=0.45), run(2, 30, declines=0.45)
+    reached = min(value("cmax(rank=signal.token_msp)", r) for r in (left, right))
+    document = selective_document(selective(left, right, confidence="token_msp", coverage=[reached], resamples=500))
+    deltas = document["comparison"]["deltas"]["token_msp"]
+    assert any("the interval is doubtful" in note for note in deltas["notes"])
+    assert deltas["mae_at_coverage"][f"{reached:.2f}"]["drop_rate"] > 0.05
+
+
 def test_requests_that_make_no_sense() -> None:
     several = run()
     several = several.with_columns({"model": pa.array(["a", "b"] * 24)})
     with pytest.raises(UsageError, match="differ in model"):
         selective(several)
+    for nothing in ([], ["", ""]):
+        with pytest.raises(UsageError, match="at least one confidence"):
+            selective(run(), confidence=nothing)
     with pytest.raises(UsageError, match="one run, or two"):
         selective(run(), run(), run())
     with pytest.raises(UsageError, match="unknown confidence variant 'lm'; did you mean 'llm'"):

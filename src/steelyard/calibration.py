@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from steelyard.confidence import signals
-from steelyard.confidence.calibrators import Calibrator, Feature, Method, Provenance, Scores, methods
+from steelyard.confidence.by_name import is_calibrated
+from steelyard.confidence.calibrators import Calibrator, Feature, Input, Method, Provenance, Scores, Target, methods
 from steelyard.confidence.calibrators.calibrator import (
     TARGETS,
     answered_rows,
@@ -25,7 +25,7 @@ from steelyard.confidence.calibrators.calibrator import (
     standardised,
 )
 from steelyard.errors import InputError, UsageError, printable
-from steelyard.evaluation import cells, evaluate, values
+from steelyard.evaluation import evaluate, one_cell, values
 from steelyard.metrics.calibration import bin_of
 from steelyard.metrics.randomness import words
 from steelyard.records.derive import loss_values
@@ -33,7 +33,6 @@ from steelyard.records.table import Records
 from steelyard.uncertainty.estimate import Settings
 
 Floats = npt.NDArray[np.float64]
-Target = Literal["correctness", "near_correct", "loss"]
 FOLDS = 5
 BINS = 10
 FILLS = {"retrieval_similarity_mean": 0.0, "retrieval_similarity_max": 0.0, "verbalized_confidence": 3.0}
@@ -77,7 +76,7 @@ def calibrate(
     *,
     features: Sequence[str] = (),
     confidence: str | None = None,
-    target: str = "correctness",
+    target: Target = "correctness",
     fill: Mapping[str, float] | None = None,
     seed: int = 42,
 ) -> Fit:
@@ -92,7 +91,9 @@ def calibrate(
     chosen = methods[method]
     if target not in TARGETS:
         raise UsageError(f"target is one of {', '.join(TARGETS)}")
-    _one_cell(records)
+    one_cell(records)
+    if target == "loss" and records.task.range is None:
+        raise UsageError("the target loss needs the width of the score range: `range` in the task file")
     Settings(seed=seed)  # refuses what is no seed
     if chosen.binary and target == "loss":
         raise UsageError(f"{chosen.name} needs a target that is right or wrong; take linear or isotonic for loss")
@@ -100,7 +101,7 @@ def calibrate(
     if len(rows) < FEWEST_ROWS:
         raise InputError(f"{len(rows)} answered rows with a target: too few to fit anything", file=records.name)
     described_, raw = _features(rows, [f.removeprefix("signal.") for f in features], confidence, fill or {}, chosen)
-    y = target_values(rows, target)
+    y, binary = target_values(rows, target), target != "loss"
     parameters = _fitted(chosen, described_, raw, y)
     p = applied(chosen.name, described_, parameters, raw)
     ids, cluster = rows.cluster
@@ -111,28 +112,26 @@ def calibrate(
         "1",
         "calibrator",
         chosen.name,
-        target,  # type: ignore[arg-type]  # one of TARGETS
+        target,
         described_,
         parameters,
         Provenance(
             [{"path": s.name, "sha256": s.sha256, **s.about} for s in records.sources],
-            _only(records, "strategy"),
+            records.only("strategy"),
             len(rows),
             len(ids),
-            row_digests(rows),
+            row_digests(rows, described_),
             cluster_digests(rows),
-            list(records.cluster_columns),
         ),
         Scores(
-            None if before is None else scores(before, y),
-            scores(p, y),
-            None if crossed is None else scores(crossed, y),
+            None if before is None else scores(before, y, binary=binary),
+            scores(p, y, binary=binary),
+            None if crossed is None else scores(crossed, y, binary=binary),
             folds,
             note,
         ),
     )
     judged = {"before": before, "cross-fitted": crossed}
-    binary = target != "loss"
     return Fit(
         calibrator,
         tuple(_reliability(k, p, y, rows, target) for k, p in judged.items() if p is not None and binary),
@@ -190,9 +189,9 @@ def target_values(rows: Records, target: str) -> Floats:
     return y
 
 
-def scores(p: Floats, y: Floats) -> dict[str, float | None]:
-    """ECE, NLL, Brier score and AUROC of confidences against what came out; for continuous outcomes MAE and MSE."""
-    if not np.isin(y, (0.0, 1.0)).all():
+def scores(p: Floats, y: Floats, *, binary: bool = True) -> dict[str, float | None]:
+    """ECE, NLL, Brier score and AUROC of confidences against right or wrong; of continuous outcomes MAE and MSE."""
+    if not binary:
         return {"mae": float(np.abs(p - y).mean()), "mse": float(((p - y) ** 2).mean())}
     found = values(["ece", "nll", "brier", "auroc"], _judged(p, y, np.arange(len(y))))
     return {name: None if math.isnan(value) else value for name, value in found.items()}
@@ -215,7 +214,7 @@ def _cross_fitted(
     found = np.empty(len(y))
     for k in range(folds):
         out = fold == k
-        inside = [described(f.name, f.source, raw[~out, i], f.fill) for i, f in enumerate(features)]
+        inside = [described(f, raw[~out, i]) for i, f in enumerate(features)]
         try:
             parameters = _fitted(method, inside, raw[~out], y[~out])
         except InputError as problem:
@@ -244,33 +243,24 @@ def _features(
         if not math.isfinite(instead):
             raise UsageError(f"the fill of '{printable(name)}' is a finite number")
     found, columns = [], []
-    for name in names or [str(confidence)]:
-        source: Any = "signal" if names else "variant" if _is_variant(name, rows) else "column"
-        missing = fill.get(name, FILLS.get(name)) if names else None
-        blank = Feature(name, source, 0, 1, 0, 0, 0, False, missing)
-        values_ = blank.values(rows)
+    for input_ in [_input(name, fill) for name in names] or [_confidence(str(confidence), rows)]:
+        values_ = input_.values(rows)
         if method.probability and not ((values_ >= 0) & (values_ <= 1)).all():
             raise InputError(
-                f"{method.name} scales probabilities, and {printable(name)} goes beyond [0, 1]", file=rows.name
+                f"{method.name} scales probabilities, and {printable(input_.name)} goes beyond [0, 1]", file=rows.name
             )
-        found.append(described(name, source, values_, missing))
+        found.append(described(input_, values_))
         columns.append(values_)
     return found, np.column_stack(columns)
 
 
-def _is_variant(name: str, rows: Records) -> bool:
-    if signals.is_calibrated(name):
+def _input(name: str, fill: Mapping[str, float]) -> Input:
+    return Input(name, "signal", fill.get(name, FILLS.get(name)))
+
+
+def _confidence(name: str, rows: Records) -> Input:
+    """A confidence variant, or a column of the table."""
+    if is_calibrated(name):
         raise UsageError(f"{printable(name)} is calibrated already")
-    return name in signals.variants or name.startswith("secondary:") or name not in rows
-
-
-def _one_cell(records: Records) -> None:
-    several = cells(records)
-    if several:
-        raise UsageError(
-            f"the rows differ in {', '.join(several)}; a calibrator is fitted on one: choose with --mode or --where"
-        )
-
-
-def _only(records: Records, column: str) -> str | None:
-    return str(records.labels(column).values[0]) if column in records and len(records.labels(column).values) else None
+    column = name in rows and name not in signals.variants
+    return Input(name, "column" if column else "variant", None)

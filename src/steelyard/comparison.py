@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.errors import UsageError
+from steelyard.errors import InputError, UsageError
 from steelyard.evaluation import Asked, applies, checked_pool, expanded, joined, listed, pick, unmet_labels
 from steelyard.metrics.definition import Metric, metric_of
 from steelyard.pairing import Pair, Unmatched, paired_slices
-from steelyard.records.derive import DERIVED
-from steelyard.records.labels import Labels
+from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL
 from steelyard.records.table import Records
 from steelyard.uncertainty import intervals
@@ -27,6 +26,7 @@ from steelyard.uncertainty.estimate import (
     FEW_CLUSTERS,
     TOLERATED_UNDEFINED,
     Progress,
+    Reads,
     Sample,
     Settings,
     resample,
@@ -34,6 +34,7 @@ from steelyard.uncertainty.estimate import (
 )
 from steelyard.uncertainty.intervals import Interval
 from steelyard.uncertainty.jackknife import leave_one_out
+from steelyard.uncertainty.kept import Kept, KeptPair
 from steelyard.uncertainty.tests import FEWEST_CLUSTERS, holm, sign_flip_p
 
 Floats = npt.NDArray[np.float64]
@@ -140,6 +141,74 @@ def compare(
     )
 
 
+def compare_kept(
+    base: Sequence[Kept],
+    new: Sequence[Kept],
+    metrics: Sequence[Asked] | None = None,
+    *,
+    versus: Sequence[str] = ("model", "strategy"),
+    resamples: int = 10_000,
+    seed: int = 42,
+    level: float = 0.95,
+) -> Comparison:
+    """Paired deltas of two runs from the evidence they kept: of the metrics asked for, or of all that both kept.
+
+    Slices pair on their columns without `versus`. What needs single rows is refused or left without a verdict.
+    """
+    settings = Settings(resamples, seed, level)
+    asked = None if metrics is None else [metric_of(m) for m in listed(metrics)]
+    theirs = {_slice_key(kept.slice, versus): kept for kept in new}
+    deltas: list[Delta] = []
+    lonely = [k.slice for k in base if _slice_key(k.slice, versus) not in theirs]
+    for mine in base:
+        other = theirs.get(_slice_key(mine.slice, versus))
+        if other is None:
+            continue
+        pair = KeptPair(mine, other)
+        shared = [metric_of(name) for name in mine.evidence if name in other.evidence] if asked is None else asked
+        samples = _Samples(settings)
+        slice_ = {k: v for k, v in mine.slice.items() if k not in versus}
+        deltas += [_kept_delta(pair, m, samples, slice_) for m in shared if not m.definition.no_delta]
+    if not any(_slice_key(k.slice, versus) in theirs for k in base):
+        raise InputError("the two runs share no slice; nothing can be compared")
+    return Comparison(
+        tuple(_judged(deltas, settings)),
+        settings,
+        {side: _total(kept) for side, kept in (("base", base), ("new", new))},
+        (),
+        {"base": (), "new": ()},
+        {"cells": [dict(s) for s in lonely], "base_rows": 0, "new_rows": 0},
+        (),
+    )
+
+
+def _slice_key(slice_: Mapping[str, Any], versus: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((column, value_name(value)) for column, value in slice_.items() if column not in versus))
+
+
+def _total(kept: Sequence[Kept]) -> dict[str, int]:
+    whole = max(kept, key=lambda k: sum(k.counts.values()))
+    return {"rows": sum(whole.counts.values()), **whole.counts, "clusters": len(whole.ids)}
+
+
+def _kept_delta(pair: KeptPair, metric: Metric, samples: _Samples, slice_: Mapping[str, Any]) -> Delta:
+    if metric.population != "all" and not pair.same_failed:
+        raise InputError(
+            f"other rows failed in one run than in the other, and {metric} must leave them out of both: "
+            "that needs the records. Save runs with --save-records, or compare the files"
+        )
+    found = _measured(pair, metric, samples, slice_)
+    rates = [pair.base.answer_rate, pair.new.answer_rate]
+    if metric.population == "answered":
+        found = _beside(found, answer_rate={"base": rates[0], "new": rates[1]})
+        if not pair.same_answered and abs(rates[0] - rates[1]) > UNEQUAL_RATES:
+            note = "answer rates differ: a verdict needs the rows answered by both; save runs with --save-records"
+            found = replace(_beside(found, note), verdict_from="nothing")
+    if metric.definition.common_coverage is not None:
+        found = _with_common_coverage(found, pair, metric, samples, rates)
+    return found
+
+
 # -- one delta -----------------------------------------------------------------------------------------------------
 
 
@@ -148,21 +217,22 @@ class _Samples:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._found: dict[tuple[Pair, Metric], tuple[Sample, Sample]] = {}
+        self._found: dict[tuple[Pair | KeptPair, Metric], tuple[Sample, Sample]] = {}
 
-    def take(self, pair: Pair, metrics: Sequence[Metric]) -> None:
+    def take(self, pair: Pair | KeptPair, metrics: Sequence[Metric]) -> None:
         """Sample these metrics on a pair."""
         fresh: list[Sample] = []
         for metric in metrics:
-            constants = metric.constants(pair.tables)
-            base, new = (sample(metric, collector, constants) for collector in pair.collectors)
+            collectors: Sequence[Reads] = pair.collectors
+            sides = zip(collectors, pair.constants(metric), strict=True)
+            base, new = (sample(metric, collector, constants) for collector, constants in sides)
             self._found[pair, metric] = base, new
             if not math.isnan(new.value - base.value):
                 fresh += [base, new]
         if self.settings.resamples and not self.settings.by_family:
             resample(fresh, len(pair.collectors[0].ids), self.settings)
 
-    def of(self, pair: Pair, metric: Metric) -> tuple[Sample, Sample]:
+    def of(self, pair: Pair | KeptPair, metric: Metric) -> tuple[Sample, Sample]:
         if (pair, metric) not in self._found:
             self.take(pair, [metric])
         return self._found[pair, metric]
@@ -186,7 +256,7 @@ def _delta(pair: Pair, metric: Metric, samples: _Samples, slice_: Mapping[str, A
     if metric.population == "answered":
         found = _with_rates(found, inner, metric, samples)
     if metric.definition.common_coverage is not None and len(inner):
-        found = _with_common_coverage(found, inner, metric, samples)
+        found = _with_common_coverage(found, inner, metric, samples, [float(a.mean()) for a in inner.answered])
     return found
 
 
@@ -205,9 +275,10 @@ def _with_rates(found: Delta, pair: Pair, metric: Metric, samples: _Samples) -> 
     return replace(_beside(found, note), verdict_from="answered_by_both")
 
 
-def _with_common_coverage(found: Delta, pair: Pair, metric: Metric, samples: _Samples) -> Delta:
+def _with_common_coverage(
+    found: Delta, pair: Pair | KeptPair, metric: Metric, samples: _Samples, rates: Sequence[float]
+) -> Delta:
     """Areas of runs with unequal cmax: the verdict uses the area up to the common cmax, where there is such a form."""
-    rates = [float(a.mean()) for a in pair.answered]
     found = _beside(found, cmax={"base": rates[0], "new": rates[1]})
     common = min(rates)
     if rates[0] == rates[1] or common == 0 or metric.values.get("c", 1.0) <= common:
@@ -227,7 +298,7 @@ def _beside(found: Delta, note: str = "", **companions: Any) -> Delta:
     return replace(found, note=_also(found.note, note), companions={**found.companions, **companions})
 
 
-def _measured(pair: Pair, metric: Metric, samples: _Samples, slice_: Mapping[str, Any]) -> Delta:
+def _measured(pair: Pair | KeptPair, metric: Metric, samples: _Samples, slice_: Mapping[str, Any]) -> Delta:
     """The delta itself: values, jackknife interval (or a bootstrap one, on request) and sign-flip p-value."""
     settings = samples.settings
     sides = base, new = samples.of(pair, metric)
@@ -271,7 +342,7 @@ def _measured(pair: Pair, metric: Metric, samples: _Samples, slice_: Mapping[str
         resamples=settings.resamples,
         seed=settings.seed,
     )
-    different = _different_clusters(pair, sides)
+    different = int(base.evidence.differs(new.evidence).sum())
     interval, method, undefined, reason = _delta_interval(sides, delta, se, left_out, different, settings)
     notes += [reason] if reason else []
     if undefined > TOLERATED_UNDEFINED * settings.resamples:
@@ -313,23 +384,6 @@ def _cluster_differences(
     return size * delta - (size - 1) * left_out
 
 
-def _different_clusters(pair: Pair, sides: Sequence[Sample]) -> int:
-    """Clusters that differ between the runs: in what they add to a row score, else in anything the metric reads."""
-    if all(s.is_score for s in sides):
-        mine, theirs = (np.asarray(s.evidence.cells[:, :2], float) for s in sides)
-        return int((mine != theirs).any(1).sum())
-    different = pair.base.outcome != pair.new.outcome
-    for name in sides[0].metric.reads:
-        if not all(name in t or name in DERIVED for t in pair.tables):
-            continue
-        a, b = (t.array(name) for t in pair.tables)
-        if isinstance(a, Labels) and isinstance(b, Labels):
-            different = different | a.differs(b)
-        elif isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-            different = different | ~((a == b) | (np.isnan(a) & np.isnan(b)))
-    return len(np.unique(pair.base.cluster[1][different]))
-
-
 def _delta_interval(
     sides: Sequence[Sample], delta: float, se: float, left_out: Floats, different: int, settings: Settings
 ) -> tuple[Interval | None, str, int, str]:
@@ -346,10 +400,12 @@ def _delta_interval(
         undefined = len(drawn) - len(defined)
         tail = intervals.tail_of(settings.level)
         if len(defined) > 1 and defined.max() > defined.min():
-            method = "percentile" if settings.plain else "bca"
-            plain = settings.plain
-            interval = intervals.percentile(defined, tail) if plain else intervals.bca(delta, defined, left_out, tail)
-    if settings.bare:
+            method = "percentile" if settings.percentiles else "bca"
+            if settings.percentiles:
+                interval = intervals.percentile(defined, tail)
+            else:
+                interval = intervals.bca(delta, defined, left_out, tail)
+    if settings.unstretched:
         return interval, method if interval else "none", undefined, ""
     if different < FEW_DIFFERENT and width is not None:
         margin = intervals.sparse_margin(clusters, width)

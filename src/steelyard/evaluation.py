@@ -20,6 +20,7 @@ from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL, kind_of
 from steelyard.records.table import Records
 from steelyard.uncertainty.estimate import FEW_CLUSTERS, Estimate, Progress, Settings, estimates
+from steelyard.uncertainty.kept import Kept, keep
 
 Asked = str | Definition | Metric
 
@@ -35,6 +36,7 @@ class Evaluation:
     clusters: int
     sources: tuple[Any, ...]
     warnings: tuple[str, ...]
+    kept: tuple[Kept, ...] = ()  # the evidence of every slice, where it was asked for
 
     def __getitem__(self, name: Asked) -> Estimate:
         return pick(self.estimates, name)
@@ -57,18 +59,26 @@ def evaluate(
     level: float = 0.95,
     method: str = "auto",
     stream: str = "counter",
+    keep_evidence: bool = False,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Every metric with its interval, on every cell of the table and every slice asked for."""
+    """Every metric with its interval, on every cell of the table and every slice asked for.
+
+    With `keep_evidence`, what is needed to compare it later without its rows stands in `kept`.
+    """
     settings = Settings(resamples, seed, level, method, stream)
     asked = [metric_of(m) for m in listed(metrics)]
     records = joined(records, asked)
     parts = list(slices(records, listed(by), listed(pool)))
     found: list[Estimate] = []
+    kept: list[Kept] = []
     for done, (slice_, table) in enumerate(parts):
         inside = None if progress is None else (lambda share, done=done: progress((done + share) / len(parts)))
         chosen = [m for m in expanded(asked, records) if applies(m, table, len(parts))]
-        found += estimates(table, chosen, settings, slice_, inside)
+        measured = estimates(table, chosen, settings, slice_, inside)
+        found += [estimate for estimate, _ in measured]
+        if keep_evidence:
+            kept.append(keep(table, slice_, [sample for _, sample in measured]))
     return Evaluation(
         tuple(found),
         settings,
@@ -77,6 +87,7 @@ def evaluate(
         len(records.cluster[0]),
         records.sources,
         (*records.warnings, *_table_warnings(records)),
+        tuple(kept),
     )
 
 
@@ -162,6 +173,14 @@ def checked_pool(pool: Sequence[str]) -> Sequence[str]:
 def cells(records: Records, pool: Sequence[str] = ()) -> list[str]:
     """The cell columns that tell cells of this table apart."""
     return [c for c in CELL if c in records and c not in pool and several(records, c)]
+
+
+def one_cell(records: Records) -> Records:
+    """The records, if they are one cell; else an error that says what tells the cells apart."""
+    columns = cells(records)
+    if columns:
+        raise UsageError(f"the rows differ in {', '.join(columns)}; choose one with --mode or --where")
+    return records
 
 
 def several(records: Records, column: str) -> bool:

@@ -13,6 +13,8 @@ import pyarrow as pa
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.evaluation import several
+from steelyard.metrics.definition import Metric
+from steelyard.metrics.options import Constants
 from steelyard.metrics.sources import Collector
 from steelyard.naming import slice_text
 from steelyard.records.derive import ANSWERED, FAILED, combine
@@ -44,6 +46,11 @@ class Pair:
     def collectors(self) -> tuple[Collector, Collector]:
         ids, cluster = self.base.cluster
         return Collector(self.base, ids=ids, cluster=cluster), Collector(self.new, ids=ids, cluster=cluster)
+
+    def constants(self, metric: Metric) -> tuple[Constants, Constants]:
+        """What each side must know of the whole: here the same, computed from both."""
+        shared = metric.constants(self.tables)
+        return shared, shared
 
     @cached_property
     def failed(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:

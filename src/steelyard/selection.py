@@ -15,9 +15,11 @@ import pyarrow as pa
 
 from steelyard.comparison import Delta, compare
 from steelyard.confidence import signals
-from steelyard.confidence.calibrators import Calibrator
+from steelyard.confidence.by_name import calibrator_of, is_calibrated, named
+from steelyard.confidence.by_name import confidence as by_name
+from steelyard.confidence.calibrators import Calibrator, Feature
 from steelyard.errors import InputError, UsageError, printable
-from steelyard.evaluation import cells, evaluate
+from steelyard.evaluation import evaluate, listed, one_cell
 from steelyard.metrics.definition import Metric, metric_of
 from steelyard.metrics.kernels import GRID
 from steelyard.pairing import Unmatched, paired_slices, unpaired
@@ -27,7 +29,7 @@ from steelyard.uncertainty.estimate import Estimate, Progress, Settings
 
 RANK = "confidence variant"  # the column that a variant's values stand in while it is read
 AREA_COVERAGE = 0.5
-SEEN_SHARE = 0.1  # of rows equal to training rows, from which it is no coincidence
+SEEN_SHARE = 0.4  # of rows equal to training rows: above it, no coincidence of answers and signals
 AREAS = {
     "cmax": "cmax",
     "aurc_full": "aurc",
@@ -67,13 +69,22 @@ class Reading:
 
     @property
     def notes(self) -> list[str]:
-        """What the estimates say of themselves: each remark once, with the keys that it is about unless it is all."""
-        named = {**self.estimates, **{f"mae_at_coverage {key}": e for key, e in self.risk_at.items()}}
-        keys: dict[str, list[str]] = {}
-        for key, estimate in named.items():
-            for note in filter(None, estimate.note.split("; ")):
-                keys.setdefault(note, []).append(key)
-        return [note if len(about) == len(named) else f"{', '.join(about)}: {note}" for note, about in keys.items()]
+        return remarks({**self.estimates, **{f"mae_at_coverage {key}": e for key, e in self.risk_at.items()}})
+
+    @property
+    def interpretation(self) -> dict[str, float | None]:
+        """The excess in percent of the optimum, and how far below AURC the hull lies; None without a whole."""
+        value = {key: e.value for key, e in self.estimates.items()}
+        area, hull = value["aurc_full"], value["aurc_achievable"]
+        return {
+            "aurc_gap_pct": _percent(value["eaurc"], value["aurc_optimal"]),
+            "augrc_gap_pct": _percent(value["eaugrc"], value["augrc_optimal"]),
+            "achievable_gain_pct": _percent(None if area is None or hull is None else area - hull, area),
+        }
+
+
+def _percent(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or not whole else part / whole * 100
 
 
 @dataclass(frozen=True)
@@ -84,6 +95,12 @@ class Deltas:
     risk_at: Mapping[str, Delta]
     common_cmax: float
     at_common_cmax: Mapping[str, Delta]
+
+    @property
+    def notes(self) -> list[str]:
+        beside = {key.replace("_at_c", "_common"): d for key, d in self.at_common_cmax.items()}
+        risks = {f"mae_at_coverage {key}": d for key, d in self.risk_at.items()}
+        return remarks({**self.areas, **beside, **risks})
 
 
 @dataclass(frozen=True)
@@ -120,7 +137,7 @@ class Selection:
 
 def selective(
     *runs: Records,
-    confidence: Sequence[str] = ("default",),
+    confidence: Sequence[str] | str = "default",
     loss: str | None = None,
     coverage: Sequence[float] = GRID,
     area_coverage: float = AREA_COVERAGE,
@@ -144,59 +161,89 @@ def selective(
     """
     if len(runs) not in (1, 2):
         raise UsageError("selective takes one run, or two to compare")
-    settings = Settings(resamples, seed, method="plain", stream=stream)
-    keys = coverage_keys(coverage)
-    if not 0 < area_coverage <= 1:
-        raise UsageError("the area's coverage is above 0 and at most 1")
     for run in runs:
-        several = cells(run)
-        if several:
-            raise UsageError(f"the rows differ in {', '.join(several)}; choose one with --mode or --where")
-    width = _range(runs)
-    used = _loss(runs[0], loss, width)
-    if used.name != "zero_one" or "correct" not in runs[0]:
-        for run in runs:
-            if "target" not in run:
-                raise InputError(run.lacks("target", "this"), file=run.name)
-    asked, lacking = _asked(runs, confidence, calibrators)
-    warnings = [w for run in runs for w in (*run.warnings, *_left_out(run))]
-    used_calibrators = {name: signals.calibrator_of(name, calibrators) for name in asked if signals.is_calibrated(name)}
-    for name, calibrator in used_calibrators.items():
-        warnings += [w for run in runs for w in _seen(name, run, calibrator, allow_in_sample)]
-        if not allow_other_scale:
-            for run in runs:
+        one_cell(run)
+    question = _question(runs, loss, coverage, area_coverage, Settings(resamples, seed, method="plain", stream=stream))
+    asked, lacking = _asked(runs, listed(confidence), calibrators)
+    used = {name: calibrator_of(name, calibrators) for name in asked if is_calibrated(name)}
+    sides = [""] if len(runs) == 1 else ["left: ", "right: "]
+    warnings = [f"{side}{w}" for side, run in zip(sides, runs, strict=True) for w in (*run.warnings, *_left_out(run))]
+    for name, calibrator in used.items():
+        for side, run in zip(sides, runs, strict=True):
+            warnings += [f"{side}{name}: {w}" for w in _seen(run, calibrator, allow_in_sample)]
+            if not allow_other_scale:
                 calibrator.check_scale(run)
+    idle = [printable(c.name) for c in calibrators if all(c is not other for other in used.values())]
+    warnings += [f"not used: the calibrator {name}" for name in idle]
     tables, population, overlap = _included(runs, intersection_only)
-    ranked = {name: [_ranked(table, name, calibrators) for table in tables] for name in asked}
     found: dict[str, tuple[Reading, ...]] = {}
     deltas: dict[str, Deltas] = {}
-    for done, (name, pair) in enumerate(ranked.items()):
-        judged = name in used_calibrators and used_calibrators[name].target == "correctness"
-        found[name] = tuple(
-            _reading(table, used.name, width, keys, area_coverage, settings, judged=judged) for table in pair
-        )
+    for done, name in enumerate(asked):
+        pair = [_ranked(table, name, calibrators) for table in tables]
+        judged = name in used and used[name].target == "correctness"
+        found[name] = tuple(_reading(table, question, judged=judged) for table in pair)
         if overlap is not None and overlap.included:
-            deltas[name] = _deltas(pair, found[name], used.name, width, keys, area_coverage, settings)
+            deltas[name] = _deltas(pair, found[name], question)
         if progress is not None:
-            progress((done + 1) / len(ranked))
-    warnings += _plateaus(found)
+            progress((done + 1) / len(asked))
+    for place, side in enumerate(sides):
+        warnings += [f"{side}{w}" for w in _plateaus({name: readings[place] for name, readings in found.items()})]
     if overlap is not None and not overlap.included:
         warnings.append("no participant succeeded in both runs: nothing can be compared")
     return Selection(
-        tuple(run.sources for run in runs),
-        tuple(_mode(run) for run in runs),
-        population,
-        used,
-        width,
-        settings,
-        area_coverage,
-        found,
-        deltas,
-        overlap,
-        lacking,
-        used_calibrators,
-        tuple(dict.fromkeys(warnings)),
+        sources=tuple(run.sources for run in runs),
+        modes=tuple(run.only("strategy") for run in runs),
+        population=population,
+        loss=question.loss,
+        range=question.width,
+        settings=question.settings,
+        area_coverage=area_coverage,
+        readings=found,
+        deltas=deltas,
+        overlap=overlap,
+        lacking=lacking,
+        calibrators=used,
+        warnings=tuple(warnings),
     )
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What is asked of every variant: the loss, the coverages, and how intervals are made."""
+
+    loss: Loss
+    width: float | None
+    coverages: Mapping[str, float]
+    area_coverage: float
+    settings: Settings
+
+    def metric(self, head: str, **more: float) -> Metric:
+        return curve_metric(head, self.loss.name, self.width, **more)
+
+    @property
+    def areas(self) -> dict[str, Metric]:
+        whole = {key: self.metric(head) for key, head in AREAS.items()}
+        return whole | self.areas_up_to(self.area_coverage)
+
+    def areas_up_to(self, c: float) -> dict[str, Metric]:
+        return {key: self.metric(head, c=c) for key, head in TRUNCATED.items()}
+
+    @property
+    def risks(self) -> dict[str, Metric]:
+        return {key: self.metric("risk_at", c=c) for key, c in self.coverages.items()}
+
+
+def _question(
+    runs: Sequence[Records], loss: str | None, coverage: Sequence[float], area_coverage: float, settings: Settings
+) -> _Question:
+    if not 0 < area_coverage <= 1:
+        raise UsageError("the area's coverage is above 0 and at most 1")
+    width = _range(runs)
+    used = _loss(runs[0], loss, width)
+    for run in runs:
+        if "target" not in run and (used.name != "zero_one" or "correct" not in run):
+            raise InputError(run.lacks("target", "this"), file=run.name)
+    return _Question(used, width, coverage_keys(coverage), area_coverage, settings)
 
 
 def coverage_keys(coverage: Sequence[float]) -> dict[str, float]:
@@ -251,18 +298,29 @@ def _asked(
         if name == "default":
             found[signals.DEFAULT] = None
         elif name == "all":
-            for each in signals.variants:
-                missing = list(dict.fromkeys(need for run in runs for need in _unusable(run, each)))
+            known, alike = named(calibrators)
+            for each in (*signals.variants, *known):
+                needs = known[each].features if each in known else None
+                missing = dict.fromkeys(
+                    n for run in runs for n in (_unreadable(run, needs) if needs else _unusable(run, each))
+                )
                 if missing:
-                    lacking[each] = missing
+                    lacking[each] = list(missing)
                 else:
                     found[each] = None
-            found.update(dict.fromkeys(_calibrated_names(calibrators)))
-        else:
+            lacking |= {printable(c.name): ["a name of its own: another calibrator is called the same"] for c in alike}
+        elif name:
             found[name] = None
+    if not found and not lacking:
+        raise UsageError("name at least one confidence")
     if not found:
         raise InputError("the table has no signal.* columns that a confidence variant reads", file=runs[0].name)
     return list(found), lacking
+
+
+def _unreadable(run: Records, features: Sequence[Feature]) -> list[str]:
+    """The columns of a calibrator's features that are absent."""
+    return [column for feature in features for column in feature.columns if column not in run]
 
 
 def _unusable(run: Records, name: str) -> list[str]:
@@ -270,42 +328,28 @@ def _unusable(run: Records, name: str) -> list[str]:
     chosen = signals.variants[name]
     absent = signals.lacking(run, name)
     held = [need for need in chosen.needs if need not in absent and need not in chosen.nullable]
-    answered = run.array("answered") == 1
+    answered = run.outcome == ANSWERED
     return absent + [need for need in held if np.asarray(run.column(f"signal.{need}").is_null())[answered].any()]
 
 
-def _calibrated_names(calibrators: Sequence[Calibrator]) -> list[str]:
-    """The names under which the given calibrators can be asked for."""
-    found: list[tuple[str, Calibrator]] = []
-    for name in ("verbalized_calibrated", *(f"calibrated:{v}" for v in signals.variants), "calibrated"):
-        try:
-            chosen = signals.calibrator_of(name, calibrators)
-        except UsageError:
-            continue
-        if all(chosen is not earlier for _, earlier in found):
-            found.append((name, chosen))
-    return [name for name, _ in found]
-
-
-def _seen(name: str, run: Records, calibrator: Calibrator, allowed: bool) -> list[str]:
+def _seen(run: Records, calibrator: Calibrator, allowed: bool) -> list[str]:
     """Refuse a calibrator on the rows it was fitted on (unless asked for), and warn of what comes near."""
     own = calibrator.seen_rows(run)
-    answered = int((run.outcome == ANSWERED).sum())
-    several = own > SEEN_SHARE * min(answered, calibrator.provenance.n)
+    several = own > SEEN_SHARE * min(int((run.outcome == ANSWERED).sum()), calibrator.provenance.n)
     if several and not allowed:
         raise InputError(
             f"{own} of these rows trained the calibrator ({printable(calibrator.name)}); in sample every calibrator "
             "looks good. Judge it on other rows, or say --allow-in-sample",
             file=run.name,
         )
-    if own:
-        flatter = "; the numbers are in-sample and flatter it" if several else ""
-        return [f"{name}: {own} rows are equal to training rows of the calibrator{flatter}"]
+    flatter = "; the numbers are in-sample and flatter it" if several else ""
+    found = [f"{own} rows are equal to training rows of the calibrator{flatter}"] if own else []
     known = calibrator.seen_participants(run)
-    trained, here = calibrator.provenance.mode, _mode(run)
-    found = [f"{name}: {known} of these participants are in its training rows too"] if known else []
+    if known and not several:
+        found.append(f"{known} of these participants are in its training rows too")
+    trained, here = calibrator.provenance.mode, run.only("strategy")
     if trained and here and trained != here:
-        found.append(f"{name}: fitted on {printable(trained)}, applied to {printable(here)}")
+        found.append(f"fitted on {printable(trained)}, applied to {printable(here)}")
     return found
 
 
@@ -313,8 +357,8 @@ def _included(runs: Sequence[Records], intersection_only: bool) -> tuple[list[Re
     """The rows that count, and who was left out. Both tables of a pair hold the same rows in the same order."""
     who = [_participants(run) for run in runs]
     if len(runs) == 1:
-        (total, answered), table = who[0], _not_failed(runs[0])
-        return [table], _population(len(total), len(answered), len(table)), None
+        (total, succeeded), table = who[0], _counting(runs[0])
+        return [table], _population(len(total), len(total - succeeded), table), None
     (left, left_ok), (right, right_ok) = who
     both = left & right
     if not both:
@@ -325,21 +369,19 @@ def _included(runs: Sequence[Records], intersection_only: bool) -> tuple[list[Re
             "--intersection-only compares the others",
             file=runs[1].name,
         )
-    if not left_ok & right_ok:
-        tables = [_not_failed(run).take(np.zeros(0, np.int64)) for run in runs]
-    else:
-        tables = _paired(runs, intersection_only)
-    included = len(_participants(tables[0])[0])
+    succeeded = left_ok & right_ok
+    nobody = [run.take(np.zeros(0, np.int64)) for run in runs]
+    tables = _paired(runs, intersection_only) if succeeded else nobody
     overlap = Overlap(
         intersection_only,
         len(left - right),
         len(right - left),
         len(both),
-        included,
+        len(_participants(tables[0])[0]),
         len(both - left_ok),
         len(both - right_ok),
     )
-    return tables, _population(len(both), included, len(tables[0])), overlap
+    return tables, _population(len(both), len(both - succeeded), tables[0]), overlap
 
 
 def _paired(runs: Sequence[Records], intersection_only: bool) -> list[Records]:
@@ -349,7 +391,7 @@ def _paired(runs: Sequence[Records], intersection_only: bool) -> list[Records]:
             f"{max(alone)} items have no partner in the other run; --intersection-only compares the others",
             file=runs[0 if alone[0] else 1].name,
         )
-    left, right = (_not_failed(run) for run in runs)
+    left, right = (_counting(run) for run in runs)
     ((_, pair),) = paired_slices(left, right, by=(), pool=(), versus=(), align="intersection", unmatched=Unmatched())
     return list(pair.tables)
 
@@ -366,8 +408,9 @@ def _left_out(run: Records) -> list[str]:
     return found + ([f"{unknown} rows without a target are left out"] if unknown else [])
 
 
-def _not_failed(run: Records) -> Records:
-    return run.take(run.outcome != FAILED)
+def _counting(run: Records) -> Records:
+    """The rows that did not fail and whose right answer is known."""
+    return run.take((run.outcome != FAILED) & has_target(run))
 
 
 def _participants(run: Records) -> tuple[set[Any], set[Any]]:
@@ -377,44 +420,33 @@ def _participants(run: Records) -> tuple[set[Any], set[Any]]:
     return set(ids), {ids[i] for i in kept}
 
 
-def _population(total: int, included: int, items: int) -> dict[str, int]:
+def _population(total: int, failed: int, table: Records) -> dict[str, int]:
     return {
         "participants_total": total,
-        "participants_included": included,
-        "participants_failed": total - included,
-        "items_total": items,
+        "participants_included": len(_participants(table)[0]),
+        "participants_failed": failed,
+        "items_total": len(table),
     }
 
 
-def _mode(run: Records) -> str | None:
-    return str(run.labels("strategy").values[0]) if "strategy" in run and run.labels("strategy").values else None
-
-
 def _ranked(records: Records, name: str, calibrators: Sequence[Calibrator]) -> Records:
-    values = signals.confidence(records, name, calibrators)
+    values = by_name(records, name, calibrators)
     return records.with_columns({RANK: pa.array(values, mask=np.isnan(values))})
 
 
-def _metrics(
-    loss: str, width: float | None, keys: Mapping[str, float], area_coverage: float
-) -> tuple[dict[str, Metric], dict[str, Metric]]:
-    areas = {key: curve_metric(head, loss, width) for key, head in AREAS.items()}
-    areas |= {key: curve_metric(head, loss, width, c=area_coverage) for key, head in TRUNCATED.items()}
-    return areas, {key: curve_metric("risk_at", loss, width, c=c) for key, c in keys.items()}
-
-
-def _reading(
-    records: Records,
-    loss: str,
-    width: float | None,
-    keys: Mapping[str, float],
-    area_coverage: float,
-    settings: Settings,
-    *,
-    judged: bool,
-) -> Reading:
-    areas, risks = _metrics(loss, width, keys, area_coverage)
-    found = _evaluated(records, [*areas.values(), *risks.values()], settings)
+def _reading(records: Records, question: _Question, *, judged: bool) -> Reading:
+    areas, risks = question.areas, question.risks
+    settings = question.settings
+    found = list(
+        evaluate(
+            records,
+            [*areas.values(), *risks.values()],
+            resamples=settings.resamples,
+            seed=settings.seed,
+            method=settings.method,
+            stream=settings.stream,
+        )
+    )
     return Reading(
         records,
         dict(zip(areas, found, strict=False)),
@@ -430,63 +462,50 @@ def _calibration(records: Records, settings: Settings) -> dict[str, Estimate]:
     return {e.metric: e for e in evaluate(table, CALIBRATION, resamples=resamples, seed=settings.seed)}
 
 
-def _evaluated(records: Records, metrics: Sequence[Metric], settings: Settings) -> list[Estimate]:
-    return list(
-        evaluate(
-            records,
-            metrics,
-            resamples=settings.resamples,
-            seed=settings.seed,
-            method=settings.method,
-            stream=settings.stream,
-        )
-    )
-
-
-def _plateaus(found: Mapping[str, Sequence[Reading]]) -> list[str]:
-    """A warning where variants differ in how many working points they have: AURC is kind to few."""
-    points = {name: len(readings[0].curve["coverage"]) for name, readings in found.items()}
-    flat = [name for name, count in points.items() if count == 1 and found[name][0].estimates["cmax"].n > 1]
-    if flat:
-        return [
-            f"{', '.join(flat)}: every answer has the same confidence, so it ranks nothing; check the signal's scale"
-        ]
-    if not points or min(points.values()) >= 0.9 * max(points.values()):
-        return []
-    few, many = min(points, key=points.__getitem__), max(points, key=points.__getitem__)
-    return [
-        f"{few} has {points[few]} working points and {many} {points[many]}: AURC favours the coarser, "
-        "compare variants by AUGRC or aurc(ties=exact)"
+def _plateaus(found: Mapping[str, Reading]) -> list[str]:
+    """Warnings about variants that rank nothing, or whose curves are not equally fine: AURC is kind to few points."""
+    points = {name: len(r.curve["coverage"]) for name, r in found.items() if r.estimates["cmax"].n > 1}
+    flat = [name for name, count in points.items() if count == 1]
+    warnings = [
+        f"{name} ranks nothing: every answer has the same confidence; check the signal's scale" for name in flat
     ]
+    points = {name: count for name, count in points.items() if count > 1}
+    if points and min(points.values()) < 0.9 * max(points.values()):
+        few, many = min(points, key=points.__getitem__), max(points, key=points.__getitem__)
+        warnings.append(
+            f"{few} has {points[few]} working points and {many} {points[many]}: AURC favours the coarser, "
+            "compare variants by AUGRC or aurc(ties=exact)"
+        )
+    return warnings
 
 
-def _deltas(
-    pair: Sequence[Records],
-    readings: Sequence[Reading],
-    loss: str,
-    width: float | None,
-    keys: Mapping[str, float],
-    area_coverage: float,
-    settings: Settings,
-) -> Deltas:
-    areas, risks = _metrics(loss, width, keys, area_coverage)
+def _deltas(pair: Sequence[Records], readings: Sequence[Reading], question: _Question) -> Deltas:
+    areas, risks, settings = question.areas, question.risks, question.settings
     common = min((r.estimates["cmax"].value or 0.0) for r in readings)
-    shared = {key: curve_metric(head, loss, width, c=common) for key, head in TRUNCATED.items()} if common else {}
-    wanted = [*areas.values(), *risks.values(), *shared.values()]
+    shared = question.areas_up_to(common) if common else {}
     left, right = pair
     found = compare(
         left,
         right,
-        wanted,
+        [*areas.values(), *risks.values(), *shared.values()],
         resamples=settings.resamples,
         seed=settings.seed,
         method=settings.method,
         stream=settings.stream,
     )
-    by_name = {d.metric: d for d in found}
+    by_metric = {d.metric: d for d in found}
     return Deltas(
-        {key: by_name[m.name] for key, m in areas.items()},
-        {key: by_name[m.name] for key, m in risks.items()},
+        {key: by_metric[m.name] for key, m in areas.items()},
+        {key: by_metric[m.name] for key, m in risks.items()},
         common,
-        {key: by_name[m.name] for key, m in shared.items()},
+        {key: by_metric[m.name] for key, m in shared.items()},
     )
+
+
+def remarks(named: Mapping[str, Estimate | Delta]) -> list[str]:
+    """What numbers say of themselves: each remark once, with the keys that it is about unless it is about all."""
+    keys: dict[str, list[str]] = {}
+    for key, found in named.items():
+        for note in filter(None, found.note.split("; ")):
+            keys.setdefault(note, []).append(key)
+    return [note if len(about) == len(named) else f"{', '.join(about)}: {note}" for note, about in keys.items()]

@@ -44,7 +44,7 @@ def table(rows: list[dict[str, Any]], predictions: list[Any] | None = None) -> R
 @pytest.mark.parametrize("name", list(signals.variants))
 def test_a_row_without_an_answer_needs_no_signal(name: str) -> None:
     records = table([GOOD, {}], [1, None])
-    found = signals.confidence(records, name)
+    found = signals.uncalibrated(records, name)
     assert np.isfinite(found[0])
     assert np.isnan(found[1])
 
@@ -54,7 +54,7 @@ def test_a_missing_column_names_the_variant_and_what_else_there_is(name: str) ->
     needs = signals.variants[name].needs
     rest = {k: v for k, v in GOOD.items() if k not in needs}
     with pytest.raises(InputError, match=f"{name} needs the signal {', '.join(needs)}.*choose among"):
-        signals.confidence(table([rest]), name)
+        signals.uncalibrated(table([rest]), name)
 
 
 @pytest.mark.parametrize("name", list(signals.variants))
@@ -62,10 +62,10 @@ def test_a_null_where_an_answer_needs_it_names_participant_item_key_and_variant(
     for need in signals.variants[name].needs:
         records = table([GOOD, {**GOOD, need: None}])
         if need in signals.variants[name].nullable:
-            assert np.isfinite(signals.confidence(records, name)).all()
+            assert np.isfinite(signals.uncalibrated(records, name)).all()
             continue
         with pytest.raises(InputError) as caught:
-            signals.confidence(records, name)
+            signals.uncalibrated(records, name)
         message = str(caught.value)
         for part in ("participant 301", "item q1", f"signal.{need}", name):
             assert part in message
@@ -85,7 +85,7 @@ def test_a_null_where_an_answer_needs_it_names_participant_item_key_and_variant(
 )
 def test_a_value_off_its_scale_is_refused_without_being_shown(name: str, signal: str, value: float) -> None:
     with pytest.raises(InputError) as caught:
-        signals.confidence(table([GOOD, {**GOOD, signal: value}]), name)
+        signals.uncalibrated(table([GOOD, {**GOOD, signal: value}]), name)
     assert "participant 301, item q1" in str(caught.value)
     assert "expected" in str(caught.value)
     assert f"{value:g}" not in str(caught.value).replace("q1", "").replace("301", "")
@@ -97,21 +97,21 @@ def test_signals_are_numbers(signal: str, values: list[Any]) -> None:
     records = table([{**GOOD, signal: v} for v in values])
     name = {"token_msp": "token_msp", "verbalized_confidence": "verbalized", "llm_evidence_count": "llm"}[signal]
     with pytest.raises(InputError, match="needs numbers"):
-        signals.confidence(records, name)
+        signals.uncalibrated(records, name)
 
 
 def test_combinations_and_columns_by_name() -> None:
     records = table([GOOD]).with_columns({"confidence": pa.array([0.25])})
-    assert signals.confidence(records, "confidence")[0] == 0.25
-    assert signals.confidence(records, "signal.token_pe")[0] == 0.5
-    assert signals.confidence(records, "secondary:token_msp+consistency:product")[0] == pytest.approx(0.42)
+    assert signals.uncalibrated(records, "confidence")[0] == 0.25
+    assert signals.uncalibrated(records, "signal.token_pe")[0] == 0.5
+    assert signals.uncalibrated(records, "secondary:token_msp+consistency:product")[0] == pytest.approx(0.42)
     for text in ("secondary:token_msp", "secondary:token_msp+consistency:min", "secondary:+llm:average", "secondary::"):
         with pytest.raises(UsageError, match="secondary:"):
-            signals.confidence(records, text)
+            signals.uncalibrated(records, text)
     with pytest.raises(UsageError, match="did you mean 'token_msp'"):
-        signals.confidence(records, "secondary:token_mps+llm:average")
+        signals.uncalibrated(records, "secondary:token_mps+llm:average")
     with pytest.raises(UsageError, match="unknown confidence variant 'tokens'"):
-        signals.confidence(records, "tokens")
+        signals.uncalibrated(records, "tokens")
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 3)), min_size=1, max_size=12))

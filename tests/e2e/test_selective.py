@@ -233,6 +233,15 @@ def test_outputs_that_must_not_be_written(tmp_path: Path) -> None:
     assert same.returncode == 2
     assert "the input" in same.stderr
     assert path.read_bytes() == before
+    fit = steelyard(
+        "calibrate", "fit", "--input", path, "--method", "isotonic", "--confidence", "token_msp",
+        "--output", tmp_path / "c.json",
+    )  # fmt: skip
+    assert fit.returncode == 0, fit.stderr
+    over = steelyard(
+        "selective", "--input", path, "--calibration", tmp_path / "c.json", "--output", tmp_path / "c.json"
+    )
+    assert over.returncode == 2
     for target in (tmp_path, "", "."):
         done = steelyard("selective", "--input", path, "--output", target, "--bootstrap-resamples", 0, cwd=tmp_path)
         assert done.returncode == 5, done.stderr

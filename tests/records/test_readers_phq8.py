@@ -314,6 +314,17 @@ runs = ids.flatmap(
 )
 
 
+def test_flaws_outside_participants_have_no_line_and_deep_lists_are_no_fault(tmp_path: Path) -> None:
+    tags = among(person(2))
+    tags["experiments"][0]["provenance"]["tags"] = [1, float("nan")]
+    error = refused(tmp_path, tags)
+    assert (error.line, error.field) == (None, "experiments[0].provenance.tags[1]")
+    for depth in (200, 600):
+        text = json.dumps(run(experiment("a", person(1)))).removesuffix("}")
+        path = written(tmp_path, f'{text}, "more": {"[" * depth}{"]" * depth}}}')
+        assert len(read(path)) == 8
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(modes=runs.filter(lambda modes: any(modes.values())), indent=st.sampled_from([None, 0, 1, 4]))
 def test_any_run_is_read_in_full(tmp_path: Path, modes: dict[str, Any], indent: int | None) -> None:

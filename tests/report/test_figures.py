@@ -11,9 +11,7 @@ import pytest
 from steelyard.calibration import calibrate
 from steelyard.records.table import Records
 from steelyard.report.figures import Pictures, reliability_figure, selection_figures
-from steelyard.selection import RANK, curve_metric, selective
-from steelyard.uncertainty.bands import curve_band
-from steelyard.uncertainty.estimate import Settings
+from steelyard.selection import selective
 
 BEGINS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 
@@ -75,33 +73,8 @@ def test_reliability_before_and_after() -> None:
     assert "after: n = 60" in words(drawn, "reliability.calibrated")
 
 
-def test_a_band_holds_its_curve_and_is_what_resampling_by_hand_gives() -> None:
-    records = run(5, 10, said="any")
-    records = records.with_columns({RANK: records.column("signal.token_msp")})
-    metric = curve_metric("aurc", "abs", None)
-    band = curve_band(records, metric, Settings(resamples=200, method="percentile", stream="legacy"))
-    assert band is not None
-    rank, loss = (
-        np.asarray(records.array("signal.token_msp")),
-        np.abs(np.asarray(records.array("prediction")) - np.asarray(records.array("target"))),
-    )
-    rng = np.random.RandomState(42)
-    at = len(band.coverage) // 2 - 1
-    risks = []
-    for _ in range(200):
-        chosen = np.concatenate([np.arange(4 * c, 4 * c + 4) for c in rng.randint(0, 10, 10)])
-        order = np.argsort(-rank[chosen], kind="stable")
-        r, x = rank[chosen][order], np.cumsum(loss[chosen][order])
-        ends = np.flatnonzero(np.r_[r[1:] != r[:-1], True])
-        risks.append(np.interp(band.coverage[at], (ends + 1) / 40, x[ends] / (ends + 1)))
-    low, high = np.quantile(risks, (0.025, 0.975))
-    assert band.selective[0][at] == pytest.approx(low, abs=1e-12)
-    assert band.selective[1][at] == pytest.approx(high, abs=1e-12)
-
-
-def test_no_band_without_something_to_resample() -> None:
-    one = run(6, 1, said="any")
-    one = one.with_columns({RANK: one.column("signal.token_msp")})
-    metric = curve_metric("aurc", "abs", None)
-    assert curve_band(one, metric, Settings(method="percentile")) is None
-    assert curve_band(one, metric, Settings(resamples=0, method="percentile")) is None
+def test_variants_that_would_share_a_file_are_numbered() -> None:
+    records = run(said="any")
+    more = records.with_columns({n: records.column("signal.token_msp") for n in ("signal.a b", "signal.a-b")})
+    found = selection_figures(selective(more, confidence=["signal.a b", "signal.a-b"], resamples=100))
+    assert list(found) == ["risk-coverage.signal.a-b", "risk-coverage.signal.a-b-2"]

@@ -11,8 +11,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from steelyard.calibration import calibrate
 from steelyard.records.readers import read
 from steelyard.runs.artifact import dumps
+from steelyard.runs.calibration import calibration_document
 from steelyard.runs.schemas import schemas
 from steelyard.runs.selective import selective_document
 from steelyard.selection import selective
@@ -75,11 +77,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     return [read(folder / "run.json", where={"strategy": mode}) for mode in ("zero_shot", "few_shot")]
 
 
-def keys(document: Any, found: dict[str, Any] | None = None, path: str = "") -> list[str]:
+def keys(document: Any, path: str = "") -> list[str]:
     """Every path of names in a document, lists left out."""
     if not isinstance(document, dict):
         return [path]
-    return [p for key, value in document.items() for p in [f"{path}.{key}", *keys(value, found, f"{path}.{key}")]]
+    return [p for key, value in document.items() for p in [f"{path}.{key}", *keys(value, f"{path}.{key}")]]
 
 
 def test_the_documented_example_is_valid() -> None:
@@ -123,11 +125,17 @@ def test_one_run_has_every_documented_key_in_the_documented_order(runs: list[Any
 def test_every_artifact_is_valid(runs: list[Any], confidence: list[str], resamples: int) -> None:
     one = selective_document(selective(runs[0], confidence=confidence, resamples=resamples))
     validator("selective").validate(json.loads(dumps(one)))
-    if resamples:
-        two = selective_document(selective(*runs, confidence=confidence, resamples=resamples))
-        validator("selective").validate(json.loads(dumps(two)))
+    two = selective_document(selective(*runs, confidence=confidence, resamples=resamples))
+    validator("selective").validate(json.loads(dumps(two)))
 
 
-def test_the_published_files_are_current() -> None:
-    for name in schemas:
-        assert (ROOT / f"docs/schemas/{name}.schema.json").read_text() == dumps(schemas[name]()), "run make docs"
+@pytest.mark.parametrize("method", ["temperature", "isotonic", "linear", "logistic"])
+def test_every_calibrator_and_what_it_judges_is_valid(runs: list[Any], method: str) -> None:
+    calibrator = calibrate(runs[0], method, confidence="verbalized").calibrator
+    validator("calibrator").validate(json.loads(dumps(calibration_document(calibrator))))
+    name = "verbalized_calibrated" if method == "temperature" else "calibrated"
+    found = selective(runs[1], confidence=name, calibrators=[calibrator], resamples=200)
+    document = json.loads(dumps(selective_document(found)))
+    validator("selective").validate(document)
+    assert set(document["confidence_variants"][name]["calibration"]) == {"ece", "ece_null", "nll", "brier", "auroc"}
+    assert document["calibrators"][name]["features"] == ["verbalized"]

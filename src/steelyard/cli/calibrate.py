@@ -77,9 +77,7 @@ def fit(
 ) -> None:
     """A supervised calibrator on one or more signals, judged in sample and five-fold cross-fitted."""
     options.check_format(format_)
-    names = [name.strip() for name in (features or "").split(",") if name.strip()]
-    if bool(names) == (confidence is not None):
-        raise UsageError("name either --features or --confidence")
+    names = options.names([features or ""])
     options.check_output(output, [input_])
     records = options.run_of(
         input_, mode, cluster=cluster, map_=map_, where=where, task_file=task_file, input_format=input_format

@@ -76,6 +76,11 @@ def pairs(texts: list[str] | None, option: str) -> dict[str, str]:
     return found
 
 
+def names(texts: list[str]) -> list[str]:
+    """`a,b` and repeated options as a list."""
+    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
+
+
 def check_format(format_: str) -> None:
     if format_ not in FORMATS:
         raise UsageError(f"--format is one of {', '.join(FORMATS)}, not '{printable(format_)}'")

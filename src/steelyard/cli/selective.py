@@ -68,9 +68,10 @@ def selective(
         raise UsageError("--input takes one run, or two to compare")
     if input_.count("-") > 1:
         raise UsageError("standard input can be read only once")
-    options.check_output(output, input_)
     if output is not None and out is not None:
         raise UsageError("--output names a file, --out a folder: give one of them")
+    target = output or (out / "selective.json" if out else None)
+    options.check_output(target, [*input_, *map(str, calibration or []), *([str(task_file)] if task_file else [])])
     modes = _per_input(mode, len(input_))
     grid = _grid(coverage_grid)
     from steelyard.report.selective import selection_report
@@ -94,7 +95,7 @@ def selective(
     with options.progress("resampling") as progress:
         found = run(
             *runs,
-            confidence=[name.strip() for text in confidence or ["default"] for name in text.split(",")],
+            confidence=options.names(confidence or ["default"]),
             loss=loss,
             **({"coverage": grid} if grid else {}),
             area_coverage=area_coverage,
@@ -107,7 +108,6 @@ def selective(
             stream=stream,
             progress=progress,
         )
-    target = output or (out / "selective.json" if out else None)
     options.show(selective_document(found), selection_report(found), format_, target)
     if plot is not None:
         from steelyard.report.figures import selection_figures

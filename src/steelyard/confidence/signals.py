@@ -1,4 +1,4 @@
-"""How a signal becomes a confidence: sixteen variants, each a function of the signals that it names.
+"""How a signal becomes a confidence: a registry of variants, each a function of the signals that it names.
 
 A variant ranks answers; higher is surer. It reads `signal.*` columns of answered rows only: a row without an answer
 needs no confidence. A signal that is missing where it is needed is an error that names the row, never a silent zero,
@@ -6,13 +6,14 @@ except where the variant's definition says what null stands for.
 
     llm                                          a registered variant
     secondary:token_msp+verbalized:average       two variants, averaged or multiplied
-    verbalized_calibrated, calibrated            through a calibrator (see `calibrators`)
-    calibrated:token_msp                         a variant through a calibrator fitted on that variant
     confidence, signal.mine                      a numeric column as it is
+
+With the two that go through a calibrator (`by_name.py`) and the combination, there are sixteen.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +33,7 @@ Floats = npt.NDArray[np.float64]
 DEFAULT = "llm"
 PROBABILITIES = ("verbalized", "token_msp", "consistency", "consistency_modal_confidence", "confidence")
 _MOST_EVIDENCE = 3
-_SECONDARY, _CALIBRATED = "secondary:", "calibrated:"
+_SECONDARY = "secondary:"
 _COMBINED: Mapping[str, Callable[[Floats, Floats], Floats]] = {
     "average": lambda a, b: (a + b) / 2,
     "product": lambda a, b: a * b,
@@ -53,12 +54,12 @@ class Variant:
 variants: Registry[Variant] = Registry("confidence variant")
 
 
-def variant(*needs: str, nullable: Sequence[str] = (), aliases: Sequence[str] = ()) -> Callable[[Any], Any]:
-    """Register a function of signals, given in this order as arrays with NaN for null."""
+def variant(*needs: str, nullable: Sequence[str] = (), also_as: Sequence[str] = ()) -> Callable[[Any], Any]:
+    """Register a function of signals, given in this order as arrays with NaN for null; `also_as` are further names."""
 
     def register(function: Callable[..., Floats]) -> Callable[..., Floats]:
         meaning = " ".join((function.__doc__ or "").split())
-        for name in (function.__name__, *aliases):
+        for name in (function.__name__, *also_as):
             variants.add(name, Variant(name, needs, frozenset(nullable), meaning, function))
         return function
 
@@ -68,7 +69,7 @@ def variant(*needs: str, nullable: Sequence[str] = (), aliases: Sequence[str] = 
 # -- the variants ------------------------------------------------------------------------------------------------------
 
 
-@variant("llm_evidence_count", aliases=["total_evidence"])
+@variant("llm_evidence_count", also_as=["total_evidence"])
 def llm(evidence: Floats) -> Floats:
     """Number of evidence quotes that the model gave."""
     return evidence
@@ -185,13 +186,11 @@ class _OffScaleError(Exception):
 # -- reading them off records ------------------------------------------------------------------------------------------
 
 
-def confidence(records: Records, name: str, calibrators: Sequence[Any] = ()) -> Floats:
+def uncalibrated(records: Records, name: str) -> Floats:
     """The confidence of every answered row by a variant's name, NaN elsewhere."""
     if name.startswith(_SECONDARY):
         first, second, how = _parts(name)
-        return _COMBINED[how](confidence(records, first, calibrators), confidence(records, second, calibrators))
-    if is_calibrated(name):
-        return calibrator_of(name, calibrators).confidence(records)
+        return _COMBINED[how](uncalibrated(records, first), uncalibrated(records, second))
     if name in variants:
         return _of_signals(records, variants[name])
     if name in records:
@@ -199,16 +198,12 @@ def confidence(records: Records, name: str, calibrators: Sequence[Any] = ()) -> 
     raise UsageError(_unknown(records, name))
 
 
-def is_calibrated(name: str) -> bool:
-    """True for variants that need a calibrator."""
-    return name in ("calibrated", "verbalized_calibrated") or name.startswith(_CALIBRATED)
-
-
-def calibrator_of(name: str, calibrators: Sequence[Any]) -> Any:
-    """The calibrator that a calibrated variant goes through."""
-    from steelyard.confidence.calibrators import chosen  # they read signals, so they come later
-
-    return chosen(name, calibrators)
+def columns_of(name: str) -> list[str]:
+    """The columns that a variant reads."""
+    if name.startswith(_SECONDARY):
+        first, second, _ = _parts(name)
+        return list(dict.fromkeys((*columns_of(first), *columns_of(second))))
+    return [f"signal.{need}" for need in variants[name].needs] if name in variants else [name]
 
 
 def lacking(records: Records, name: str) -> list[str]:
@@ -223,12 +218,18 @@ def column(records: Records, name: str, *, needed_by: str, fill: float | None = 
     missing = answered & np.isnan(values)
     if missing.any():
         if fill is None:
-            raise missing_at(records, missing, name, needed_by, hint)
+            raise _missing(records, missing, name, needed_by, hint)
         values = _or(values, fill)
     return np.where(answered, values, np.nan)
 
 
-def missing_at(records: Records, rows: npt.NDArray[np.bool_], key: str, name: str, hint: str = "") -> InputError:
+def check_verbalized(records: Records) -> None:
+    """Refuse stated confidences that are not on their scale from 1 to 5."""
+    if "signal.verbalized_confidence" in records:
+        uncalibrated(records, "verbalized")
+
+
+def _missing(records: Records, rows: npt.NDArray[np.bool_], key: str, name: str, hint: str) -> InputError:
     """A signal is null where it is needed: says of which participant and item, and for which variant."""
     row = int(np.flatnonzero(rows)[0])
     more = f" ({int(rows.sum())} answered rows lack it)" if rows.sum() > 1 else ""
@@ -258,11 +259,8 @@ def _of_signals(records: Records, chosen: Variant) -> Floats:
         raise InputError(_not_there(records, chosen, absent), file=records.name)
     values = []
     for need, name in zip(chosen.needs, names, strict=True):
-        found = records.numbers(name, needed_by=chosen.name)
-        missing = answered & np.isnan(found)
-        if missing.any() and need not in chosen.nullable:
-            raise missing_at(records, missing, name, chosen.name)
-        values.append(found[answered])
+        fill = math.nan if need in chosen.nullable else None
+        values.append(column(records, name, needed_by=chosen.name, fill=fill)[answered])
     result = np.full(len(records), np.nan)
     try:
         result[answered] = chosen.function(*values)

@@ -22,6 +22,7 @@ from steelyard.metrics.evidence import (
     keyless,
     merged_ids,
     places,
+    segments_differ,
     sortable,
     spread,
 )
@@ -80,6 +81,13 @@ class Rows:
     def on(self, ids: Ids) -> Rows:
         place = places(self.ids, ids)
         return replace(self, ids=ids, cluster=place[self.cluster], rows=spread(self.rows, place, len(ids)))
+
+    def differs(self, other: Rows) -> npt.NDArray[np.bool_]:
+        size = len(self.cluster)
+        both = [_joined(a, b) for a, b in zip(self.columns, other.columns, strict=True)]
+        codes = [column.codes if isinstance(column, Labels) else column for column in both]
+        mine, theirs = (self.cluster, [c[:size] for c in codes]), (other.cluster, [c[size:] for c in codes])
+        return segments_differ(mine, theirs, len(self.ids))
 
     def merge(self, other: Rows) -> Rows:
         ids = merged_ids(self.ids, other.ids)
@@ -150,6 +158,15 @@ class Groups:
     def on(self, ids: Ids) -> Groups:
         return replace(self, groups=tuple(group.on(ids) for group in self.groups), overall=self.overall.on(ids))
 
+    def differs(self, other: Groups) -> npt.NDArray[np.bool_]:
+        found = self.overall.differs(other.overall)
+        theirs = dict(zip(other.names, other.groups, strict=True))
+        if set(self.names) != set(other.names):
+            return np.ones(len(self.ids), bool)
+        for name, group in zip(self.names, self.groups, strict=True):
+            found = found | group.differs(theirs[name])
+        return found
+
     def merge(self, other: Groups) -> Groups:
         overall = self.overall.merge(other.overall)
         found = dict(zip(self.names, self.groups, strict=True))
@@ -202,6 +219,9 @@ class Parts:
 
     def on(self, ids: Ids) -> Parts:
         return replace(self, parts=tuple(part.on(ids) for part in self.parts))
+
+    def differs(self, other: Parts) -> npt.NDArray[np.bool_]:
+        return np.logical_or.reduce([a.differs(b) for a, b in zip(self.parts, other.parts, strict=True)])
 
     def merge(self, other: Parts) -> Parts:
         parts = tuple(a.merge(b) for a, b in zip(self.parts, other.parts, strict=True))

@@ -69,6 +69,8 @@ class Evidence(Protocol):
 
     def merge(self, other: Any) -> Any: ...
 
+    def differs(self, other: Any) -> npt.NDArray[np.bool_]: ...  # the clusters that are not alike, on one list of them
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -189,6 +191,20 @@ class Sums:
             cells = sparse.coo_array((coo.data, (place[coo.row], coo.col)), shape=(len(ids), self.width)).tocsr()
         return replace(self, ids=ids, cells=cells, rows=spread(self.rows, place, len(ids)))
 
+    def differs(self, other: Sums) -> npt.NDArray[np.bool_]:
+        keys, mine, theirs = _merged_keys(self.keys, other.keys)
+        found = self.rows != other.rows
+        terms = len(self.names)
+        width = (len(keys[0]) if keys else 1) * terms
+        wide = []
+        for sums_, place in ((self, mine), (other, theirs)):
+            column = (place[:, None] * terms + np.arange(terms)).ravel()
+            cells = sums_.cells if isinstance(sums_.cells, np.ndarray) else sums_.cells.toarray()
+            spread_ = np.zeros((len(self.ids), width))
+            spread_[:, column] = cells
+            wide.append(spread_)
+        return np.asarray(found | (wide[0] != wide[1]).any(1))
+
     def merge(self, other: Sums) -> Sums:
         from scipy import sparse
 
@@ -207,6 +223,23 @@ class Sums:
         rows = self.on(ids).rows + other.on(ids).rows
         excluded = added(self.excluded, other.excluded)
         return Sums(self.names, keys, ids, cells, rows, excluded, self.is_score, self.binary and other.binary)
+
+
+def segments_differ(
+    mine: tuple[Codes, Sequence[npt.NDArray[Any]]], theirs: tuple[Codes, Sequence[npt.NDArray[Any]]], clusters: int
+) -> npt.NDArray[np.bool_]:
+    """The clusters whose rows are not the same, in whatever order: (cluster of each row, columns) on both sides."""
+    counts = [np.bincount(cluster, minlength=clusters) for cluster, _ in (mine, theirs)]
+    found = counts[0] != counts[1]
+    ordered = []
+    for cluster, columns in (mine, theirs):
+        order = np.lexsort((*columns, cluster))
+        kept = order[~found[cluster[order]]]
+        ordered.append((cluster[kept], [column[kept] for column in columns]))
+    (cluster, one), (_, two) = ordered
+    for a, b in zip(one, two, strict=True):
+        found[np.unique(cluster[a != b])] = True
+    return np.asarray(found)
 
 
 def merged_ids(mine: Ids, theirs: Ids) -> Ids:

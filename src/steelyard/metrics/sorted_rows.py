@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.metrics import kernels
-from steelyard.metrics.evidence import Codes, Draw, Ids, added, merged_ids, places, spread
+from steelyard.metrics.evidence import Codes, Draw, Ids, added, merged_ids, places, segments_differ, spread
 
 Floats = npt.NDArray[np.float64]
 
@@ -117,6 +117,10 @@ class SortedRows:
     def on(self, ids: Ids) -> SortedRows:
         place = places(self.ids, ids)
         return replace(self, ids=ids, cluster=place[self.cluster], rows=spread(self.rows, place, len(ids)))
+
+    def differs(self, other: SortedRows) -> npt.NDArray[np.bool_]:
+        mine, theirs = ((s.cluster, (s.score, s.value)) for s in (self, other))
+        return segments_differ(mine, theirs, len(self.ids)) | (self.rows != other.rows)
 
     def merge(self, other: SortedRows) -> SortedRows:
         ids = merged_ids(self.ids, other.ids)

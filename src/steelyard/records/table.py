@@ -199,6 +199,11 @@ class Records:
     def is_numeric(self, name: str) -> bool:
         return kind_of(self.column(name)) in ("int", "float")
 
+    def only(self, name: str) -> str | None:
+        """The one value of a column as text; None where there is no such column or not just one value."""
+        values = self.labels(name).values if name in self else ()
+        return value_name(values[0]) if len(values) == 1 else None
+
     def codes(self, name: str) -> Codes:
         """Integer codes of a column's values in sorted order, −1 for null."""
         return self.labels(name).codes

@@ -49,14 +49,16 @@ def selection_figures(selection: Selection) -> Pictures:
     """One picture a variant: selective and generalized risk against coverage; reliability of calibrated ones."""
     found: Pictures = {}
     for name, readings in selection.readings.items():
-        found[f"risk-coverage.{_file_name(name)}"] = _drawn(_curves, name, readings, selection)
+        found[_free(found, f"risk-coverage.{_file_name(name)}")] = _drawn(_curves, name, readings, selection)
         calibrator = selection.calibrators.get(name)
         if calibrator is not None and calibrator.target != "loss":
             for reading, side in zip(readings, sides(selection), strict=True):
                 tables = reliability_of(calibrator, reading.records)
                 part = _file_name(f"{name}.{side.partition(':')[0]}" if side else name)
                 if tables:
-                    found[f"reliability.{part}"] = _drawn(_diagrams, f"{name}, {side}" if side else name, tables)
+                    found[_free(found, f"reliability.{part}")] = _drawn(
+                        _diagrams, f"{name}, {side}" if side else name, tables
+                    )
     return found
 
 
@@ -104,6 +106,11 @@ def _legend(figure: Figure, axes: Axes) -> None:
 
 def _file_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.")[:120] or "variant"
+
+
+def _free(found: Pictures, name: str) -> str:
+    """The name, numbered where two variants would share it."""
+    return name if name not in found else _free(found, f"{name}-{len(found) + 1}")
 
 
 # -- risk and coverage -------------------------------------------------------------------------------------------------

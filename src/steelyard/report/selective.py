@@ -67,14 +67,22 @@ def _one(reading: Reading, selection: Selection) -> Document:
     ]
     for key, e in reading.risk_at.items():
         rows.append((f"mae_at_coverage {key}", number(e.value), interval_text(e.interval), _reached(reading, key)))
-    rows += [(key, number(e.value), interval_text(e.interval), _MEANING[key]) for key, e in reading.calibration.items()]
-    found: Document = [Table(("number", "value", "95% interval", "what it says"), tuple(rows), _RIGHT)]
-    value = {key: e.value for key, e in reading.estimates.items()}
-    if value["aurc_optimal"] and value["eaurc"] is not None:
-        above = f"{100 * value['eaurc'] / value['aurc_optimal']:.0f}%"
-        found.append(Note(f"AURC lies {above} above that of a perfect ranking of the same answers"))
-    skip = ("undefined: the model never answers", "no interval: no resamples")
-    return found + [Note(f"note: {n}") for n in reading.notes if not any(text in n for text in skip)]
+    found: Document = [Table(("number", "value", "95% interval", "what it says"), (*rows, *_judged(reading)), _RIGHT)]
+    gap = reading.interpretation["aurc_gap_pct"]
+    if gap is not None:
+        where = "above" if gap >= 0 else "below"
+        found.append(Note(f"AURC lies {abs(gap):.0f}% {where} that of a perfect ranking of the same answers"))
+    return found + _remarks(reading.notes)
+
+
+def _judged(reading: Reading) -> list[tuple[str, ...]]:
+    found = reading.calibration.items()
+    return [(key, number(e.value), interval_text(e.interval), _MEANING[key]) for key, e in found]
+
+
+def _remarks(notes: list[str]) -> Document:
+    said = ("undefined: the model never answers", "no interval: no resamples", "no resamples were asked for")
+    return [Note(f"note: {n}") for n in notes if not any(text in n for text in said)]
 
 
 def _reached(reading: Reading, key: str) -> str:
@@ -96,7 +104,11 @@ def _pair(readings: tuple[Reading, ...], deltas: Deltas, selection: Selection) -
     shares = [reading.estimates["cmax"].value for reading in readings]
     if shares[0] != shares[1]:
         found.append(Note("the runs answer unequal shares, and areas reward declining: compare the *_common rows"))
-    return found
+    for side, reading in zip(("left", "right"), readings, strict=True):
+        if reading.calibration:
+            columns = ("number", "value", "95% interval", "what it says")
+            found += [Note(f"{side}:"), Table(columns, tuple(_judged(reading)), _RIGHT)]
+    return found + _remarks(deltas.notes)
 
 
 def _delta(key: str, d: Delta, meaning: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The wire form of results: the one place that knows the shape of every document.
+"""The wire form of evaluations and comparisons; `selective` and `calibration` beside it have their documents'.
 
 Non-finite numbers are never written: they become null, and a note says why. Equal inputs and settings give equal bytes.
 """

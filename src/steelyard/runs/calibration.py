@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -70,38 +69,15 @@ def read_calibrator(path: Path) -> Calibrator:
 
 
 def _check(calibrator: Calibrator) -> None:
-    """Refuse parameters that do not fit the method, so that applying never fails half-way."""
-    method = methods[calibrator.method]
-    wanted = {
-        "temperature_scaling": {"temperature"},
-        "isotonic": {"x", "y"},
-    }.get(method.name, {"coefficients", "intercept"})
-    if set(calibrator.parameters) != wanted:
-        raise UsageError(f"parameters of {method.name} are {', '.join(sorted(wanted))}")
-    if not calibrator.features or (method.one_feature and len(calibrator.features) != 1):
-        raise UsageError(f"{method.name} does not take {len(calibrator.features)} features")
-    given = calibrator.parameters
-    single = [given.get(name, 1.0) for name in ("temperature", "intercept")]
-    if any(isinstance(value, list) for value in single):
-        raise UsageError("temperature and intercept are single numbers")
-    if not single[0] > 0:  # type: ignore[operator]  # no list any more
-        raise UsageError("the temperature is above 0")
-    coefficients = given.get("coefficients")
-    if coefficients is not None and (
-        not isinstance(coefficients, list) or len(coefficients) != len(calibrator.features)
-    ):
-        raise UsageError("one coefficient a feature is expected")
-    if "x" in given and not _rising(given["x"], given["y"]):
-        raise UsageError("x and y are equally long, x rises, and y rises or stays within [0, 1]")
+    """Refuse what does not fit the method, so that applying never fails half-way."""
+    method, count = methods[calibrator.method], len(calibrator.features)
+    if not count or (method.one_feature and count != 1):
+        raise UsageError(f"{method.name} does not take {count} features")
+    problem = method.problem(calibrator.parameters, count)
+    if problem:
+        raise UsageError(f"parameters of {method.name}: {problem}")
     where = calibrator.provenance
     if len(where.rows) != DIGEST * where.n or len(where.participants) != DIGEST * where.clusters:
         raise UsageError("provenance does not hold one digest a training row and a cluster")
     if any(not feature.scale > 0 for feature in calibrator.features):
         raise UsageError("a feature's scale is above 0")
-
-
-def _rising(x: Any, y: Any) -> bool:
-    if not (isinstance(x, list) and isinstance(y, list) and len(x) == len(y) > 0):
-        return False
-    level = all(a <= b for a, b in pairwise(y)) and y[0] >= 0 and y[-1] <= 1
-    return level and all(a < b for a, b in pairwise(x))

@@ -121,7 +121,7 @@ class Scored(msgspec.Struct):
     """A number with the interval of its own family."""
 
     value: float | None
-    interval: Interval | None
+    interval: Annotated[list[float], Meta(min_length=2, max_length=2)] | None
     method: str
 
 
@@ -180,6 +180,7 @@ class VariantDeltas(msgspec.Struct):
     augrc_at_c: PairedDelta
     mae_at_coverage: dict[CoverageKey, PairedDelta]
     at_common_cmax: AtCommonCmax
+    notes: list[str] | UnsetType = UNSET
 
 
 class NoComparison(msgspec.Struct):
@@ -301,18 +302,9 @@ def _input(sources: tuple[Source, ...], mode: str | None) -> Input:
 
 def _variant(reading: Reading, selection: Selection) -> Variant:
     value = {key: estimate.value for key, estimate in reading.estimates.items()}
-    gain = (
-        None
-        if value["aurc_full"] is None or value["aurc_achievable"] is None
-        else value["aurc_full"] - value["aurc_achievable"]
-    )
     return Variant(
         **{key: value[key] for key in value if not key.endswith("_at_c")},
-        interpretation=Interpretation(
-            _percent(value["eaurc"], value["aurc_optimal"]),
-            _percent(value["eaugrc"], value["augrc_optimal"]),
-            _percent(gain, value["aurc_full"]),
-        ),
+        interpretation=Interpretation(**reading.interpretation),
         aurc_at_c=_area_at(reading.estimates["aurc_at_c"], selection.area_coverage),
         augrc_at_c=_area_at(reading.estimates["augrc_at_c"], selection.area_coverage),
         mae_at_coverage={key: _risk_at(estimate) for key, estimate in reading.risk_at.items()},
@@ -321,10 +313,6 @@ def _variant(reading: Reading, selection: Selection) -> Variant:
         calibration={k: Scored(e.value, _interval(e), e.method) for k, e in reading.calibration.items()} or UNSET,
         notes=reading.notes or UNSET,
     )
-
-
-def _percent(part: float | None, whole: float | None) -> float | None:
-    return None if part is None or not whole else part / whole * 100
 
 
 def _area_at(estimate: Estimate, requested: float) -> AreaAt:
@@ -355,8 +343,9 @@ def _bootstrap(reading: Reading, selection: Selection) -> Bootstrap | None:
     )
 
 
-def _dropped(estimate: Estimate, resamples: int) -> float:
-    return 1.0 if estimate.value is None else estimate.undefined_resamples / resamples
+def _dropped(found: Estimate | Delta, resamples: int) -> float:
+    value = found.value if isinstance(found, Estimate) else found.delta
+    return 1.0 if value is None else found.undefined_resamples / max(resamples, 1)
 
 
 def _interval(found: Estimate | Delta) -> list[float] | None:
@@ -385,8 +374,9 @@ def _deltas(deltas: Deltas, selection: Selection) -> VariantDeltas:
         **written(deltas.areas),
         mae_at_coverage=written(deltas.risk_at),
         at_common_cmax=AtCommonCmax(deltas.common_cmax, **written(deltas.at_common_cmax)),
+        notes=deltas.notes or UNSET,
     )
 
 
 def _delta(d: Delta, resamples: int) -> PairedDelta:
-    return PairedDelta(d.delta, _interval(d), d.base, d.new, d.undefined_resamples / max(resamples, 1) or UNSET)
+    return PairedDelta(d.delta, _interval(d), d.base, d.new, _dropped(d, resamples) or UNSET)

@@ -15,38 +15,37 @@ def write_atomic(path: Path, content: str | bytes) -> None:
     Whatever fails, the file that was there before is intact and nothing half-written stays behind. A link is followed;
     a device or a pipe is written to as it is.
     """
-    if str(path) in ("", ".", "..") or path.is_dir():
-        raise StorageError(f"cannot write {printable(path) or 'a file without a name'}: it is a folder")
+    data = content.encode() if isinstance(content, str) else content
     path = Path(os.path.realpath(path))
-    if path.exists() and not path.is_file():
-        _write_through(path, content)
-        return
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     try:
+        if path.is_dir():
+            raise StorageError(f"cannot write {printable(path)}: it is a folder")
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content.encode() if isinstance(content, str) else content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        _flush_folder(path.parent)
+        _replace(path, data)
+        flush_folder(path.parent)
     except OSError as problem:
         raise StorageError(f"cannot write {printable(path)}: {problem.strerror or type(problem).__name__}") from None
 
 
-def _write_through(path: Path, content: str | bytes) -> None:
+def _replace(path: Path, data: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-    except OSError as problem:
-        raise StorageError(f"cannot write {printable(path)}: {problem.strerror or type(problem).__name__}") from None
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
-def _flush_folder(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
+    """Make a rename in this folder last."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

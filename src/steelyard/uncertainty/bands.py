@@ -13,12 +13,13 @@ from steelyard.metrics.definition import Metric
 from steelyard.metrics.evidence import Draw
 from steelyard.metrics.sources import Collector
 from steelyard.records.table import Records
-from steelyard.uncertainty.estimate import TOLERATED_UNDEFINED, Settings
+from steelyard.uncertainty.estimate import Settings
 from steelyard.uncertainty.intervals import tail_of
 from steelyard.uncertainty.weights import Weights
 
 Floats = npt.NDArray[np.float64]
 ENOUGH = 2_000  # resamples: a band is looked at, not quoted
+MOST_LOST = 0.5  # at cmax itself half of the resampled curves have ended; up to there a band is drawn
 _STEPS = 200
 
 
@@ -55,7 +56,6 @@ def curve_band(records: Records, metric: Metric, settings: Settings) -> Band | N
 def _ends(curves: Floats, level: float) -> tuple[Floats, Floats]:
     lost = np.isnan(curves).mean(0)
     tail = tail_of(level)
-    kept = np.where(lost <= 0.5, curves, 0.0)  # all-NaN columns warn; they are blanked below
-    low, high = np.nanquantile(kept, (tail, 1 - tail), axis=0)
-    gone = lost > max(0.5, TOLERATED_UNDEFINED)
+    gone = lost > MOST_LOST
+    low, high = np.nanquantile(np.where(gone, 0.0, curves), (tail, 1 - tail), axis=0)
     return np.where(gone, np.nan, low), np.where(gone, np.nan, high)

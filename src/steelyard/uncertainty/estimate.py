@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -65,12 +65,12 @@ class Settings:
         return self.method == "auto" and self.stream == "counter"
 
     @property
-    def plain(self) -> bool:
+    def percentiles(self) -> bool:
         """True where intervals are percentiles of the resampled values."""
         return self.method in ("percentile", "plain") or self.stream == "legacy"
 
     @property
-    def bare(self) -> bool:
+    def unstretched(self) -> bool:
         """True where a percentile interval is left as it comes, not stretched to what it should allow for."""
         return self.method == "plain" or self.stream == "legacy"
 
@@ -94,6 +94,15 @@ class Estimate:
     unit: str
     note: str
     detail: Any = None
+
+
+class Reads(Protocol):
+    """Where evidence is read from: a table's collector, or what a run kept."""
+
+    @property
+    def unit(self) -> Draw: ...
+
+    def evidence(self, metric: Metric, constants: Mapping[str, Any]) -> Any: ...
 
 
 @dataclass
@@ -143,7 +152,7 @@ class Sample:
         return isinstance(self.evidence, Sums) and self.evidence.is_score
 
 
-def sample(metric: Metric, collector: Collector, constants: Mapping[str, Any]) -> Sample:
+def sample(metric: Metric, collector: Reads, constants: Mapping[str, Any]) -> Sample:
     """Collect a metric's evidence and read its value."""
     evidence = collector.evidence(metric, constants)
     found = Sample(metric, constants, evidence)
@@ -164,15 +173,15 @@ def estimates(
     settings: Settings,
     slice_: Mapping[str, Any],
     progress: Progress | None = None,
-) -> list[Estimate]:
-    """Every metric on one table."""
+) -> list[tuple[Estimate, Sample]]:
+    """Every metric on one table, and the sample that it was read from."""
     collector = Collector(records)
     samples = [sample(metric, collector, metric.constants([records])) for metric in metrics]
     resampled = [s for s in samples if _needs_resampling(s, settings)]
     resample(resampled, len(collector.ids), settings, progress)
-    if not settings.plain:
+    if not settings.percentiles:
         jackknife([s for s in resampled if s.vector is None or not settings.by_family])
-    return [_estimate(s, settings, slice_) for s in samples]
+    return [(_estimate(s, settings, slice_), s) for s in samples]
 
 
 def resample(samples: Sequence[Sample], clusters: int, settings: Settings, progress: Progress | None = None) -> None:
@@ -284,9 +293,9 @@ def _interval(s: Sample, settings: Settings) -> tuple[Interval | None, float | N
     se = score_se(s.evidence) if s.is_score else float(defined.std(ddof=1))
     if intervals.no_spread(float(defined.max() - defined.min()), s.value):
         return None, se, "none", undefined, "no interval: every resample gives the same value"
-    if settings.plain:
+    if settings.percentiles:
         found = intervals.percentile(defined, intervals.tail_of(settings.level))
-        kept = found if settings.bare else intervals.containing(found, s.value)
+        kept = found if settings.unstretched else intervals.containing(found, s.value)
         return kept, se, "percentile", undefined, ""
     if settings.by_family and s.vector is not None:
         moved = np.concatenate(s.distances)

@@ -8,7 +8,7 @@ NumPy alone.
 from __future__ import annotations
 
 from steelyard.confidence.calibrators import isotonic, linear, logistic, temperature  # noqa: F401 - each adds its method
-from steelyard.confidence.calibrators.calibrator import Calibrator, Feature, Provenance, Scores, chosen
+from steelyard.confidence.calibrators.calibrator import Calibrator, Feature, Input, Provenance, Scores, Target
 from steelyard.confidence.calibrators.contract import Method, methods
 
-__all__ = ["Calibrator", "Feature", "Method", "Provenance", "Scores", "chosen", "methods"]
+__all__ = ["Calibrator", "Feature", "Input", "Method", "Provenance", "Scores", "Target", "methods"]

@@ -1,7 +1,7 @@
 """A fitted calibrator as plain data: what it reads, its parameters, where its training rows came from.
 
-Applied to other rows it checks that the features are on the scale it was trained on, and that the rows are not its own
-training rows: in sample, every calibrator looks good.
+It knows whether rows are its own training rows, or features on another scale than in training; whoever applies it
+asks, because in sample every calibrator looks good.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 import numpy as np
@@ -17,12 +17,13 @@ import numpy.typing as npt
 
 from steelyard.confidence import signals
 from steelyard.confidence.calibrators.contract import Floats, methods
-from steelyard.errors import InputError, UsageError, printable
+from steelyard.errors import InputError, printable
 from steelyard.records.derive import ANSWERED
 from steelyard.records.schema import kind_of
 from steelyard.records.table import Records
 
-TARGETS = ("correctness", "near_correct", "loss")
+Target = Literal["correctness", "near_correct", "loss"]
+TARGETS: tuple[Target, ...] = get_args(Target)
 DIGEST = 8  # bytes kept of each training row's digest
 _NEAR_CONSTANT = 1e-12
 _FILL = "; --fill, when it is fitted, says what a missing value counts as"
@@ -30,36 +31,45 @@ _ENOUGH = 10  # values from which another scale is told from chance
 _SOME, _TIMES = 0.1, 20
 
 
-class Feature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One input of a calibrator: where it is read, how it is standardised, which values training saw.
-
-    `fill` stands in for null; without one, a missing value is an error.
-    """
+class Input(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where one input of a calibrator is read. `fill` stands in for null; without one, a missing value is an error."""
 
     name: str
     source: Literal["signal", "variant", "column"]
+    fill: float | None
+
+    @property
+    def columns(self) -> list[str]:
+        return signals.columns_of(self.name) if self.source == "variant" else [self._column]
+
+    @property
+    def _column(self) -> str:
+        return f"signal.{self.name}" if self.source == "signal" else self.name
+
+    def values(self, records: Records) -> Floats:
+        """The input of every answered row."""
+        if self.source == "variant":
+            return signals.uncalibrated(records, self.name)
+        if self._column not in records:
+            have = ", ".join(printable(c.removeprefix("signal.")) for c in records.stated if c.startswith("signal."))
+            raise InputError(
+                f"the calibrator reads {printable(self._column)}, which is not there; signals here: {have or 'none'}",
+                file=records.name,
+            )
+        if self.name == "verbalized_confidence":
+            signals.check_verbalized(records)
+        return signals.column(records, self._column, needed_by="the calibrator", fill=self.fill, hint=_FILL)
+
+
+class Feature(Input, frozen=True, forbid_unknown_fields=True):
+    """An input, how it is standardised, and which values training saw."""
+
     mean: float
     scale: float
     low: float
     high: float
     typical: float  # median size of the values that were not filled in
     integral: bool
-    fill: float | None = None
-
-    def values(self, records: Records) -> Floats:
-        """The feature of every answered row."""
-        if self.source == "variant":
-            return signals.confidence(records, self.name)
-        if self.name == "verbalized_confidence":
-            signals.confidence(records, "verbalized")  # refuses what is not on its scale
-        name = f"signal.{self.name}" if self.source == "signal" else self.name
-        if name not in records:
-            have = ", ".join(printable(c.removeprefix("signal.")) for c in records.stated if c.startswith("signal."))
-            raise InputError(
-                f"the calibrator reads {printable(name)}, which is not there; signals here: {have or 'none'}",
-                file=records.name,
-            )
-        return signals.column(records, name, needed_by="the calibrator", fill=self.fill, hint=_FILL)
 
     def off_scale(self, values: Floats) -> str:
         """Why values cannot be on the scale that was trained on, or nothing. One odd value is no other scale."""
@@ -90,7 +100,6 @@ class Provenance(msgspec.Struct, frozen=True):
     clusters: int
     rows: bytes
     participants: bytes
-    cluster: list[str]
 
 
 class Scores(msgspec.Struct, frozen=True):
@@ -109,7 +118,7 @@ class Calibrator(msgspec.Struct, frozen=True):
     schema_version: Literal["1"]
     kind: Literal["calibrator"]
     method: str
-    target: Literal["correctness", "near_correct", "loss"]
+    target: Target
     features: list[Feature]
     parameters: dict[str, float | list[float]]
     provenance: Provenance
@@ -143,7 +152,7 @@ class Calibrator(msgspec.Struct, frozen=True):
 
     def seen_rows(self, records: Records) -> int:
         """How many of these rows the calibrator was fitted on."""
-        return _common(self.provenance.rows, row_digests(records))
+        return _common(self.provenance.rows, row_digests(records, self.features))
 
     def seen_participants(self, records: Records) -> int:
         """How many of these clusters were among the training rows, whatever they answered then."""
@@ -164,8 +173,9 @@ def standardised(features: Sequence[Feature], raw: Floats) -> Floats:
     return (raw - np.array([f.mean for f in features])) / np.array([f.scale for f in features])
 
 
-def described(name: str, source: Literal["signal", "variant", "column"], values: Floats, fill: float | None) -> Feature:
-    """A feature as the training rows have it. A near-constant column is centred and left unscaled."""
+def described(input_: Input, values: Floats) -> Feature:
+    """An input as the training rows have it. A near-constant column is centred and left unscaled."""
+    name, fill = input_.name, input_.fill
     with np.errstate(over="ignore", invalid="ignore"):
         mean, std = float(values.mean()), float(values.std())
     if not np.isfinite(mean) or not np.isfinite(std):
@@ -175,44 +185,17 @@ def described(name: str, source: Literal["signal", "variant", "column"], values:
     low, high = float(given.min()), float(given.max())
     integral = bool((given == np.round(given)).all()) and high - low > 1
     typical = float(np.median(np.abs(given)))
-    return Feature(name, source, mean, 1.0 if flat else std, low, high, typical, integral, fill)
+    return Feature(name, input_.source, fill, mean, 1.0 if flat else std, low, high, typical, integral)
 
 
-def chosen(name: str, calibrators: Sequence[Calibrator]) -> Calibrator:
-    """The calibrator that a variant's name means."""
-    variant = name.partition(":")[2]
-    if name == "verbalized_calibrated":
-        wanted, fits = (
-            "a temperature calibrator of verbalized",
-            [c for c in calibrators if _is_temperature(c, "verbalized")],
-        )
-    elif variant:
-        wanted = f"a calibrator fitted on {printable(variant)} alone"
-        fits = [c for c in calibrators if [f.name for f in c.features] == [variant]]
-        if not fits and variant not in signals.variants:
-            raise UsageError(f"{printable(name)}: {signals.variants.unknown(variant)}")
-    else:
-        supervised = [c for c in calibrators if not methods[c.method].probability]
-        wanted, fits = "a calibrator", supervised or list(calibrators)
-    if len(fits) == 1:
-        return fits[0]
-    have = "; ".join(printable(c.name) for c in calibrators) or "none"
-    problem = f"{len(fits)} of those given would do" if fits else f"given: {have}"
-    raise UsageError(f"{printable(name)} needs --calibration FILE with {wanted}; {problem}")
-
-
-def _is_temperature(calibrator: Calibrator, variant: str) -> bool:
-    return methods[calibrator.method].probability and [f.name for f in calibrator.features] == [variant]
-
-
-def row_digests(records: Records) -> bytes:
-    """Eight bytes an answered row: of its item, its target, its answer and its signals.
+def row_digests(records: Records, features: Sequence[Input]) -> bytes:
+    """Eight bytes an answered row: of its item, its target, its answer and what the features read.
 
     Numbers count by value and columns that name the run not at all, so that a row is known again however it was saved.
     """
     answered = np.flatnonzero(records.outcome == ANSWERED)
-    names = [n for n in ("item", "repeat", "perturbation", "target", "prediction") if n in records]
-    names += sorted(n for n in records.stated if n.startswith("signal.") or n == "confidence")
+    read = sorted({column for feature in features for column in feature.columns})
+    names = [n for n in ("item", "repeat", "perturbation", "target", "prediction", *read) if n in records]
     columns = [_comparable(records, n) for n in names if kind_of(records.column(n)) not in ("null", "list")]
     return b"".join(_digest([column[row] for column in columns]) for row in answered)
 

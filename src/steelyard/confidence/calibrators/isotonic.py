@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
-from steelyard.confidence.calibrators.contract import Floats, Method, Parameters, methods
+from steelyard.confidence.calibrators.contract import Floats, Method, Parameters, list_of, methods
 
 
 def fit(features: Floats, y: Floats) -> Parameters:
@@ -23,4 +25,12 @@ def apply(parameters: Parameters, features: Floats) -> Floats:
     return np.interp(features[:, 0], np.asarray(parameters["x"], float), np.asarray(parameters["y"], float))
 
 
-methods.add("isotonic", Method("isotonic", fit, apply, one_feature=True))
+def problem(parameters: Parameters, _: int) -> str:
+    x, y = list_of(parameters, "x"), list_of(parameters, "y")
+    if not x or not y or len(x) != len(y):
+        return "x and y are lists of the same length"
+    rises = all(a < b for a, b in pairwise(x)) and all(a <= b for a, b in pairwise(y))
+    return "" if rises and y[0] >= 0 and y[-1] <= 1 else "x rises, and y does not fall and stays within [0, 1]"
+
+
+methods.add("isotonic", Method("isotonic", fit, apply, problem, one_feature=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from steelyard.confidence.calibrators.contract import Floats, Method, Parameters, methods
+from steelyard.confidence.calibrators.contract import Floats, Method, Parameters, list_of, methods, number_of
 
 
 def fit(features: Floats, y: Floats) -> Parameters:
@@ -20,9 +20,16 @@ def apply(parameters: Parameters, features: Floats) -> Floats:
     return np.clip(score(parameters, features), 0.0, 1.0)
 
 
+def problem(parameters: Parameters, features: int) -> str:
+    weights = list_of(parameters, "coefficients")
+    if weights is None or len(weights) != features or number_of(parameters, "intercept") is None:
+        return "one coefficient a feature and one intercept are expected"
+    return ""
+
+
 def score(parameters: Parameters, features: Floats) -> Floats:
     """Intercept plus the weighted features."""
     return features @ np.asarray(parameters["coefficients"], float) + np.asarray(parameters["intercept"], float)
 
 
-methods.add("linear", Method("linear", fit, apply, scaled=True))
+methods.add("linear", Method("linear", fit, apply, problem, scaled=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from steelyard.confidence.calibrators.contract import Floats, Method, Parameters, methods, sigmoid
-from steelyard.confidence.calibrators.linear import score
+from steelyard.confidence.calibrators.linear import problem, score
 from steelyard.errors import InputError
 
 
@@ -39,4 +39,4 @@ def apply(parameters: Parameters, features: Floats) -> Floats:
     return sigmoid(score(parameters, features))
 
 
-methods.add("logistic", Method("logistic", fit, apply, scaled=True, binary=True))
+methods.add("logistic", Method("logistic", fit, apply, problem, scaled=True, binary=True))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from steelyard.confidence.calibrators.contract import Floats, Method, Parameters, methods, sigmoid
+from steelyard.confidence.calibrators.contract import Floats, Method, Parameters, methods, number_of, sigmoid
 from steelyard.errors import UsageError
 
 LOWEST, HIGHEST = 0.05, 10.0
@@ -49,13 +51,15 @@ def fit(features: Floats, y: Floats) -> Parameters:
 
 
 def apply(parameters: Parameters, features: Floats) -> Floats:
-    temperature = parameters["temperature"]
-    assert isinstance(temperature, float | int)
-    return scaled(features[:, 0], float(temperature))
+    return scaled(features[:, 0], number_of(parameters, "temperature") or math.nan)
+
+
+def problem(parameters: Parameters, _: int) -> str:
+    return "" if (number_of(parameters, "temperature") or 0) > 0 else "the temperature is a number above 0"
 
 
 methods.add(
     "temperature_scaling",
-    Method("temperature_scaling", fit, apply, one_feature=True, binary=True, probability=True),
+    Method("temperature_scaling", fit, apply, problem, one_feature=True, binary=True, probability=True),
     aliases=("temperature",),
 )

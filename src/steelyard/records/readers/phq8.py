@@ -78,9 +78,10 @@ def _refuse_flaws(source: Input, document: Any, lines: Mapping[tuple[int, ...], 
     if found is None:
         return
     path, flaw = found
-    place = tuple(part for part in path if isinstance(part, int))
+    inside = len(path) > 4 and (path[0], path[2], path[3]) == ("experiments", "results", "results")
+    place = (int(path[1]), int(path[4])) if inside else ()
     field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
-    raise source.error(flaw.problem, line=lines.get(place[:2]), field=field or None)
+    raise source.error(flaw.problem, line=lines.get(place), field=field or None)
 
 
 def _mode(experiment: _Value, results: _Value) -> str:

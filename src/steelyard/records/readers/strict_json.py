@@ -59,12 +59,16 @@ def parse_document(raw: bytes) -> Any:
         raise NotJsonError(what, torn=torn, line=problem.lineno) from None
 
 
-def first_flaw(value: Any, path: tuple[str | int, ...] = ()) -> tuple[tuple[str | int, ...], Flaw] | None:
+def first_flaw(document: Any) -> tuple[tuple[str | int, ...], Flaw] | None:
     """The first thing in a document that must not pass, and the path to it."""
-    if isinstance(value, Flaw):
-        return (*path, value.key) if value.key is not None else path, value
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return next((found for key, part in parts if (found := first_flaw(part, (*path, key)))), None)
+    waiting: list[tuple[tuple[str | int, ...], Any]] = [((), document)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, Flaw):
+            return (*path, value.key) if value.key is not None else path, value
+        parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        waiting += reversed([((*path, key), part) for key, part in parts if isinstance(part, dict | list | Flaw)])
+    return None
 
 
 def _parsed(raw: bytes) -> Any:
