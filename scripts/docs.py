@@ -59,7 +59,7 @@ def catalogue() -> str:
 def published() -> dict[Path, str]:
     """docs/schemas and docs/pictures: the JSON Schema of every document, and what the pages show."""
     from steelyard.runs.artifact import dumps
-    from steelyard.runs.schemas import schemas
+    from steelyard.report.schemas import schemas
 
     found = {ROOT / f"docs/schemas/{name}.schema.json": dumps(schemas[name]()) for name in schemas}
     return found | {ROOT / f"docs/pictures/{name}.svg": text for name, text in _pictures().items()}

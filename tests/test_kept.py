@@ -98,11 +98,28 @@ def test_what_needs_rows_or_the_same_questions_is_refused() -> None:
         compare_kept(kept, through_disk(target, ["accuracy"]))
     with pytest.raises(InputError, match="different questions"):
         compare_kept(kept, through_disk(base.take(np.arange(len(base)) < 20), ["accuracy"]))
-    failed = base.with_columns({"outcome": pa.array(["failed", *base.column("outcome").to_pylist()[1:]])})
-    with pytest.raises(InputError, match=r"other rows failed .*--save-records"):
-        compare_kept(kept, through_disk(failed, ["accuracy"]))
     with pytest.raises(InputError, match="kept no evidence of mae"):
         compare_kept(kept, kept, ["mae"])
+
+
+@pytest.mark.parametrize(
+    "text", ["accuracy", "f1_macro", "aurc", "eaurc", "fairness_gap(accuracy, by=group.site)", "ece"]
+)
+def test_clusters_that_lost_other_rows_leave_both(text: str) -> None:
+    base = table(np.random.default_rng(4), rows=200, clusters=20).take(np.arange(200) % 2 == 0)
+    base = base.take(base.outcome != 3)
+    new = other(base, 3)
+    outcome = ["answered", "abstained", "unparsed", "failed"]
+    failed = [outcome[o] for o in new.outcome]
+    failed[0] = failed[7] = "failed"
+    lost = set(np.asarray(new.cluster[1])[[0, 7]])
+    new = new.with_columns({"outcome": pa.array(failed)})
+    kept = [through_disk(run, [text]) for run in (base, new)]
+    (found,) = compare_kept(*kept, resamples=200)
+    inside = ~np.isin(np.asarray(base.cluster[1]), list(lost))
+    (wanted,) = compare(base.take(inside), new.take(inside), [text], resamples=200)
+    same(found, wanted)
+    assert f"{len(lost)} clusters in which other rows failed left both" in found.note
 
 
 @pytest.mark.parametrize("spoil", [lambda d: d[:-30], lambda d: b"", lambda d: b"PK" + d[2:40], lambda d: d[::-1]])

@@ -18,6 +18,7 @@ _HOMES = {
     "Comparison": "steelyard.comparison",
     "Delta": "steelyard.comparison",
     "Estimate": "steelyard.uncertainty.estimate",
+    "Gate": "steelyard.decide.gate",
     "InputError": "steelyard.errors",
     "UsageError": "steelyard.errors",
     "Evaluation": "steelyard.evaluation",

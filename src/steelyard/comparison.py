@@ -192,12 +192,13 @@ def _total(kept: Sequence[Kept]) -> dict[str, int]:
 
 
 def _kept_delta(pair: KeptPair, metric: Metric, samples: _Samples, slice_: Mapping[str, Any]) -> Delta:
-    if metric.population != "all" and not pair.same_failed:
-        raise InputError(
-            f"other rows failed in one run than in the other, and {metric} must leave them out of both: "
-            "that needs the records. Save runs with --save-records, or compare the files"
-        )
+    whole = len(pair.base.ids)
+    pair = pair if metric.population == "all" else pair.without_failed
     found = _measured(pair, metric, samples, slice_)
+    lost = whole - len(pair.base.ids)
+    if lost:
+        note = f"{lost} clusters in which other rows failed left both; with their records only those rows would"
+        found = _beside(found, note)
     rates = [pair.base.answer_rate, pair.new.answer_rate]
     if metric.population == "answered":
         found = _beside(found, answer_rate={"base": rates[0], "new": rates[1]})

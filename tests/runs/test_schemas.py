@@ -13,9 +13,9 @@ import pytest
 
 from steelyard.calibration import calibrate
 from steelyard.records.readers import read
+from steelyard.report.schemas import schemas
 from steelyard.runs.artifact import dumps
 from steelyard.runs.calibration import calibration_document
-from steelyard.runs.schemas import schemas
 from steelyard.runs.selective import selective_document
 from steelyard.selection import selective
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+from typing import Annotated, Any
 
 import typer
 
 from steelyard.cli import options
+from steelyard.cli import store_options as store
 
 
 def evaluate(
@@ -27,10 +29,30 @@ def evaluate(
     level: options.Level = 0.95,
     method: options.Method = "auto",
     stream: options.Stream = "counter",
+    save: Annotated[
+        bool, typer.Option("--save", help="Keep the run: numbers, evidence and digests, under the root.")
+    ] = False,
+    save_records: Annotated[
+        bool, typer.Option("--save-records", help="Keep the rows too; they may hold patient data.")
+    ] = False,
+    workflow: Annotated[
+        str | None, typer.Option("--workflow", help="The kind of run. Default: STEELYARD_WORKFLOW, else evaluate.")
+    ] = None,
+    label: Annotated[
+        list[str] | None, typer.Option("--label", help="What to find it by: model=m1. Repeatable.")
+    ] = None,
+    run_id: Annotated[str | None, typer.Option("--run-id", help="Its id; by default a new one is made.")] = None,
+    tenant: store.Tenant = None,
+    domain: store.Domain = None,
+    root: store.Root = None,
 ) -> None:
     """Say how good the answers are, and how sure that is: every metric with its interval, per cell and slice."""
     options.check_format(format_)
     options.allow_plugins(metric)
+    labels = options.pairs(label, "label")
+    save = save or save_records
+    clock: Any = _clock() if save else None
+    scope: Any = store.scope(root, tenant, domain) if save else None
     from steelyard.evaluation import evaluate as run
     from steelyard.report.document import evaluation_report
     from steelyard.runs.artifact import evaluation_document
@@ -55,8 +77,28 @@ def evaluate(
             level=level,
             method=method,
             stream=stream,
+            keep_evidence=save,
             progress=progress,
         )
-    options.show(
-        evaluation_document(result), evaluation_report(result), format_, out / "evaluation.json" if out else None
-    )
+    document = evaluation_document(result)
+    if save:
+        from steelyard.runs.keeping import save as keep
+
+        run_, folder = keep(
+            scope,
+            result,
+            workflow=workflow or os.environ.get("STEELYARD_WORKFLOW") or "evaluate",
+            clock=clock,
+            labels=labels,
+            run_id=run_id,
+            records=records if save_records else None,
+        )
+        document = {**document, "run_id": run_.run_id, "folder": str(folder)}
+        options.say(f"saved run {run_.run_id} in {folder}")
+    options.show(document, evaluation_report(result), format_, out / "evaluation.json" if out else None)
+
+
+def _clock() -> Any:
+    from steelyard.runs.keeping import Clock
+
+    return Clock()

@@ -60,6 +60,7 @@ Stream = Annotated[
 ]
 
 FORMATS = ("table", "json", "markdown")
+STORE_FORMATS = (*FORMATS, "csv")
 
 
 def pairs(texts: list[str] | None, option: str) -> dict[str, str]:
@@ -81,9 +82,10 @@ def names(texts: list[str]) -> list[str]:
     return [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
-def check_format(format_: str) -> None:
-    if format_ not in FORMATS:
-        raise UsageError(f"--format is one of {', '.join(FORMATS)}, not '{printable(format_)}'")
+def check_format(format_: str, *, store: bool = False) -> None:
+    known = STORE_FORMATS if store else FORMATS
+    if format_ not in known:
+        raise UsageError(f"--format is one of {', '.join(known)}, not '{printable(format_)}'")
 
 
 def check_output(output: Path | None, inputs: list[str]) -> None:
@@ -164,7 +166,7 @@ def draw(figures: Any, folder: Path) -> None:
 
 def show(document: Any, report: Any, format_: str, target: Path | None) -> None:
     """Print the result in the format asked for, and write the document to a file where asked."""
-    from steelyard.report import markdown, text
+    from steelyard.report import csv, markdown, text
     from steelyard.runs.artifact import dumps
     from steelyard.runs.store import write_atomic
 
@@ -173,7 +175,7 @@ def show(document: Any, report: Any, format_: str, target: Path | None) -> None:
     if format_ == "json":
         sys.stdout.write(dumps(document))
     else:
-        sys.stdout.write((markdown if format_ == "markdown" else text).render(report))
+        sys.stdout.write({"markdown": markdown, "csv": csv}.get(format_, text).render(report))
     sys.stdout.flush()
     if target is not None:
         say(f"wrote {target}")

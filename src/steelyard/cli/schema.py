@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 
-def schema(name: Annotated[str, typer.Argument(help="selective or calibrator.")]) -> None:
-    """Print the JSON Schema of a document: selective, calibrator."""
+def schema(name: Annotated[str, typer.Argument(help="selective, calibrator or gate-rules.")]) -> None:
+    """Print the JSON Schema of a document: selective, calibrator, gate-rules."""
+    from steelyard.report.schemas import schemas
     from steelyard.runs.artifact import dumps
-    from steelyard.runs.schemas import schemas
 
     typer.echo(dumps(schemas[name]()), nl=False)

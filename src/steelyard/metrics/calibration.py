@@ -251,6 +251,9 @@ class Signed:
     def on(self, ids: Ids) -> Signed:
         return Signed(self.gaps.on(ids), self.excluded)
 
+    def among(self, clusters: Codes) -> Signed:
+        return Signed(self.gaps.among(clusters), self.excluded)
+
     def differs(self, other: Signed) -> npt.NDArray[np.bool_]:
         return self.gaps.differs(other.gaps)
 

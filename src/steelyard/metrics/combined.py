@@ -21,8 +21,10 @@ from steelyard.metrics.evidence import (
     added,
     keyless,
     merged_ids,
+    moved,
     places,
     segments_differ,
+    some,
     sortable,
     spread,
 )
@@ -81,6 +83,11 @@ class Rows:
     def on(self, ids: Ids) -> Rows:
         place = places(self.ids, ids)
         return replace(self, ids=ids, cluster=place[self.cluster], rows=spread(self.rows, place, len(ids)))
+
+    def among(self, clusters: Codes) -> Rows:
+        inside, cluster = moved(self.cluster, clusters, len(self.ids))
+        columns = tuple(column[inside] for column in self.columns)
+        return replace(self, columns=columns, ids=some(self.ids, clusters), cluster=cluster, rows=self.rows[clusters])
 
     def differs(self, other: Rows) -> npt.NDArray[np.bool_]:
         size = len(self.cluster)
@@ -158,6 +165,10 @@ class Groups:
     def on(self, ids: Ids) -> Groups:
         return replace(self, groups=tuple(group.on(ids) for group in self.groups), overall=self.overall.on(ids))
 
+    def among(self, clusters: Codes) -> Groups:
+        groups = tuple(group.among(clusters) for group in self.groups)
+        return replace(self, groups=groups, overall=self.overall.among(clusters))
+
     def differs(self, other: Groups) -> npt.NDArray[np.bool_]:
         found = self.overall.differs(other.overall)
         theirs = dict(zip(other.names, other.groups, strict=True))
@@ -219,6 +230,9 @@ class Parts:
 
     def on(self, ids: Ids) -> Parts:
         return replace(self, parts=tuple(part.on(ids) for part in self.parts))
+
+    def among(self, clusters: Codes) -> Parts:
+        return replace(self, parts=tuple(part.among(clusters) for part in self.parts))
 
     def differs(self, other: Parts) -> npt.NDArray[np.bool_]:
         return np.logical_or.reduce([a.differs(b) for a, b in zip(self.parts, other.parts, strict=True)])

@@ -69,6 +69,8 @@ class Evidence(Protocol):
 
     def merge(self, other: Any) -> Any: ...
 
+    def among(self, clusters: Codes) -> Any: ...  # the same evidence with some clusters only
+
     def differs(self, other: Any) -> npt.NDArray[np.bool_]: ...  # the clusters that are not alike, on one list of them
 
 
@@ -191,6 +193,9 @@ class Sums:
             cells = sparse.coo_array((coo.data, (place[coo.row], coo.col)), shape=(len(ids), self.width)).tocsr()
         return replace(self, ids=ids, cells=cells, rows=spread(self.rows, place, len(ids)))
 
+    def among(self, clusters: Codes) -> Sums:
+        return replace(self, ids=some(self.ids, clusters), cells=self.cells[clusters], rows=self.rows[clusters])
+
     def differs(self, other: Sums) -> npt.NDArray[np.bool_]:
         keys, mine, theirs = _merged_keys(self.keys, other.keys)
         found = self.rows != other.rows
@@ -240,6 +245,19 @@ def segments_differ(
     for a, b in zip(one, two, strict=True):
         found[np.unique(cluster[a != b])] = True
     return np.asarray(found)
+
+
+def some(ids: Ids, clusters: Codes) -> Ids:
+    """The ids at these places."""
+    return tuple(ids[i] for i in clusters)
+
+
+def moved(cluster: Codes, clusters: Codes, size: int) -> tuple[npt.NDArray[np.bool_], Codes]:
+    """Which rows belong to these clusters, and the place of each row's cluster among them."""
+    place = np.full(size, -1, np.int64)
+    place[clusters] = np.arange(len(clusters))
+    inside = place[cluster] >= 0
+    return inside, place[cluster[inside]]
 
 
 def merged_ids(mine: Ids, theirs: Ids) -> Ids:

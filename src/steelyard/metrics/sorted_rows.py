@@ -16,7 +16,18 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.metrics import kernels
-from steelyard.metrics.evidence import Codes, Draw, Ids, added, merged_ids, places, segments_differ, spread
+from steelyard.metrics.evidence import (
+    Codes,
+    Draw,
+    Ids,
+    added,
+    merged_ids,
+    moved,
+    places,
+    segments_differ,
+    some,
+    spread,
+)
 
 Floats = npt.NDArray[np.float64]
 
@@ -117,6 +128,13 @@ class SortedRows:
     def on(self, ids: Ids) -> SortedRows:
         place = places(self.ids, ids)
         return replace(self, ids=ids, cluster=place[self.cluster], rows=spread(self.rows, place, len(ids)))
+
+    def among(self, clusters: Codes) -> SortedRows:
+        inside, cluster = moved(self.cluster, clusters, len(self.ids))
+        score, value = self.score[inside], self.value[inside]
+        return SortedRows.of(
+            score, value, cluster, some(self.ids, clusters), self.rows[clusters], self.excluded, self.reading
+        )
 
     def differs(self, other: SortedRows) -> npt.NDArray[np.bool_]:
         mine, theirs = ((s.cluster, (s.score, s.value)) for s in (self, other))

@@ -16,6 +16,8 @@ import numpy as np
 import steelyard
 from steelyard.comparison import Comparison, Delta
 from steelyard.evaluation import Evaluation
+from steelyard.naming import slice_text
+from steelyard.records.labels import value_name
 from steelyard.records.table import Source
 from steelyard.uncertainty.estimate import Estimate, Settings
 from steelyard.uncertainty.weights import scheme
@@ -96,3 +98,46 @@ def _input(source: Source) -> dict[str, Any]:
 
 def _settings(settings: Settings) -> dict[str, Any]:
     return asdict(settings)
+
+
+# -- flat keys ---------------------------------------------------------------------------------------------------------
+
+_SLICE_ORDER = ("model", "strategy", "task", "perturbation")
+_RENAMED = {"brier": "brier_score", "aurc": "aurc_full", "augrc": "augrc_full"}
+_PER_CLASS = ("precision", "recall", "f1")
+
+
+def flat_key(metric: str, slice_: Mapping[str, Any]) -> str:
+    """The key of a number in `run.json` and the index: the metric, and its slice where it has one."""
+    known = [c for c in _SLICE_ORDER if c in slice_]
+    rest = [c for c in slice_ if c not in known]
+    return metric + slice_text({c: value_name(slice_[c]) for c in (*known, *sorted(rest))})
+
+
+def documented_keys(evaluation: Evaluation) -> dict[str, float]:
+    """The same numbers under the keys that other documents know them by; of the whole table only.
+
+    `per_class.*` is 0 where it is undefined, as documented for those keys.
+    """
+    found: dict[str, float] = {}
+    for e in evaluation:
+        if e.slice:
+            continue
+        head, _, label = e.metric.partition(".")
+        if head in _PER_CLASS and label:
+            found[f"per_class.{_bare(label)}.{head}"] = e.value or 0.0
+        elif e.value is not None and e.metric in _RENAMED:
+            found[_RENAMED[e.metric]] = e.value
+        elif e.metric.startswith(("fairness_gap(", "worst_group(")) and isinstance(e.detail, Mapping):
+            base = e.metric.partition("(")[2].partition(",")[0]
+            groups = {k: v for k, v in e.detail.get("per_group", {}).items() if v is not None}
+            overall = e.detail.get("overall")
+            found |= {f"per_group.{group}.{base}": v for group, v in groups.items()}
+            if overall is not None:
+                found["global_metric"] = overall
+                found |= {f"disparities.{group}": v - overall for group, v in groups.items()}
+    return found
+
+
+def _bare(label: str) -> str:
+    return str(json.loads(label)) if label.startswith('"') else label

@@ -1,12 +1,18 @@
-"""How a file reaches the disk: whole or not at all."""
+"""How files and folders reach the disk: whole or not at all, one writer at a time where that matters."""
 
 from __future__ import annotations
 
 import os
 import secrets
+import shutil
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from steelyard.errors import StorageError, printable
+
+PATIENCE = 60.0  # seconds to wait for another writer
 
 
 def write_atomic(path: Path, content: str | bytes) -> None:
@@ -32,12 +38,8 @@ def write_atomic(path: Path, content: str | bytes) -> None:
 
 def _replace(path: Path, data: bytes) -> None:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        _write_flushed(temporary, data)
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -51,3 +53,49 @@ def flush_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write a folder of files, whole or not at all: beside its place first, then renamed into it."""
+    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        if folder.exists():
+            raise StorageError(f"{printable(folder)} is there already; a run is never written over")
+        temporary.mkdir()
+        try:
+            for name, data in files.items():
+                _write_flushed(temporary / name, data)
+            flush_folder(temporary)
+            os.rename(temporary, folder)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        flush_folder(folder.parent)
+    except OSError as problem:
+        raise StorageError(f"cannot write {printable(folder)}: {problem.strerror or type(problem).__name__}") from None
+
+
+def _write_flushed(path: Path, data: bytes) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """One writer at a time in a folder, among all processes; a writer that dies lets go."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = sqlite3.connect(folder / ".lock", timeout=PATIENCE, isolation_level=None)
+        try:
+            lock.execute("BEGIN IMMEDIATE")
+            yield
+        finally:
+            lock.close()
+    except sqlite3.Error as problem:
+        raise StorageError(f"{printable(folder)} is locked or cannot be written ({problem})") from None
+    except OSError as problem:
+        raise StorageError(f"cannot write {printable(folder)}: {problem.strerror or type(problem).__name__}") from None

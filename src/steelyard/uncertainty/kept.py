@@ -1,7 +1,8 @@
 """What a table leaves behind when its rows are gone: the evidence of every metric, and digests of who was asked what.
 
 Two runs that kept their evidence can be compared without their rows, if their clusters were asked the same questions
-with the same targets and lost the same rows to failures. Where that is not so, it is refused: the rows are needed.
+with the same targets; else it is refused. A cluster that lost other rows to failures in one run than in the other
+leaves both: which of its rows are left to compare, only the rows could say.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy.typing as npt
 
 from steelyard.errors import InputError
 from steelyard.metrics.definition import Metric, metric_of
-from steelyard.metrics.evidence import Draw, Evidence, Ids, sortable
+from steelyard.metrics.evidence import Draw, Evidence, Ids, some, sortable
 from steelyard.metrics.options import Constants
 from steelyard.records.derive import ANSWERED, FAILED
 from steelyard.records.schema import KEY, kind_of
@@ -43,13 +44,32 @@ class Kept:
     failed: bytes
     answered: bytes
     counts: Mapping[str, int]
+    asked_rows: npt.NDArray[np.int64]  # a cluster, without those that failed
+    answered_rows: npt.NDArray[np.int64]
     constants: Mapping[str, Constants] = field(default_factory=dict)
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
 
     @property
     def answer_rate(self) -> float:
-        asked = sum(self.counts.values()) - self.counts["failed"]
-        return self.counts["answered"] / asked if asked else float("nan")
+        asked = int(self.asked_rows.sum())
+        return int(self.answered_rows.sum()) / asked if asked else float("nan")
+
+    def among(self, clusters: npt.NDArray[np.int64]) -> Kept:
+        """The same with some clusters only."""
+        asked, failed, answered = (
+            b"".join(digests[DIGEST * i : DIGEST * (i + 1)] for i in clusters)
+            for digests in (self.asked, self.failed, self.answered)
+        )
+        return replace(
+            self,
+            ids=some(self.ids, clusters),
+            asked=asked,
+            failed=failed,
+            answered=answered,
+            asked_rows=self.asked_rows[clusters],
+            answered_rows=self.answered_rows[clusters],
+            evidence={name: evidence.among(clusters) for name, evidence in self.evidence.items()},
+        )
 
 
 def keep(records: Records, slice_: Mapping[str, Any], samples: Sequence[Sample]) -> Kept:
@@ -65,6 +85,8 @@ def keep(records: Records, slice_: Mapping[str, Any], samples: Sequence[Sample])
         _digests(rows, cluster, outcome == FAILED, len(ids)),
         _digests(rows, cluster, outcome == ANSWERED, len(ids)),
         records.counts(),
+        np.bincount(cluster[outcome != FAILED], minlength=len(ids)).astype(np.int64),
+        np.bincount(cluster[outcome == ANSWERED], minlength=len(ids)).astype(np.int64),
         {s.metric.name: s.constants for s in samples},
         {s.metric.name: s.evidence for s in samples},
     )
@@ -139,11 +161,16 @@ class KeptPair:
         self.collectors = KeptSide(base), KeptSide(new)
 
     def __len__(self) -> int:
-        return sum(self.base.counts.values())
+        return int(self.base.asked_rows.sum())
 
-    @property
-    def same_failed(self) -> bool:
-        return self.base.failed == self.new.failed
+    @cached_property
+    def without_failed(self) -> KeptPair:
+        """The clusters that lost the same rows to failures in both runs."""
+        mine, theirs = (np.frombuffer(k.failed, np.uint64) for k in (self.base, self.new))
+        if (mine == theirs).all():
+            return self
+        alike = np.flatnonzero(mine == theirs)
+        return KeptPair(self.base.among(alike), self.new.among(alike))
 
     @property
     def same_answered(self) -> bool:

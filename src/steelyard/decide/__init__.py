@@ -1,0 +1,1 @@
+"""Decisions: may this run pass?"""

@@ -1,0 +1,418 @@
+"""May this run pass? Rules about metrics and deltas, each pass, fail or inconclusive; the gate is all of them.
+
+    accuracy >= 0.8                     point: the value, with no allowance for chance
+    low(delta(accuracy)) >= -0.01       confirming: shown to be no worse than that
+    high(delta(accuracy)) >= 0          permissive: not shown to be worse
+
+Any fail fails the gate; else any inconclusive rule leaves it inconclusive; else it passes. A pass claims all rules at
+once and needs no correction; a fail among several confirming rules stands only if it would after Holm's correction.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from steelyard.comparison import Comparison, Delta
+from steelyard.errors import UsageError, printable
+from steelyard.evaluation import Evaluation
+from steelyard.metrics.definition import bound
+from steelyard.naming import Rule, parse_rule, slice_text
+from steelyard.records.labels import value_name
+from steelyard.records.schema import CELL
+from steelyard.uncertainty.estimate import TOLERATED_UNDEFINED, Estimate
+from steelyard.uncertainty.power import clusters_needed, detectable, one_sided_p
+from steelyard.uncertainty.tests import FEWEST_CLUSTERS, holm
+
+PASS, FAIL, INCONCLUSIVE = "pass", "fail", "inconclusive"
+FAILURE_MARGIN = 0.01
+PROFILES = {
+    "rank": ("NdcgEvaluator.delta >= -0.005", "MrrEvaluator.delta >= -0.005"),
+    "rank+cosine": (
+        "NdcgEvaluator.delta >= -0.005",
+        "MrrEvaluator.delta >= -0.005",
+        "CosineSimilarityEvaluator.delta >= 0",
+    ),
+}
+_REMARKS = {"point": "no allowance for chance", "permissive": "not shown to be worse"}
+
+
+@dataclass(frozen=True)
+class Number:
+    """What a rule is about, in one slice: a value, its interval where it has a usable one, and how sure that is."""
+
+    slice: Mapping[str, Any]
+    value: float | None
+    interval: tuple[float, float] | None = None
+    se: float | None = None
+    clusters: int = 0
+    level: float = 0.95
+    better: str | None = None
+    problem: str = ""  # why there is no value, or no usable interval
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One rule in one slice: what was measured, and what follows."""
+
+    rule: str
+    kind: str
+    verdict: str
+    reason: str
+    key: str
+    slice: Mapping[str, Any] = field(default_factory=dict)
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    threshold: float | None = None
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    detectable: float | None = None
+    clusters: int | None = None
+    clusters_needed: int | None = None
+
+    @property
+    def passed(self) -> bool:
+        return self.verdict == PASS
+
+
+@dataclass(frozen=True)
+class Decision:
+    """All rules of a gate, and what they come to."""
+
+    verdict: str
+    rules: tuple[Verdict, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return self.verdict == PASS
+
+    @property
+    def exit_code(self) -> int:
+        return {PASS: 0, FAIL: 1, INCONCLUSIVE: 6}[self.verdict]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a gate looks at: a run's numbers, its deltas against a baseline, and keys that other tools wrote."""
+
+    evaluation: Sequence[Estimate] = ()
+    comparison: Comparison | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    exact_keys: bool = True  # False: keys of another tool's file, whatever their case
+    complete: bool = True
+    failure_rates: tuple[float, float] | None = None  # of the baseline and of the run
+    resamples: int = 10_000
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A list of rules. `Gate.parse(["low(delta(accuracy)) >= -0.01"]).check(comparison)`."""
+
+    rules: tuple[Rule, ...]
+
+    @classmethod
+    def parse(cls, rules: Sequence[str] | str) -> Gate:
+        """Rules from their text; no rule is no gate."""
+        texts = [rules] if isinstance(rules, str) else list(rules)
+        if not texts:
+            raise UsageError("a gate needs at least one rule")
+        return cls(tuple(parse_rule(text) for text in texts))
+
+    @classmethod
+    def profile(cls, name: str) -> Gate:
+        """The documented rules of a profile."""
+        if name not in PROFILES:
+            raise UsageError(f"unknown gate profile '{printable(name)}'; known: {', '.join(PROFILES)}")
+        return cls.parse(PROFILES[name])
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics that the rules ask for, where their names are metrics."""
+        return list(dict.fromkeys(name for rule in self.rules if (name := _metric_name(rule)) is not None))
+
+    def check(self, *subjects: Comparison | Evaluation | Subject) -> Decision:
+        """The decision about a comparison, an evaluation, or both."""
+        subject = _subject(subjects)
+        judged = [v for rule in self.rules for v in _judged(rule, subject)]
+        judged = _corrected(judged)
+        judged += _unwatched_failures(self.rules, subject)
+        if not subject.complete:
+            judged.append(Verdict("the run is complete", "point", FAIL, "the run is incomplete", "complete"))
+        verdicts = [v.verdict for v in judged]
+        whole = FAIL if FAIL in verdicts else INCONCLUSIVE if INCONCLUSIVE in verdicts else PASS
+        return Decision(whole, tuple(judged), tuple(_notes(self.rules)))
+
+
+# -- one rule ----------------------------------------------------------------------------------------------------------
+
+
+def _judged(rule: Rule, subject: Subject) -> Iterator[Verdict]:
+    for number in _numbers(rule, subject):
+        if not rule.marked and _opposes(rule, number.better):
+            raise UsageError(
+                f"'{rule}' asks {printable(str(rule.metric))} to be worse: {number.better} is better. "
+                "Turn it round, or mark it with ! if it is meant"
+            )
+        yield _verdict(rule, number)
+
+
+def _opposes(rule: Rule, better: str | None) -> bool:
+    return (better == "higher" and rule.relation.startswith("<")) or (
+        better == "lower" and rule.relation.startswith(">")
+    )
+
+
+def _verdict(rule: Rule, number: Number) -> Verdict:
+    interval = number.interval
+    blank = Verdict(
+        str(rule),
+        rule.kind,
+        FAIL,
+        "",
+        rule.key,
+        number.slice,
+        number.value,
+        None if interval is None else interval[0],
+        None if interval is None else interval[1],
+        rule.threshold,
+        clusters=number.clusters or None,
+    )
+    if number.value is None or math.isnan(number.value):
+        return replace(blank, reason=number.problem or "undefined")
+    if rule.kind == "point":
+        met = _holds(number.value, rule.relation, rule.threshold)
+        return replace(blank, verdict=PASS if met else FAIL, reason=_REMARKS["point"])
+    if interval is None:
+        verdict = INCONCLUSIVE if rule.kind == "confirming" else FAIL
+        return replace(blank, verdict=verdict, reason=f"no usable interval: {number.problem or 'there is none'}")
+    end = interval[0] if rule.bound == "low" else interval[1]
+    met = _holds(end, rule.relation, rule.threshold)
+    if rule.kind == "permissive":
+        return replace(
+            blank, verdict=PASS if met else FAIL, reason=_REMARKS["permissive"] if met else "shown to be worse"
+        )
+    return _confirmed(rule, number, blank, met=met)
+
+
+def _confirmed(rule: Rule, number: Number, blank: Verdict, *, met: bool) -> Verdict:
+    """A confirming rule: pass if the near end clears the threshold, fail if the far end misses it, else open."""
+    assert number.interval is not None
+    assert number.value is not None
+    low, high = number.interval
+    at_least = rule.relation.startswith(">")
+    far = high if at_least else low
+    sign = 1.0 if at_least else -1.0
+    se = number.se if number.se else _se_of(number)
+    p = one_sided_p(sign * number.value, sign * rule.threshold, se, number.clusters)
+    found = replace(blank, p_value=p)
+    if met:
+        return replace(found, verdict=PASS, reason="shown")
+    if not _holds(far, rule.relation, rule.threshold):
+        return replace(found, verdict=FAIL, reason="shown to miss the threshold")
+    margin = sign * (number.value - rule.threshold)
+    needed = clusters_needed(se, number.clusters, number.level, margin)
+    more = (
+        f"about {needed:,} clusters would settle it if the value is right" if needed else "the value itself misses it"
+    )
+    smallest = detectable(se, number.clusters, number.level)
+    return replace(
+        found,
+        verdict=INCONCLUSIVE,
+        reason=f"the interval holds the threshold; smallest detectable difference {smallest:.3g}; {more}",
+        detectable=smallest,
+        clusters_needed=needed,
+    )
+
+
+def _se_of(number: Number) -> float:
+    """A standard error that fits an interval which came without one."""
+    from steelyard.uncertainty.intervals import quantile_t
+
+    assert number.interval is not None
+    return (number.interval[1] - number.interval[0]) / 2 / quantile_t(number.level, number.clusters)
+
+
+def _holds(value: float, relation: str, threshold: float) -> bool:
+    if relation == ">=":
+        return value >= threshold
+    if relation == "<=":
+        return value <= threshold
+    return value > threshold if relation == ">" else value < threshold
+
+
+def _corrected(judged: Sequence[Verdict]) -> list[Verdict]:
+    """Fails of confirming rules stand only if their p-value, Holm-adjusted over all of them, is at most α/2."""
+    confirming = [i for i, v in enumerate(judged) if v.p_value is not None]
+    adjusted = dict(zip(confirming, holm([float(judged[i].p_value or 0.0) for i in confirming]), strict=True))
+    found = []
+    for i, verdict in enumerate(judged):
+        if i not in adjusted:
+            found.append(verdict)
+            continue
+        known = replace(verdict, p_adjusted=adjusted[i])
+        if verdict.verdict == FAIL and adjusted[i] > ALPHA / 2:
+            reason = f"misses the threshold, but among {len(confirming)} rules that may be chance (p {adjusted[i]:.3g})"
+            known = replace(known, verdict=INCONCLUSIVE, reason=reason)
+        found.append(known)
+    return found
+
+
+ALPHA = 0.05
+
+
+# -- where a rule's numbers come from ----------------------------------------------------------------------------------
+
+
+def _numbers(rule: Rule, subject: Subject) -> list[Number]:
+    literal = None if rule.bound or rule.delta or rule.each else _literal(rule.key, subject)
+    if literal is not None:
+        return [literal]
+    name = _metric_name(rule)
+    if name is None:
+        return [Number({}, None, problem=f"there is no number called {printable(rule.key)}")]
+    found: Sequence[Estimate | Delta]
+    if rule.delta:
+        if subject.comparison is None:
+            return [Number({}, None, problem="there is no baseline to compare with")]
+        found = [d for d in subject.comparison.deltas if d.metric == name]
+    else:
+        found = [e for e in subject.evaluation if e.metric == name]
+    chosen = _chosen(rule, found)
+    if not chosen:
+        return [Number(dict(rule.metric.slice), None, problem=f"{name} was not evaluated{_where(rule)}")]
+    return [
+        _of_delta(d, subject.comparison) if isinstance(d, Delta) else _of_estimate(d, subject.resamples) for d in chosen
+    ]
+
+
+def _where(rule: Rule) -> str:
+    if rule.each:
+        return f" for each {rule.each}"
+    return f" in {slice_text(dict(rule.metric.slice))}" if rule.metric.slice else ""
+
+
+def _literal(key: str, subject: Subject) -> Number | None:
+    """A key of the run's own Metrics, looked up as it is written."""
+    value = subject.metrics.get(key)
+    if value is None and not subject.exact_keys:
+        value = next((v for k, v in subject.metrics.items() if k.lower() == key.lower()), None)
+    if value is None:
+        return None
+    same = [e for e in subject.evaluation if not e.slice and e.metric == key]
+    return replace(_of_estimate(same[0], subject.resamples), value=value) if same else Number({}, value)
+
+
+def _metric_name(rule: Rule) -> str | None:
+    try:
+        return bound(replace(rule.metric, slice=())).name
+    except UsageError:
+        if rule.bound or rule.delta:
+            raise
+        return None
+
+
+def _chosen(rule: Rule, found: Sequence[Any]) -> list[Any]:
+    """The slices that a rule is about."""
+    if rule.each == "cell":
+        return [e for e in found if set(e.slice) <= set(CELL)]
+    if rule.each:
+        return [e for e in found if rule.each in e.slice and set(e.slice) - {rule.each} <= set(CELL)]
+    wanted = dict(rule.metric.slice)
+    if wanted:
+        return [e for e in found if {k: value_name(v) for k, v in e.slice.items()} == wanted]
+    whole = [e for e in found if not e.slice] or list(found)
+    if len(whole) > 1:
+        shown = ", ".join(slice_text({k: value_name(v) for k, v in e.slice.items()}) for e in whole[:6])
+        raise UsageError(f"'{rule}' matches several slices ({shown}); pick one with {{…}}, or write 'for each cell'")
+    return whole
+
+
+def _of_estimate(e: Estimate, resamples: int) -> Number:
+    problem = _no_interval(e.interval, e.clusters, e.undefined_resamples, resamples, e.note)
+    usable = None if problem else e.interval
+    return Number(dict(e.slice), e.value, usable, e.se, e.clusters, e.level, e.better, problem or e.note)
+
+
+def _of_delta(d: Delta, comparison: Comparison | None) -> Number:
+    """The delta that a verdict would rest on: on rows answered by both, or up to the coverage that both reach."""
+    assert comparison is not None
+    level = comparison.settings.level
+    if d.verdict_from == "nothing":
+        return Number(dict(d.slice), None, better=d.better, problem=d.note or "the runs cannot be compared by it")
+    if d.verdict_from != "delta":
+        beside = d.companions[d.verdict_from]
+        problem = _no_interval(beside["interval"], beside["clusters"], 0, 1, d.note)
+        interval = None if problem else tuple(beside["interval"])
+        se, clusters = beside["se"], beside["clusters"]
+        return Number(dict(d.slice), beside["delta"], interval, se, clusters, level, d.better, problem)
+    problem = _no_interval(d.interval, d.clusters, d.undefined_resamples, comparison.settings.resamples, d.note)
+    usable = None if problem else d.interval
+    return Number(dict(d.slice), d.delta, usable, d.se, d.clusters, level, d.better, problem or d.note)
+
+
+def _no_interval(interval: Any, clusters: int, undefined: int, resamples: int, note: str) -> str:
+    if interval is None:
+        return note or "there is none"
+    if clusters < FEWEST_CLUSTERS:
+        return f"only {clusters} clusters"
+    return "undefined in too many resamples" if undefined > TOLERATED_UNDEFINED * resamples else ""
+
+
+def _subject(given: Sequence[Comparison | Evaluation | Subject]) -> Subject:
+    found = Subject()
+    for part in given:
+        if isinstance(part, Subject):
+            found = part
+        elif isinstance(part, Comparison):
+            found = replace(found, comparison=part, failure_rates=_failure_rates(part))
+        else:
+            found = replace(found, evaluation=tuple(part), resamples=part.settings.resamples)
+    return found
+
+
+def _failure_rates(comparison: Comparison) -> tuple[float, float] | None:
+    sides = [comparison.population[side] for side in ("base", "new")]
+    if not all(side["rows"] for side in sides):
+        return None
+    base, new = (side["failed"] / side["rows"] for side in sides)
+    return base, new
+
+
+# -- what nobody asked about -------------------------------------------------------------------------------------------
+
+
+def _unwatched_failures(rules: Sequence[Rule], subject: Subject) -> list[Verdict]:
+    """Failures that rose without a rule about them: failed rows leave every quality metric, so they can hide a loss."""
+    if subject.failure_rates is None or any(rule.metric.head == "failure_rate" for rule in rules):
+        return []
+    base, new = subject.failure_rates
+    if new - base <= FAILURE_MARGIN:
+        return []
+    reason = f"{100 * new:.1f}% of the rows failed, {100 * base:.1f}% before, and no rule is about failure_rate"
+    return [
+        Verdict(
+            "failure_rate is watched", "point", FAIL, reason, "failure_rate", value=new, threshold=base + FAILURE_MARGIN
+        )
+    ]
+
+
+def _notes(rules: Sequence[Rule]) -> Iterator[str]:
+    selective = [str(rule) for rule in rules if _rewards_declining(rule)]
+    if selective and not any(rule.metric.head in ("answer_rate", "cmax") for rule in rules):
+        yield f"'{selective[0]}' can be met by declining more; add a rule about answer_rate"
+    if any(rule.delta and rule.bound and rule.threshold != 0 for rule in rules):
+        yield (
+            "margins add up if each accepted run becomes the next baseline; gate against a fixed run too "
+            "(--baseline pinned:NAME)"
+        )
+
+
+def _rewards_declining(rule: Rule) -> bool:
+    try:
+        return bound(replace(rule.metric, slice=())).definition.common_coverage is not None
+    except UsageError:
+        return False

@@ -1,0 +1,55 @@
+"""Rules in a file, so that a team keeps its gate beside its code. The shape is published as a JSON Schema.
+
+baseline: active
+rules:
+  - low(delta(accuracy)) >= -0.01
+  - failure_rate <= 0.02
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from steelyard.errors import UsageError, printable
+from steelyard.registry import closest
+from steelyard.runs.artifact import DIALECT
+from steelyard.strict_yaml import load_yaml
+
+
+class GateRules(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A gate's rules: as text, or by the name of a profile."""
+
+    rules: list[Annotated[str, Meta(min_length=1)]] = []
+    profile: str | None = None
+    baseline: str | None = None
+
+
+def load_rules(path: Path) -> GateRules:
+    """The rules in a file; an unknown key is an error with a hint."""
+    raw = load_yaml(path)
+    try:
+        found = msgspec.convert(raw, GateRules)
+    except msgspec.ValidationError as problem:
+        raise UsageError(f"{printable(path)}: {printable(problem)}{_hint(raw)}") from None
+    if not found.rules and found.profile is None:
+        raise UsageError(f"{printable(path)}: rules or a profile are needed; a gate without rules passes nothing")
+    return found
+
+
+def rules_schema() -> dict[str, Any]:
+    """The file's JSON Schema."""
+    (shape,), parts = msgspec.json.schema_components((GateRules,), ref_template="#/$defs/{name}")
+    return {"$schema": DIALECT, "title": "Gate rules", **shape, "$defs": parts}
+
+
+def _hint(raw: Any) -> str:
+    fields = list(GateRules.__struct_fields__)
+    for key in raw if isinstance(raw, dict) else ():
+        near = closest(str(key), fields) if key not in fields else None
+        if near:
+            return f"; did you mean '{near}'?"
+    return ""

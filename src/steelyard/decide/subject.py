@@ -1,0 +1,109 @@
+"""What a gate looks at: two runs that were kept, or two tables of answers that are evaluated for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from steelyard.comparison import Comparison, compare
+from steelyard.decide.gate import Gate, Subject
+from steelyard.errors import StorageError
+from steelyard.evaluation import evaluate
+from steelyard.records.schema import CELL
+from steelyard.records.table import Records
+from steelyard.runs.keeping import EVALUATION, EVIDENCE, Opened, compare_runs
+from steelyard.uncertainty.estimate import Estimate
+
+
+def of_runs(gate: Gate, run: Opened, baseline: Opened | None) -> Subject:
+    """A kept run, and its deltas against a kept baseline; every file is verified first."""
+    run.verify()
+    found = Subject(
+        evaluation=_estimates(run),
+        metrics=run.run.metrics,
+        exact_keys=run.run.sealed,
+        complete=run.run.complete,
+        resamples=_resamples(run),
+    )
+    if baseline is None:
+        return found
+    baseline.verify()
+    if not baseline.run.complete:
+        raise StorageError(f"the baseline {baseline.name} is not complete; nothing can be gated against it")
+    names = [name for name in _delta_metrics(gate) if _kept(run, name) and _kept(baseline, name)]
+    comparison: Comparison | None = compare_runs(baseline, run, names) if names else None
+    rates = _failure_rate(baseline), _failure_rate(run)
+    return Subject(
+        found.evaluation,
+        comparison,
+        found.metrics,
+        found.exact_keys,
+        found.complete,
+        (rates[0], rates[1]) if rates[0] is not None and rates[1] is not None else None,
+        found.resamples,
+    )
+
+
+def of_records(gate: Gate, new: Records, base: Records | None, *, resamples: int, seed: int, align: str) -> Subject:
+    """A table of answers, evaluated for the rules, and compared with a baseline's on the same questions."""
+    by = _columns(gate)
+    plain = [name for rule, name in _named(gate) if not rule.delta]
+    found = evaluate(new, plain, by=by, resamples=resamples, seed=seed) if plain else None
+    deltas = _delta_metrics(gate)
+    comparison = None
+    if base is not None and deltas:
+        comparison = compare(base, new, deltas, by=by, resamples=resamples, seed=seed, align=align)
+    rates = None if base is None else (_failed_share(base), _failed_share(new))
+    estimates = () if found is None else tuple(found)
+    return Subject(estimates, comparison, failure_rates=rates, resamples=resamples)
+
+
+def _named(gate: Gate) -> list[tuple[Any, str]]:
+    return [(rule, name) for rule in gate.rules for name in Gate((rule,)).metrics]
+
+
+def _delta_metrics(gate: Gate) -> list[str]:
+    return list(dict.fromkeys(name for rule, name in _named(gate) if rule.delta))
+
+
+def _columns(gate: Gate) -> list[str]:
+    """The columns that rules slice by, beyond cells."""
+    found: list[str] = []
+    for rule in gate.rules:
+        if rule.each and rule.each != "cell":
+            found.append(rule.each)
+        sliced = [column for column, _ in rule.metric.slice if column not in CELL]
+        if sliced:
+            found.append("*".join(sliced))
+    return list(dict.fromkeys(found))
+
+
+def _estimates(run: Opened) -> Sequence[Estimate]:
+    if EVALUATION not in run.run.files:
+        return ()
+    found = []
+    for e in run.evaluation["estimates"]:
+        interval = None if e["interval"] is None else (e["interval"][0], e["interval"][1])
+        found.append(Estimate(**{**e, "interval": interval}))
+    return tuple(found)
+
+
+def _resamples(run: Opened) -> int:
+    return int(run.evaluation["uncertainty"]["resamples"]) if EVALUATION in run.run.files else 10_000
+
+
+def _kept(run: Opened, name: str) -> bool:
+    return EVIDENCE in run.run.files and any(name in kept.evidence for kept in run.kept)
+
+
+def _failure_rate(run: Opened) -> float | None:
+    if EVIDENCE not in run.run.files:
+        return run.run.metrics.get("failure_rate")
+    failed = sum(kept.counts["failed"] for kept in run.kept)
+    rows = sum(sum(kept.counts.values()) for kept in run.kept)
+    return failed / rows if rows else None
+
+
+def _failed_share(records: Records) -> float:
+    counts = records.counts()
+    return counts["failed"] / max(len(records), 1)

@@ -1,0 +1,145 @@
+"""Runs for people: lists, rankings, pivots and pointers as documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from steelyard.report.document import Document, Heading, Note, Table, interval_text, number
+from steelyard.runs.index import Listed, Problem
+from steelyard.runs.keeping import Opened
+from steelyard.runs.pointers import Pointer
+from steelyard.runs.ranking import Choice, Ranked
+
+_RIGHT = frozenset({"value", "delta", "p", "p adjusted", "metrics", "n"})
+
+
+def list_report(runs: Sequence[Listed], problems: Sequence[Problem]) -> Document:
+    """The runs, newest first."""
+    rows = tuple(
+        (
+            run.run_id,
+            run.workflow,
+            run.tenant or "",
+            run.started_at[:19],
+            "" if run.complete else "incomplete",
+            str(len(run.metrics)),
+            " ".join(f"{k}={v}" for k, v in run.labels.items()),
+        )
+        for run in runs
+    )
+    document: Document = [
+        Table(("run", "workflow", "tenant", "started (UTC)", "state", "metrics", "labels"), rows, _RIGHT)
+    ]
+    return document + [Note(f"cannot be used: {p.problem}") for p in problems]
+
+
+def run_report(opened: Opened) -> Document:
+    """One run: what it is, and its numbers."""
+    run = opened.run
+    facts = [
+        ("run", run.run_id),
+        ("workflow", run.workflow),
+        ("tenant", run.tenant or ""),
+        ("started", run.started_at),
+        ("completed", run.completed_at or ""),
+        ("complete", "yes" if run.complete else "no"),
+        *(("label", f"{key}={value}") for key, value in run.labels.items()),
+        *(("file", name) for name in run.files),
+        *(("input", str(i.get("Path"))) for i in run.inputs),
+    ]
+    numbers = [
+        (key, number(value), interval_text(run.intervals.get(key)), f"{run.counts[key]:,}" if key in run.counts else "")
+        for key, value in run.metrics.items()
+    ]
+    return [
+        Table(("fact", "value"), tuple((k, v) for k, v in facts if v)),
+        Heading("metrics"),
+        Table(("metric", "value", "95% interval", "n"), tuple(numbers), frozenset({"value", "n"})),
+    ]
+
+
+def ranking_report(rows: Sequence[Ranked], metric: str, reference: str | None, better: str) -> Document:
+    """Runs from best to worst by a metric."""
+    table = tuple(
+        (
+            row.run.run_id,
+            row.run.workflow,
+            number(row.value),
+            interval_text(None if row.low is None or row.high is None else (row.low, row.high)),
+            "" if row.delta is None else number(row.delta, signed=True),
+            interval_text(
+                None if row.delta_low is None or row.delta_high is None else (row.delta_low, row.delta_high),
+                signed=True,
+            ),
+            "" if row.p_adjusted is None else number(row.p_adjusted),
+            row.verdict,
+            row.note,
+        )
+        for row in rows
+    )
+    columns = ("run", "workflow", "value", "95% interval", "delta", "its interval", "p adjusted", "verdict", "note")
+    document: Document = [Note(f"{metric}, {better} is better"), Table(columns, table, _RIGHT)]
+    if reference:
+        document.append(Note(f"deltas: run − {reference}, paired on the same questions"))
+    if len([row for row in rows if row.value is not None]) > 1:
+        count = len([row for row in rows if row.value is not None])
+        document.append(Note(f"the best of {count} runs is optimistic: part of its lead is chance"))
+    return document
+
+
+def pointer_report(pointer: Pointer) -> Document:
+    """The active run and how it came to be."""
+    rows = tuple(
+        (str(h["Seq"]), h["AtUtc"][:19], h["Action"], h["RunId"], number(h.get("Value")), h.get("Reason") or "")
+        for h in pointer.history
+    )
+    active = pointer.run_id or "none"
+    document: Document = [Note(f"active for {pointer.metric} ({pointer.profile}): {active}")]
+    if rows:
+        document.append(
+            Table(("step", "at (UTC)", "action", "run", "value", "reason"), rows, frozenset({"step", "value"}))
+        )
+    return document
+
+
+def choice_report(choice: Choice, metric: str) -> Document:
+    """What to do about the best run."""
+    active = "none" if choice.active_run_id is None else f"{choice.active_run_id} ({number(choice.active_value)})"
+    rows = (
+        ("decision", choice.action),
+        ("candidate", f"{choice.candidate.run_id} ({number(choice.value)})"),
+        ("active", active),
+        ("delta", number(choice.delta, signed=True)),
+        ("interval", interval_text(choice.interval, signed=True)),
+        ("eps", f"{choice.eps:g}"),
+        ("reason", choice.reason),
+    )
+    return [Note(metric), Table(("fact", "value"), tuple(row for row in rows if row[1]))]
+
+
+def pivot_report(names: Sequence[str], rows: Mapping[str, Mapping[str, float]]) -> Document:
+    """Runs × metrics."""
+    table = tuple((run, *(number(values.get(name)) for name in names)) for run, values in rows.items())
+    return [Table(("run", *names), table, frozenset(names))]
+
+
+def listed_document(runs: Sequence[Listed], problems: Sequence[Problem]) -> dict[str, Any]:
+    """`runs list` as data."""
+    return {
+        "runs": [
+            {
+                "run_id": run.run_id,
+                "workflow": run.workflow,
+                "tenant": run.tenant,
+                "domain": run.domain,
+                "started_at": run.started_at,
+                "completed_at": run.completed_at,
+                "labels": dict(run.labels),
+                "metrics": dict(run.metrics),
+                "complete": run.complete,
+            }
+            for run in runs
+        ],
+        "problems": [{"run": p.folder.name, "problem": p.problem} for p in problems],
+    }

@@ -1,0 +1,47 @@
+"""How often was this tried? Gates on the same data against the same baseline, counted: the tenth try is no evidence.
+
+Looking again raises the chance of a false pass: 5% becomes 8, 14 and 20% at 2, 5 and 10 looks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from steelyard.errors import StorageError, printable
+from steelyard.runs.artifact import dumps
+from steelyard.runs.layout import Scope, inside
+from steelyard.runs.run_json import stamp
+from steelyard.runs.store import exclusive, write_atomic
+
+
+def counted(
+    scope: Scope, *, baseline: str, run: str, data: str, rules: Sequence[str], verdict: str
+) -> list[Mapping[str, Any]]:
+    """Record one attempt; all attempts against this baseline on these data, this one last."""
+    folder = inside(scope.root, scope.folder / "gates")
+    path = folder / "attempts.json"
+    with exclusive(folder):
+        known = _read(path)
+        entry = {
+            "AtUtc": stamp(datetime.now(UTC)),
+            "Baseline": baseline,
+            "RunId": run,
+            "Data": data,
+            "Rules": list(rules),
+            "Verdict": verdict,
+        }
+        write_atomic(path, dumps({"SchemaVersion": "1", "Attempts": [*known, entry]}))
+    return [a for a in (*known, entry) if a["Baseline"] == baseline and a["Data"] == data]
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    try:
+        return [dict(a) for a in json.loads(path.read_bytes())["Attempts"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise StorageError(f"{printable(path)}: not a list of gate attempts; restore it, or remove it") from None

@@ -1,0 +1,191 @@
+"""A run is kept: its folder written from an evaluation, opened again, verified, and compared with another.
+
+run.json            what the run is, its numbers, digests of the files beside it
+evaluation.json     every estimate with interval and denominator
+evidence.npz        what a later comparison needs instead of the rows
+records.parquet     the rows themselves, only where asked for: they may hold patient data
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from steelyard.comparison import Comparison, compare, compare_kept
+from steelyard.errors import InputError, StorageError, UsageError, printable
+from steelyard.evaluation import Asked, Evaluation
+from steelyard.records.table import Records
+from steelyard.runs.artifact import documented_keys, dumps, evaluation_document, flat_key
+from steelyard.runs.evidence import packed, unpacked
+from steelyard.runs.layout import Scope, inside
+from steelyard.runs.run_json import NAME, Run, read_run, run_document, stamp
+from steelyard.runs.store import write_folder
+from steelyard.uncertainty.kept import Kept
+
+EVALUATION, EVIDENCE, RECORDS = "evaluation.json", "evidence.npz", "records.parquet"
+
+
+class Clock:
+    """When a run began and ended: the end is the begin plus what a clock that never steps back has measured."""
+
+    def __init__(self) -> None:
+        self._began, self._ticks = datetime.now(UTC), time.monotonic()
+
+    @property
+    def began(self) -> str:
+        return stamp(self._began)
+
+    @property
+    def now(self) -> str:
+        return stamp(self._began + timedelta(seconds=time.monotonic() - self._ticks))
+
+
+def save(
+    scope: Scope,
+    evaluation: Evaluation,
+    *,
+    workflow: str,
+    clock: Clock,
+    labels: Mapping[str, str] | None = None,
+    run_id: str | None = None,
+    records: Records | None = None,
+) -> tuple[Run, Path]:
+    """Write a run folder; the run and where it is. `records` keeps the rows too."""
+    name = run_id or str(uuid.uuid4())
+    folder = inside(scope.root, scope.run(workflow, name))
+    files = {
+        EVALUATION: dumps(evaluation_document(evaluation)).encode(),
+        EVIDENCE: packed(evaluation.kept),
+        **({RECORDS: _parquet(records)} if records is not None else {}),
+    }
+    numbers = {flat_key(e.metric, e.slice): e for e in evaluation}
+    defined = {key: e for key, e in numbers.items() if e.value is not None}
+    run = Run(
+        name,
+        workflow,
+        scope.tenant,
+        clock.began,
+        clock.now,
+        True,
+        {str(k): str(v) for k, v in (labels or {}).items()},
+        {key: float(e.value) for key, e in defined.items() if e.value is not None} | documented_keys(evaluation),
+        {key: e.interval for key, e in defined.items() if e.interval is not None},
+        {key: e.n for key, e in defined.items()},
+        {key: e.better for key, e in numbers.items() if e.better is not None},
+        {file: hashlib.sha256(data).hexdigest() for file, data in files.items()},
+        tuple({"Path": s.name, "Sha256": s.sha256, "Rows": s.rows} for s in evaluation.sources),
+        sealed=True,
+    )
+    write_folder(folder, {**files, NAME: dumps(run_document(run)).encode()})
+    return run, folder
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A run that was kept, with what lies beside its run.json; every file is checked before it is used."""
+
+    run: Run
+    folder: Path
+
+    @classmethod
+    def at(cls, folder: Path) -> Opened:
+        return cls(read_run(folder), folder)
+
+    @property
+    def name(self) -> str:
+        return printable(self.run.run_id)
+
+    def verify(self) -> None:
+        """Read every file that the run wrote and compare its digest."""
+        for name in self.run.files:
+            self._bytes(name)
+
+    @cached_property
+    def evaluation(self) -> dict[str, Any]:
+        return dict(json.loads(self._bytes(EVALUATION)))
+
+    @cached_property
+    def kept(self) -> list[Kept]:
+        if EVIDENCE not in self.run.files:
+            raise StorageError(
+                f"run {self.name} kept no evidence, only its numbers; it cannot be compared pair by pair"
+            )
+        return unpacked(self._bytes(EVIDENCE))
+
+    @cached_property
+    def records(self) -> Records | None:
+        return _records(self._bytes(RECORDS), str(self.folder / RECORDS)) if RECORDS in self.run.files else None
+
+    @property
+    def data(self) -> str:
+        """What was asked, as one digest: equal for runs on the same questions and targets."""
+        return hashlib.sha256(b"".join(kept.asked for kept in self.kept)).hexdigest()[:16]
+
+    def _bytes(self, name: str) -> bytes:
+        try:
+            data = (self.folder / name).read_bytes()
+        except OSError as problem:
+            reason = (problem.strerror or type(problem).__name__).lower()
+            raise StorageError(f"run {self.name}: {name} cannot be read ({reason})") from None
+        if hashlib.sha256(data).hexdigest() != self.run.files[name]:
+            raise StorageError(f"run {self.name}: {name} was changed after it was written")
+        return data
+
+
+def compare_runs(
+    base: Opened, new: Opened, metrics: Sequence[Asked] | None = None, *, level: float = 0.95, seed: int = 42
+) -> Comparison:
+    """Paired deltas of two kept runs: from their rows where both have them, else from their evidence."""
+    if base.records is not None and new.records is not None:
+        names = metrics if metrics is not None else _shared(base, new)
+        return compare(base.records, new.records, names, level=level, seed=seed)
+    return compare_kept(base.kept, new.kept, metrics, level=level, seed=seed)
+
+
+def _shared(base: Opened, new: Opened) -> list[str]:
+    mine, theirs = ({name for kept in run.kept for name in kept.evidence} for run in (base, new))
+    shared = [name for kept in base.kept for name in kept.evidence if name in mine & theirs]
+    if not shared:
+        raise InputError("the two runs have no metric in common")
+    return list(dict.fromkeys(shared))
+
+
+def _parquet(records: Records) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table({name: records.column(name) for name in records.stated})
+    task = records.task
+    about = {
+        "cluster": list(records.cluster_columns),
+        "task": {"labels": task.labels, "range": task.range, "direction": task.direction, "facts": dict(task.facts)},
+    }
+    buffer = BytesIO()
+    pq.write_table(table.replace_schema_metadata({"steelyard": json.dumps(about)}), buffer)
+    return buffer.getvalue()
+
+
+def _records(data: bytes, name: str) -> Records:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(BytesIO(data))
+        about = json.loads(table.schema.metadata[b"steelyard"])
+    except (pa.ArrowException, KeyError, TypeError, ValueError):
+        raise StorageError(f"{printable(name)}: not the records of a run") from None
+    cluster = about["cluster"]
+    columns = {column: table.column(column) for column in table.column_names}
+    try:
+        return Records.from_columns(columns, cluster=cluster[0] if len(cluster) == 1 else None, task=about["task"])
+    except UsageError as problem:
+        raise StorageError(f"{printable(name)}: {problem}") from None

@@ -1,0 +1,114 @@
+"""Where runs live: folders under a root, by domain, tenant, workflow and run.
+
+    <root>/results/<domain>/[tenants/<tenant>/]runs/<workflow>/<RunId>/run.json
+    <root>/results/<domain>/[tenants/<tenant>/]active/<profile>/<metric>.json
+
+Names from outside pass an allow-list before they become folders, and no link may lead out of the root.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from steelyard.errors import StorageError, UsageError, printable
+
+DOMAIN = "evaluation"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
+
+
+def checked(kind: str, name: str) -> str:
+    """A name fit for a folder; anything else is refused, not repaired."""
+    if not _NAME.fullmatch(name) or ".." in name or name.endswith("."):
+        raise UsageError(
+            f"the {kind} '{printable(name, limit=60)}' is not a plain name: letters, digits and . _ + - "
+            "(not at the start), at most 100"
+        )
+    return name
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One tenant's part of one domain, under a root."""
+
+    root: Path
+    domain: str = DOMAIN
+    tenant: str | None = None
+
+    def __post_init__(self) -> None:
+        checked("domain", self.domain)
+        if self.tenant is not None:
+            checked("tenant", self.tenant)
+
+    @property
+    def folder(self) -> Path:
+        base = results(self.root) / self.domain
+        return base if self.tenant is None else base / "tenants" / self.tenant
+
+    @property
+    def runs(self) -> Path:
+        return self.folder / "runs"
+
+    @property
+    def active(self) -> Path:
+        return self.folder / "active"
+
+    def run(self, workflow: str, run_id: str) -> Path:
+        """The folder of a run, after its names have passed."""
+        return self.runs / checked("workflow", workflow) / checked("run id", run_id)
+
+
+def results(root: Path) -> Path:
+    return root / "results"
+
+
+def found_root(start: Path) -> Path:
+    """The folder that holds `results`: the repository that `start` is in, else `start` itself."""
+    for folder in (start, *start.parents):
+        if (folder / ".git").exists() or (folder / "results").is_dir():
+            return folder
+    return start
+
+
+def inside(root: Path, path: Path) -> Path:
+    """The path, if nothing on the way from the root is a link, and no name there differs in case only."""
+    here = root
+    for part in path.relative_to(root).parts:
+        below = here / part
+        if below.is_symlink():
+            raise StorageError(f"{printable(below)} is a link; runs are kept in plain folders only")
+        if not below.exists() and here.is_dir():
+            alike = [name for name in os.listdir(here) if name.casefold() == part.casefold() and name != part]
+            if alike:
+                raise StorageError(
+                    f"'{printable(part)}' differs from '{printable(alike[0])}' in case only; use one of them"
+                )
+        here = below
+    return path
+
+
+def scopes(root: Path) -> Iterator[Scope]:
+    """Every scope that has a folder."""
+    for domain in _folders(results(root)):
+        yield Scope(root, domain)
+        for tenant in _folders(results(root) / domain / "tenants"):
+            yield Scope(root, domain, tenant)
+
+
+def run_folders(scope: Scope) -> Iterator[Path]:
+    """Every run folder of a scope; hidden ones are unfinished writes and no runs."""
+    for workflow in _folders(scope.runs):
+        for run_id in _folders(scope.runs / workflow):
+            yield scope.runs / workflow / run_id
+
+
+def _folders(folder: Path) -> list[str]:
+    """The plain folders in a folder, by name."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(e.name for e in entries if e.is_dir(follow_symlinks=False) and _NAME.fullmatch(e.name))
+    except (FileNotFoundError, NotADirectoryError):
+        return []

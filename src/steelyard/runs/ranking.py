@@ -1,0 +1,224 @@
+"""Which run is best by a metric, and may it replace the active one?
+
+The direction is the metric's: lower latency is better. Ties stand by workflow, then the newest first; runs without the
+metric stand last. The largest of many is optimistic: part of its lead is chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from steelyard.comparison import Comparison
+from steelyard.errors import InputError, StorageError, UsageError
+from steelyard.metrics.definition import metric_of
+from steelyard.naming import parse
+from steelyard.runs.index import Listed
+from steelyard.runs.keeping import Opened, compare_runs
+from steelyard.uncertainty.tests import holm
+
+PROMOTE, KEEP = "Promote", "KeepActive"
+_LOWER = ("aurc_full", "augrc_full", "brier_score")  # documented keys of metrics where lower is better
+MOST_PAIRS = 20  # runs up to which every pair is compared where no reference is named
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A run in order: its value and interval, and its paired delta against a reference where the data match."""
+
+    run: Listed
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    delta: float | None = None
+    delta_low: float | None = None
+    delta_high: float | None = None
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    verdict: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Whether a candidate replaces the active run, and why."""
+
+    action: str
+    candidate: Listed
+    value: float
+    active_run_id: str | None
+    active_value: float | None
+    delta: float
+    eps: float
+    reason: str
+    interval: tuple[float, float] | None = None
+
+
+def direction(key: str, runs: Sequence[Listed] = ()) -> str:
+    """Whether higher or lower is better: as the metric says, as a run recorded it, else higher."""
+    try:
+        better = metric_of(str(replace(parse(key), slice=()))).better
+        if better is not None:
+            return better
+    except UsageError:
+        pass
+    for run in runs:
+        if key in run.metrics and run.sealed:
+            recorded = Opened.at(run.folder).run.better.get(key)
+            if recorded in ("higher", "lower"):
+                return recorded
+    lower = key in _LOWER or key.endswith("duration_ms") or key.startswith("latency")
+    return "lower" if lower else "higher"
+
+
+def value_of(run: Listed, key: str) -> float | None:
+    """A run's value of a metric; of other tools' files, whatever the case of the key."""
+    found = run.metrics.get(key)
+    if found is None and not run.sealed:
+        return next((v for k, v in run.metrics.items() if k.lower() == key.lower()), None)
+    return found
+
+
+def ranked(runs: Sequence[Listed], key: str) -> list[Ranked]:
+    """The runs from best to worst; ties by workflow, then the newest first; those without the metric last."""
+    sign = -1.0 if direction(key, runs) == "higher" else 1.0
+    newest = sorted(runs, key=lambda r: r.latest, reverse=True)
+    known = [(run, value) for run in newest if (value := value_of(run, key)) is not None]
+    known.sort(key=lambda pair: (sign * pair[1], pair[0].workflow))
+    rest = sorted((run for run in newest if value_of(run, key) is None), key=lambda r: r.workflow)
+    return [Ranked(run, value) for run, value in known] + [Ranked(run, None) for run in rest]
+
+
+def candidates(runs: Sequence[Listed], key: str) -> list[Listed]:
+    """Complete runs with the metric, the best first and of equal ones the newest: the order of promotion."""
+    sign = -1.0 if direction(key, runs) == "higher" else 1.0
+    known = [run for run in sorted(runs, key=lambda r: r.latest, reverse=True) if run.complete]
+    return sorted(
+        (r for r in known if value_of(r, key) is not None), key=lambda r: sign * float(value_of(r, key) or 0.0)
+    )
+
+
+def compared(rows: Sequence[Ranked], key: str, against: Listed | None) -> list[Ranked]:
+    """The rows with intervals, and paired deltas against a run; without one, against the best, Holm over all pairs."""
+    found = [_with_interval(row, key) for row in rows]
+    able = [row for row in found if row.value is not None and row.run.sealed]
+    if against is None and len(able) > MOST_PAIRS:
+        return found
+    reference = against or (able[0].run if able else None)
+    if reference is None:
+        return found
+    base = Opened.at(reference.folder)
+    deltas = {row.run.run_id: _paired(base, row.run, key) for row in able if row.run.run_id != reference.run_id}
+    family = [p for p, _ in (_p(c, key) for c in deltas.values()) if p is not None]
+    if against is None:
+        family += _other_pairs([row.run for row in able if row.run.run_id != reference.run_id], key)
+    adjusted = _adjusted(family)
+    return [_with_delta(row, deltas.get(row.run.run_id), key, adjusted) for row in found]
+
+
+def decide(
+    runs: Sequence[Listed], key: str, active: Listed | None, *, eps: float, require_significant: bool = False
+) -> Choice:
+    """Whether the best run replaces the active one: only if it is better by more than eps."""
+    if eps < 0:
+        raise UsageError("eps is at least 0")
+    order = candidates(runs, key)
+    if not order:
+        raise InputError(f"no complete run has a value of {key}")
+    best = order[0]
+    value = float(value_of(best, key) or 0.0)
+    if active is None:
+        return Choice(PROMOTE, best, value, None, None, 0.0, eps, "nothing is active yet")
+    held = value_of(active, key)
+    if held is None:
+        return Choice(PROMOTE, best, value, active.run_id, None, 0.0, eps, "the active run has no such value")
+    if best.run_id == active.run_id:
+        return Choice(KEEP, best, value, active.run_id, held, 0.0, eps, "the best run is active already")
+    delta = value - held
+    gain = delta if direction(key, runs) == "higher" else -delta
+    if not gain > eps:
+        return Choice(KEEP, best, value, active.run_id, held, delta, eps, "not better by more than eps")
+    if not require_significant:
+        return Choice(
+            PROMOTE, best, value, active.run_id, held, delta, eps, "better by more than eps, chance not considered"
+        )
+    comparison = _paired(Opened.at(active.folder), best, key)
+    interval = _interval(comparison, key)
+    sure = interval is not None and (interval[0] > 0 or interval[1] < 0)
+    reason = (
+        "better by more than eps, and more than chance" if sure else "better by more than eps, but it may be chance"
+    )
+    if isinstance(comparison, str):
+        reason = f"better by more than eps, but the runs cannot be paired: {comparison}"
+    return Choice(PROMOTE if sure else KEEP, best, value, active.run_id, held, delta, eps, reason, interval)
+
+
+def _with_interval(row: Ranked, key: str) -> Ranked:
+    if not row.run.sealed or row.value is None:
+        return row
+    ends = Opened.at(row.run.folder).run.intervals.get(key)
+    return row if ends is None else replace(row, low=ends[0], high=ends[1])
+
+
+def _paired(base: Opened, run: Listed, key: str) -> Comparison | str:
+    """The comparison, or why there is none."""
+    try:
+        name = str(replace(parse(key), slice=()))
+        return compare_runs(base, Opened.at(run.folder), [name])
+    except (InputError, StorageError, UsageError) as problem:
+        return str(problem)
+
+
+def _p(comparison: Comparison | str, key: str) -> tuple[float | None, str]:
+    if isinstance(comparison, str):
+        return None, comparison
+    try:
+        return comparison[key].p_value, ""
+    except UsageError as problem:
+        return None, str(problem)
+
+
+def _interval(comparison: Comparison | str, key: str) -> tuple[float, float] | None:
+    if isinstance(comparison, str):
+        return None
+    try:
+        return comparison[key].interval
+    except UsageError:
+        return None
+
+
+def _other_pairs(runs: Sequence[Listed], key: str) -> list[float]:
+    found = []
+    for i, one in enumerate(runs):
+        base = Opened.at(one.folder)
+        for two in runs[i + 1 :]:
+            p, _ = _p(_paired(base, two, key), key)
+            if p is not None:
+                found.append(p)
+    return found
+
+
+def _adjusted(family: Sequence[float]) -> dict[float, float]:
+    return dict(zip(family, holm(list(family)), strict=True))
+
+
+def _with_delta(row: Ranked, comparison: Comparison | str | None, key: str, adjusted: dict[float, float]) -> Ranked:
+    if comparison is None:
+        return row
+    p, problem = _p(comparison, key)
+    if isinstance(comparison, str) or problem:
+        return replace(row, note=problem or str(comparison))
+    d = comparison[key]
+    ends = d.interval or (None, None)
+    p_adjusted = None if p is None else adjusted.get(p)
+    verdict = d.verdict if p_adjusted is not None and p_adjusted <= 0.05 else "inconclusive"
+    return replace(
+        row,
+        delta=d.delta,
+        delta_low=ends[0],
+        delta_high=ends[1],
+        p_value=p,
+        p_adjusted=p_adjusted,
+        verdict=verdict,
+        note=d.note,
+    )

@@ -1,0 +1,206 @@
+"""`run.json`: the document that every run folder has, as documented, and what is read back from it.
+
+PascalCase keys; other tools' files in the same schema are read whatever the case of their keys. Files written here also
+carry digests: of the files beside them, and of the document itself, so that a flipped byte or a hand edit is noticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from steelyard.errors import StorageError, printable
+from steelyard.records.readers.strict_json import Flaw, NotJsonError, first_flaw, parse_document
+
+NAME = "run.json"
+SUPPORTED = ("1",)
+LARGEST = 64 * 2**20
+_ALIASES = {"workflowname": "workflow", "finishedutc": "completedatutc", "startedutc": "startedatutc"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run as its run.json tells it. `sealed`: written here, with digests."""
+
+    run_id: str
+    workflow: str
+    tenant: str | None
+    started_at: str
+    completed_at: str | None
+    complete: bool
+    labels: Mapping[str, str]
+    metrics: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    better: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    inputs: tuple[Mapping[str, Any], ...] = ()
+    sealed: bool = False
+
+    def value(self, key: str) -> float | None:
+        """A metric's value by its key; of other tools' files, whatever the case."""
+        found = self.metrics.get(key)
+        if found is None and not self.sealed:
+            return next((v for k, v in self.metrics.items() if k.lower() == key.lower()), None)
+        return found
+
+
+def run_document(run: Run) -> dict[str, Any]:
+    """The document, with its own digest."""
+    document: dict[str, Any] = {
+        "SchemaVersion": "1",
+        "RunId": run.run_id,
+        "Workflow": run.workflow,
+        "Tenant": run.tenant or "",
+        "StartedAtUtc": run.started_at,
+        "CompletedAtUtc": run.completed_at,
+        "Complete": run.complete,
+        "Labels": dict(run.labels),
+        "Metrics": dict(run.metrics),
+        "Intervals": {key: list(ends) for key, ends in run.intervals.items()},
+        "Counts": dict(run.counts),
+        "Better": dict(run.better),
+        "Inputs": [dict(i) for i in run.inputs],
+        "Files": dict(run.files),
+    }
+    return {**document, "Digest": digest_of(document)}
+
+
+def digest_of(document: Mapping[str, Any]) -> str:
+    """The digest of a document without the one that it carries."""
+    rest = {key: value for key, value in document.items() if key.lower() != "digest"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def read_run(folder: Path) -> Run:
+    """The run in a folder; what is not as it must be is an error that names the run and the field."""
+    path = folder / NAME
+    try:
+        if path.is_symlink() or path.stat().st_size > LARGEST:
+            raise StorageError(f"run {printable(folder.name)}: run.json is a link, or too large to be one")
+        raw = path.read_bytes()
+    except OSError as problem:
+        reason = (problem.strerror or type(problem).__name__).lower()
+        raise StorageError(f"run {printable(folder.name)}: run.json cannot be read ({reason})") from None
+    return _Reader(folder.name, _document(folder.name, raw)).run()
+
+
+def _document(name: str, raw: bytes) -> dict[str, Any]:
+    try:
+        document = parse_document(raw)
+    except NotJsonError as problem:
+        raise StorageError(f"run {printable(name)}: run.json: {problem.problem}") from None
+    flaw = first_flaw(document)
+    if flaw is not None and not _is_metric(flaw[0]):
+        field_ = ".".join(map(str, flaw[0]))
+        raise StorageError(f"run {printable(name)}: {printable(field_)}: {flaw[1].problem}")
+    if not isinstance(document, dict):
+        raise StorageError(f"run {printable(name)}: run.json: an object is expected")
+    return document
+
+
+def _is_metric(path: tuple[str | int, ...]) -> bool:
+    """A NaN among the metrics is a missing metric, not a broken run."""
+    return len(path) == 2 and str(path[0]).lower() == "metrics"
+
+
+class _Reader:
+    """Takes a document apart, field by field."""
+
+    def __init__(self, name: str, document: dict[str, Any]) -> None:
+        self._name, self._document = name, document
+        self._fields: dict[str, Any] = {}
+        for key, value in document.items():
+            lower = _ALIASES.get(key.lower(), key.lower())
+            if lower in self._fields:
+                raise self._error(key, "the field stands twice, in different cases")
+            self._fields[lower] = value
+
+    def run(self) -> Run:
+        version = self._fields.get("schemaversion")
+        if version is not None and str(version) not in SUPPORTED:
+            raise self._error(
+                "SchemaVersion", f"version {printable(version, limit=20)}; this program reads {', '.join(SUPPORTED)}"
+            )
+        sealed = "digest" in self._fields
+        if sealed and self._fields["digest"] != digest_of(self._document):
+            raise self._error("Digest", "the file was changed after it was written")
+        completed = self._time("completedatutc")
+        started = self._time("startedatutc") or completed or ""
+        metrics = self._numbers("metrics")
+        return Run(
+            self._text("runid", self._name),
+            self._text("workflow", self._name),
+            self._text("tenant", "") or None,
+            started,
+            completed,
+            completed is not None and self._fields.get("complete") is not False,
+            {key: str(value) for key, value in self._mapping("labels").items()},
+            metrics,
+            self._intervals(),
+            {key: int(n) for key, n in self._numbers("counts").items()},
+            {key: str(value) for key, value in self._mapping("better").items()},
+            {key: str(value) for key, value in self._mapping("files").items()},
+            tuple(i for i in self._fields.get("inputs") or () if isinstance(i, dict)),
+            sealed,
+        )
+
+    def _text(self, key: str, instead: str) -> str:
+        value = self._fields.get(key)
+        if value is None:
+            return instead
+        if not isinstance(value, str):
+            raise self._error(key, "text is expected")
+        return value
+
+    def _time(self, key: str) -> str | None:
+        text = self._text(key, "")
+        if not text:
+            return None
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            raise self._error(key, "a time such as 2026-01-03T00:00:00Z is expected") from None
+        return stamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+    def _mapping(self, key: str) -> dict[str, Any]:
+        value = self._fields.get(key)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise self._error(key, "an object is expected")
+        return value
+
+    def _numbers(self, key: str) -> dict[str, float]:
+        """The numbers of a mapping; null and NaN are left out, anything else is an error."""
+        found = {}
+        for name, value in self._mapping(key).items():
+            if value is None or isinstance(value, Flaw):
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise self._error(f"{key}.{name}", "a number is expected")
+            if math.isfinite(value):
+                found[name] = float(value)
+        return found
+
+    def _intervals(self) -> dict[str, tuple[float, float]]:
+        found = {}
+        for name, value in self._mapping("intervals").items():
+            if not isinstance(value, list) or len(value) != 2 or not all(isinstance(v, int | float) for v in value):
+                raise self._error(f"Intervals.{name}", "[low, high] is expected")
+            found[name] = (float(value[0]), float(value[1]))
+        return found
+
+    def _error(self, field_: str, problem: str) -> StorageError:
+        return StorageError(f"run {printable(self._name)}: {printable(field_)}: {problem}")
+
+
+def stamp(moment: datetime) -> str:
+    """A time as it is written: UTC, to the microsecond, so that text order is time order."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
