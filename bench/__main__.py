@@ -7,15 +7,18 @@ thousands of times measures a part of it and says so. Nothing here is a test: ma
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +27,9 @@ import pyarrow as pa
 from bench import jsonl, peers
 from steelyard.evaluation import evaluate, value, values
 from steelyard.records.table import Records
+from steelyard.report.runs import listed_document
+from steelyard.runs.artifact import dumps
+from steelyard.runs.index import Index
 
 
 @dataclass(frozen=True)
@@ -259,6 +265,33 @@ def reading() -> Iterator[Row]:
         yield Row(job, peer, ratio, 1.0, goal or 1.1, at_most=True)
 
 
+def run_store() -> Iterator[Row]:
+    """Ten thousand runs of fifty metrics, listed and pivoted once they are indexed."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for i in range(10_000):
+            run = root / "results" / "bench" / "runs" / f"w{i % 20}" / f"r{i}"
+            run.mkdir(parents=True)
+            metrics = {f"m{k}": k / (i + 1) for k in range(50)}
+            times = {"StartedAtUtc": "2026-01-01T00:00:00Z", "CompletedAtUtc": "2026-01-01T00:00:01Z"}
+            document = {"RunId": run.name, "Workflow": run.parent.name, **times, "Labels": {}, "Metrics": metrics}
+            (run / "run.json").write_text(json.dumps(document))
+        started = time.process_time()
+        Index(root).__exit__()
+        remark = f"indexing took {time.process_time() - started:.1f} s, once"
+
+        def listed() -> None:
+            with Index(root) as index:
+                dumps(listed_document(index.runs(), index.problems()))
+
+        def pivoted() -> None:
+            with Index(root) as index:
+                index.pivot()
+
+        for job, work in (("list", listed), ("pivot", pivoted)):
+            yield Row(f"{job} 10,000 runs × 50 metrics", "one second", cpu(work), 1.0, 1.0, at_most=True, remark=remark)
+
+
 def _judged(confidence: Any, wrong: Any, cluster: Any = None) -> dict[str, Any]:
     """The columns of a table of answers that are right or wrong."""
     size = len(confidence)
@@ -273,7 +306,7 @@ def _judged(confidence: Any, wrong: Any, cluster: Any = None) -> dict[str, Any]:
     return columns
 
 
-JOBS = (selective_small, selective_large, one_curve, macro_f1, calibration, reading, command_line)
+JOBS = (selective_small, selective_large, one_curve, macro_f1, calibration, reading, run_store, command_line)
 LATER = (
     "nDCG@10, MRR, MAP against pytrec_eval",
     "gold rank against the bare matrix product",

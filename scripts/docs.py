@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+STORE = "build/docs/store"
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 
 
@@ -31,6 +33,8 @@ def example() -> None:
 
 def refreshed(text: str) -> str:
     """The page with the output of every shown command as it is now."""
+    if STORE in text:
+        shutil.rmtree(ROOT / STORE, ignore_errors=True)  # a run is never written over
     return BLOCK.sub(lambda found: f"```console\n{_run(found.group(1))}```", text)
 
 
@@ -45,7 +49,7 @@ def _output(command: str) -> str:
         raise SystemExit(f"only steelyard commands are shown, not {name}")
     script = "from steelyard.cli.main import main; main()"
     done = subprocess.run([sys.executable, "-c", script, *arguments], cwd=ROOT, capture_output=True, text=True)
-    return done.stdout + "".join(f"{line}\n" for line in done.stderr.splitlines() if not line.startswith("wrote"))
+    return done.stdout + "".join(f"{line}\n" for line in done.stderr.splitlines() if not line.startswith(("wrote", "saved")))
 
 
 def catalogue() -> str:
@@ -58,8 +62,8 @@ def catalogue() -> str:
 
 def published() -> dict[Path, str]:
     """docs/schemas and docs/pictures: the JSON Schema of every document, and what the pages show."""
-    from steelyard.runs.artifact import dumps
     from steelyard.report.schemas import schemas
+    from steelyard.runs.artifact import dumps
 
     found = {ROOT / f"docs/schemas/{name}.schema.json": dumps(schemas[name]()) for name in schemas}
     return found | {ROOT / f"docs/pictures/{name}.svg": text for name, text in _pictures().items()}

@@ -73,8 +73,7 @@ def compare(
     with _index(root) as index:
         runs = index.runs(tenant=store.tenant(tenant), domain=domain, workflow=workflow)
         reference = index.find(against) if against else None
-    rows = ranked(runs, metric)
-    rows = compared(rows if reference or len(rows) <= top else rows[:top], metric, reference)
+    rows = compared(ranked(runs, metric), metric, reference)
     better = direction(metric, runs)
     first = next((row.run.run_id for row in rows if row.value is not None), None)
     named = reference.run_id if reference else first if any(row.delta is not None for row in rows) else None
@@ -106,17 +105,17 @@ def best(
     """The best complete run by a metric. The best of many is optimistic, and this says so."""
     options.check_format(format_, store=True)
     from steelyard.report.document import Note, number
-    from steelyard.runs.ranking import candidates, value_of
+    from steelyard.runs.ranking import candidates
 
     with _index(root) as index:
         order = candidates(index.runs(tenant=store.tenant(tenant), domain=domain, workflow=workflow), metric)
     if not order:
         raise UsageError(f"no complete run has a value of {metric}")
-    value = value_of(order[0], metric)
+    first, value = order[0].run, order[0].value
     note = f"the best of {len(order)} runs is optimistic: part of its lead is chance" if len(order) > 1 else ""
-    document = {"metric": metric, "run_id": order[0].run_id, "value": value, "of": len(order), "note": note}
+    document = {"metric": metric, "run_id": first.run_id, "value": value, "of": len(order), "note": note}
     report = [
-        Note(f"{order[0].run_id}  {order[0].workflow}  {metric} {number(value)}"),
+        Note(f"{first.run_id}  {first.workflow}  {metric} {number(value)}"),
         *([Note(note)] if note else []),
     ]
     options.show(document, report, format_, None)

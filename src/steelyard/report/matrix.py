@@ -51,7 +51,7 @@ def matrix_report(result: Result) -> Document:
         reference = runs[0].run_id if any(row.delta is not None for row in result.rows) else None
         document += ranking_report(result.rows, result.metric, reference, direction(result.metric, runs))
     if result.choice is not None:
-        document += choice_report(result.choice, result.metric or "promotion")
+        document += choice_report(result.choice, result.promoted_by)
     return document + [Note(f"problem: {p}") for p in result.problems]
 
 

@@ -66,6 +66,7 @@ def ranking_report(rows: Sequence[Ranked], metric: str, reference: str | None, b
             row.run.run_id,
             row.run.workflow,
             number(row.value),
+            "" if row.judged is None else number(row.judged),
             interval_text(None if row.low is None or row.high is None else (row.low, row.high)),
             "" if row.delta is None else number(row.delta, signed=True),
             interval_text(
@@ -78,7 +79,18 @@ def ranking_report(rows: Sequence[Ranked], metric: str, reference: str | None, b
         )
         for row in rows
     )
-    columns = ("run", "workflow", "value", "95% interval", "delta", "its interval", "p adjusted", "verdict", "note")
+    columns = (
+        "run",
+        "workflow",
+        "value",
+        "up to common cmax",
+        "95% interval",
+        "delta",
+        "its interval",
+        "p adjusted",
+        "verdict",
+        "note",
+    )
     document: Document = [Note(f"{metric}, {better} is better"), Table(columns, table, _RIGHT)]
     if reference:
         document.append(Note(f"deltas: run − {reference}, paired on the same questions"))

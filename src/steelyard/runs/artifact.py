@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+import msgspec
 import numpy as np
 
 import steelyard
@@ -66,7 +67,8 @@ def delta_document(d: Delta) -> dict[str, Any]:
 
 def dumps(document: Any) -> str:
     """The document as text: strict JSON, indented, ending in a newline."""
-    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=True) + "\n"
+    compact = json.dumps(document, allow_nan=False, ensure_ascii=True).encode()
+    return msgspec.json.format(compact, indent=2).decode() + "\n"  # json indents in Python, this does not
 
 
 def plain(value: Any) -> Any:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from steelyard.errors import StorageError, UsageError, printable
 from steelyard.naming import parse
 from steelyard.runs import run_json
@@ -52,7 +54,12 @@ class Listed:
     sealed: bool
     labels: Mapping[str, str]
     metrics: Mapping[str, float]
-    folder: Path
+    root: Path
+    path: str
+
+    @property
+    def folder(self) -> Path:
+        return self.root / self.path
 
     @property
     def latest(self) -> str:
@@ -129,9 +136,9 @@ class Index:
     # -- keeping in step ---------------------------------------------------------------------------------------------
 
     def _sync(self, progress: Callable[[float], None] | None) -> None:
-        on_disk = {str(folder.relative_to(self.root)): (scope, folder) for scope, folder in _folders(self.root)}
+        on_disk = {path: scope for scope in scopes(self.root) for path in run_folders(scope)}
         known = dict(self._connection.execute("SELECT path, state FROM runs"))
-        states = {path: _state(folder) for path, (_, folder) in on_disk.items()}
+        states = {path: _state(f"{self.root}/{path}/{run_json.NAME}") for path in on_disk}
         stale = [path for path, state in states.items() if known.get(path) != state]
         gone = [path for path in known if path not in on_disk]
         if not stale and not gone:
@@ -141,8 +148,7 @@ class Index:
                 for table in ("runs", "metrics", "labels"):
                     self._connection.execute(f"DELETE FROM {table} WHERE path = ?", (path,))
             for done, path in enumerate(stale):
-                scope, folder = on_disk[path]
-                self._add(path, scope, folder, states[path])
+                self._add(path, on_disk[path], self.root / path, states[path])
                 if progress is not None and done % 100 == 0:
                     progress(done / len(stale))
 
@@ -183,9 +189,9 @@ _COLUMNS = "run_id, workflow, tenant, domain, started_at, completed_at, complete
 
 def _listed(root: Path, row: tuple[Any, ...]) -> Listed:
     run_id, workflow, tenant, domain, started, completed, complete, sealed, labels, metrics, path = row
-    known = json.loads(labels), json.loads(metrics)
+    known = msgspec.json.decode(labels), msgspec.json.decode(metrics)
     return Listed(
-        run_id, workflow, tenant, domain, started, completed, bool(complete), bool(sealed), *known, root / path
+        run_id, workflow, tenant, domain, started, completed, bool(complete), bool(sealed), *known, root, path
     )
 
 
@@ -209,16 +215,10 @@ def _split(key: str) -> tuple[str, dict[str, str]]:
     return (key[: key.rindex("{")], slice_) if slice_ else (key, {})
 
 
-def _folders(root: Path) -> Iterator[tuple[Scope, Path]]:
-    for scope in scopes(root):
-        for folder in run_folders(scope):
-            yield scope, folder
-
-
-def _state(folder: Path) -> str:
+def _state(path: str) -> str:
     """What changes when the file does, whoever changes it."""
     try:
-        found = os.lstat(folder / run_json.NAME)
+        found = os.lstat(path)
     except OSError:
         return "missing"
     return f"{found.st_mtime_ns}-{found.st_ctime_ns}-{found.st_size}-{found.st_ino}"

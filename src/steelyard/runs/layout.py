@@ -98,11 +98,13 @@ def scopes(root: Path) -> Iterator[Scope]:
             yield Scope(root, domain, tenant)
 
 
-def run_folders(scope: Scope) -> Iterator[Path]:
-    """Every run folder of a scope; hidden ones are unfinished writes and no runs."""
-    for workflow in _folders(scope.runs):
-        for run_id in _folders(scope.runs / workflow):
-            yield scope.runs / workflow / run_id
+def run_folders(scope: Scope) -> Iterator[str]:
+    """Every run folder of a scope, from the root on; hidden ones are unfinished writes and no runs."""
+    runs = scope.runs
+    base = runs.relative_to(scope.root).as_posix()
+    for workflow in _folders(runs):
+        for run_id in _folders(runs / workflow):
+            yield f"{base}/{workflow}/{run_id}"
 
 
 def _folders(folder: Path) -> list[str]:

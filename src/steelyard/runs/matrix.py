@@ -129,6 +129,7 @@ class Result:
     rows: tuple[Ranked, ...] = ()
     metric: str | None = None
     choice: Choice | None = None
+    promoted_by: str = ""
     problems: tuple[str, ...] = field(default_factory=tuple)
 
     @property
@@ -243,7 +244,8 @@ def _finished(plan: Plan, scope: Scope, folder: Path, done: tuple[Done, ...], be
     except SteelyardError as problem:
         problems.append(str(problem))
     metric = spec.compare.metric if spec.compare else None
-    return Result(folder, done, tuple(rows), metric, choice, tuple(problems))
+    promoted_by = spec.promote.metric if spec.promote else ""
+    return Result(folder, done, tuple(rows), metric, choice, promoted_by, tuple(problems))
 
 
 def _steelyard() -> list[str]:

@@ -1,24 +1,30 @@
 """Which run is best by a metric, and may it replace the active one?
 
 The direction is the metric's: lower latency is better. Ties stand by workflow, then the newest first; runs without the
-metric stand last. The largest of many is optimistic: part of its lead is chance.
+metric stand last. The largest of many is optimistic: part of its lead is chance. Areas that reward declining are judged
+up to the coverage that all runs reach.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from steelyard.comparison import Comparison
 from steelyard.errors import InputError, StorageError, UsageError
-from steelyard.metrics.definition import metric_of
-from steelyard.naming import parse
+from steelyard.metrics.definition import Metric, bound, metric_of
+from steelyard.naming import Expr, parse
+from steelyard.records.labels import value_name
 from steelyard.runs.index import Listed
 from steelyard.runs.keeping import Opened, compare_runs
+from steelyard.uncertainty.estimate import sample
+from steelyard.uncertainty.kept import Kept, KeptSide
 from steelyard.uncertainty.tests import holm
 
 PROMOTE, KEEP = "Promote", "KeepActive"
-_LOWER = ("aurc_full", "augrc_full", "brier_score")  # documented keys of metrics where lower is better
+_DOCUMENTED = {"aurc_full": "aurc", "augrc_full": "augrc", "brier_score": "brier"}  # keys that other documents use
+ALPHA = 0.05
 MOST_PAIRS = 20  # runs up to which every pair is compared where no reference is named
 
 
@@ -28,6 +34,7 @@ class Ranked:
 
     run: Listed
     value: float | None
+    judged: float | None = None  # what it is sorted by where that is not the value: an area up to a common coverage
     low: float | None = None
     high: float | None = None
     delta: float | None = None
@@ -56,19 +63,16 @@ class Choice:
 
 def direction(key: str, runs: Sequence[Listed] = ()) -> str:
     """Whether higher or lower is better: as the metric says, as a run recorded it, else higher."""
-    try:
-        better = metric_of(str(replace(parse(key), slice=()))).better
-        if better is not None:
-            return better
-    except UsageError:
-        pass
+    expr = _expression(key)
+    metric = None if expr is None else _metric(expr)
+    if metric is not None and metric.better is not None:
+        return metric.better
     for run in runs:
         if key in run.metrics and run.sealed:
             recorded = Opened.at(run.folder).run.better.get(key)
             if recorded in ("higher", "lower"):
                 return recorded
-    lower = key in _LOWER or key.endswith("duration_ms") or key.startswith("latency")
-    return "lower" if lower else "higher"
+    return "lower" if key.endswith("duration_ms") else "higher"
 
 
 def value_of(run: Listed, key: str) -> float | None:
@@ -83,19 +87,71 @@ def ranked(runs: Sequence[Listed], key: str) -> list[Ranked]:
     """The runs from best to worst; ties by workflow, then the newest first; those without the metric last."""
     sign = -1.0 if direction(key, runs) == "higher" else 1.0
     newest = sorted(runs, key=lambda r: r.latest, reverse=True)
-    known = [(run, value) for run in newest if (value := value_of(run, key)) is not None]
-    known.sort(key=lambda pair: (sign * pair[1], pair[0].workflow))
+    shared = up_to_common_coverage(newest, key)
+    known = [Ranked(run, value, shared.get(run.run_id)) for run in newest if (value := value_of(run, key)) is not None]
+    known.sort(key=lambda row: (sign * _sorted_by(row), row.run.workflow))
     rest = sorted((run for run in newest if value_of(run, key) is None), key=lambda r: r.workflow)
-    return [Ranked(run, value) for run, value in known] + [Ranked(run, None) for run in rest]
+    return known + [Ranked(run, None) for run in rest]
 
 
-def candidates(runs: Sequence[Listed], key: str) -> list[Listed]:
+def _sorted_by(row: Ranked) -> float:
+    return float(row.value or 0.0) if row.judged is None else row.judged
+
+
+def candidates(runs: Sequence[Listed], key: str) -> list[Ranked]:
     """Complete runs with the metric, the best first and of equal ones the newest: the order of promotion."""
     sign = -1.0 if direction(key, runs) == "higher" else 1.0
-    known = [run for run in sorted(runs, key=lambda r: r.latest, reverse=True) if run.complete]
-    return sorted(
-        (r for r in known if value_of(r, key) is not None), key=lambda r: sign * float(value_of(r, key) or 0.0)
-    )
+    newest = sorted((run for run in runs if run.complete), key=lambda r: r.latest, reverse=True)
+    shared = up_to_common_coverage(newest, key)
+    rows = [Ranked(run, value, shared.get(run.run_id)) for run in newest if (value := value_of(run, key)) is not None]
+    return sorted(rows, key=lambda row: sign * _sorted_by(row))
+
+
+def up_to_common_coverage(runs: Sequence[Listed], key: str) -> dict[str, float]:
+    """Areas up to the coverage that all runs reach, by run; nothing where the metric does not reward declining, where
+    all answer alike, or where a run did not keep its evidence."""
+    expr = _expression(key)
+    metric = None if expr is None else _metric(expr)
+    if expr is None or metric is None or not metric.definition.common_coverage:
+        return {}
+    with_value = [run for run in runs if value_of(run, key) is not None]
+    kept = {run.run_id: _slice_of(run, dict(expr.slice)) for run in with_value}
+    sides = {run_id: KeptSide(part) for run_id, part in kept.items() if part is not None}
+    if len(sides) < len(with_value) or not sides:
+        return {}
+    rates = [side.kept.answer_rate for side in sides.values()]
+    common = min(rates)
+    if not common > 0 or max(rates) - common < 1e-12:
+        return {}
+    options = {k: v for k, v in metric.values.items() if k not in ("ties", "c")}
+    limit = min(common, float(metric.values.get("c", 1.0)))
+    area = metric_of(metric.definition.common_coverage).definition(**options, c=limit)
+    return {run_id: sample(area, side, side.constants(area)).value for run_id, side in sides.items() if side.has(area)}
+
+
+def _expression(key: str) -> Expr | None:
+    try:
+        return parse(_DOCUMENTED.get(key, key))
+    except UsageError:
+        return None
+
+
+def _metric(expr: Expr) -> Metric | None:
+    try:
+        return bound(replace(expr, slice=()))
+    except UsageError:
+        return None
+
+
+def _slice_of(run: Listed, slice_: dict[str, str]) -> Kept | None:
+    """The kept evidence of a slice, None where the run kept none."""
+    if not run.sealed:
+        return None
+    try:
+        parts = Opened.at(run.folder).kept
+    except StorageError:
+        return None
+    return next((k for k in parts if {c: value_name(v) for c, v in k.slice.items()} == slice_), None)
 
 
 def compared(rows: Sequence[Ranked], key: str, against: Listed | None) -> list[Ranked]:
@@ -125,11 +181,10 @@ def decide(
     order = candidates(runs, key)
     if not order:
         raise InputError(f"no complete run has a value of {key}")
-    best = order[0]
-    value = float(value_of(best, key) or 0.0)
+    best, value = order[0].run, _sorted_by(order[0])
     if active is None:
         return Choice(PROMOTE, best, value, None, None, 0.0, eps, "nothing is active yet")
-    held = value_of(active, key)
+    held = next((_sorted_by(row) for row in order if row.run.run_id == active.run_id), value_of(active, key))
     if held is None:
         return Choice(PROMOTE, best, value, active.run_id, None, 0.0, eps, "the active run has no such value")
     if best.run_id == active.run_id:
@@ -163,7 +218,7 @@ def _with_interval(row: Ranked, key: str) -> Ranked:
 def _paired(base: Opened, run: Listed, key: str) -> Comparison | str:
     """The comparison, or why there is none."""
     try:
-        name = str(replace(parse(key), slice=()))
+        name = str(replace(parse(_name(key)), slice=()))
         return compare_runs(base, Opened.at(run.folder), [name])
     except (InputError, StorageError, UsageError) as problem:
         return str(problem)
@@ -173,7 +228,7 @@ def _p(comparison: Comparison | str, key: str) -> tuple[float | None, str]:
     if isinstance(comparison, str):
         return None, comparison
     try:
-        return comparison[key].p_value, ""
+        return _deciding(comparison, key)["p_value"], ""
     except UsageError as problem:
         return None, str(problem)
 
@@ -182,7 +237,7 @@ def _interval(comparison: Comparison | str, key: str) -> tuple[float, float] | N
     if isinstance(comparison, str):
         return None
     try:
-        return comparison[key].interval
+        return _deciding(comparison, key)["interval"]
     except UsageError:
         return None
 
@@ -208,17 +263,30 @@ def _with_delta(row: Ranked, comparison: Comparison | str | None, key: str, adju
     p, problem = _p(comparison, key)
     if isinstance(comparison, str) or problem:
         return replace(row, note=problem or str(comparison))
-    d = comparison[key]
-    ends = d.interval or (None, None)
+    d = _deciding(comparison, key)
+    ends = d["interval"] or (None, None)
     p_adjusted = None if p is None else adjusted.get(p)
-    verdict = d.verdict if p_adjusted is not None and p_adjusted <= 0.05 else "inconclusive"
+    found = comparison[_name(key)]
+    verdict = found.verdict if p_adjusted is not None and p_adjusted <= ALPHA else "inconclusive"
     return replace(
         row,
-        delta=d.delta,
+        delta=d["delta"],
         delta_low=ends[0],
         delta_high=ends[1],
         p_value=p,
         p_adjusted=p_adjusted,
         verdict=verdict,
-        note=d.note,
+        note=found.note,
     )
+
+
+def _name(key: str) -> str:
+    return _DOCUMENTED.get(key, key)
+
+
+def _deciding(comparison: Comparison, key: str) -> Mapping[str, Any]:
+    """The delta that a verdict rests on: the plain one, or the companion that stands in for it."""
+    d = comparison[_name(key)]
+    if d.verdict_from in d.companions:
+        return d.companions[d.verdict_from]
+    return {"delta": d.delta, "interval": d.interval, "p_value": d.p_value}
