@@ -68,7 +68,9 @@ def test_labels_that_only_one_run_predicts_count_in_both() -> None:
     new = base.with_columns({"prediction": pa.array(said)})
     names = ["f1_macro", "fairness_gap(f1_macro, by=group.site)"]
     kept = [through_disk(run, names) for run in (base, new)]
-    for found, wanted in zip(compare_kept(*kept, resamples=200), compare(base, new, names, resamples=200), strict=True):
+    for found, wanted in zip(
+        compare_kept(*kept, names, resamples=200), compare(base, new, names, resamples=200), strict=True
+    ):
         same(found, wanted)
 
 
@@ -79,7 +81,7 @@ def test_slices_pair_and_an_area_is_judged_up_to_the_common_coverage() -> None:
     outcome[::7] = "abstained"
     new = base.with_columns({"outcome": pa.array(outcome)})
     kept = [through_disk(run, ["aurc", "selective_accuracy"], by=["group.site"]) for run in (base, new)]
-    found = compare_kept(*kept, resamples=200)
+    found = compare_kept(*kept, ["aurc", "selective_accuracy"], resamples=200)
     wanted = compare(base, new, ["aurc", "selective_accuracy"], by=["group.site"], resamples=200)
     assert [str(d.slice) for d in found] == [str(d.slice) for d in wanted]
     assert found["aurc{group.site=x}"].verdict_from == "common_cmax"
@@ -90,14 +92,31 @@ def test_slices_pair_and_an_area_is_judged_up_to_the_common_coverage() -> None:
     assert "--save-records" in found["selective_accuracy{group.site=x}"].note
 
 
+def test_models_pair_with_themselves_and_cells_that_one_run_lacks_are_refused() -> None:
+    rng = np.random.default_rng(6)
+    one = table(rng, rows=80, clusters=10).take(np.arange(80) % 2 == 0)
+    one = one.take(one.outcome != 3)
+    half = len(one)
+    both = {n: pa.concat_arrays([one.column(n), other(one, 1).column(n)]) for n in one.stated}
+    base = Records.from_columns({**both, "model": ["a"] * half + ["b"] * half}, cluster="patient")
+    new = other(base, 2)
+    kept = [through_disk(run, ["accuracy"]) for run in (base, new)]
+    found, wanted = compare_kept(*kept, ["accuracy"], resamples=200), compare(base, new, ["accuracy"], resamples=200)
+    for name in ("accuracy{model=a}", "accuracy{model=b}"):
+        same(found[name], wanted[name])
+    lonely = through_disk(new.take(np.asarray(new.labels("model") == "a")), ["accuracy"])
+    with pytest.raises(InputError, match="evaluated in one run only"):
+        compare_kept(kept[0], lonely, ["accuracy"])
+
+
 def test_what_needs_rows_or_the_same_questions_is_refused() -> None:
     base = table(np.random.default_rng(2)).take(np.arange(60) % 2 == 0)
     kept = through_disk(base, ["accuracy"])
     target = base.with_columns({"target": base.column("target").take(pa.array(np.arange(len(base))[::-1]))})
     with pytest.raises(InputError, match=r"asked different questions \(0 clusters are in one run only, \d+ differ"):
-        compare_kept(kept, through_disk(target, ["accuracy"]))
+        compare_kept(kept, through_disk(target, ["accuracy"]), ["accuracy"])
     with pytest.raises(InputError, match="different questions"):
-        compare_kept(kept, through_disk(base.take(np.arange(len(base)) < 20), ["accuracy"]))
+        compare_kept(kept, through_disk(base.take(np.arange(len(base)) < 20), ["accuracy"]), ["accuracy"])
     with pytest.raises(InputError, match="kept no evidence of mae"):
         compare_kept(kept, kept, ["mae"])
 
@@ -115,7 +134,7 @@ def test_clusters_that_lost_other_rows_leave_both(text: str) -> None:
     lost = set(np.asarray(new.cluster[1])[[0, 7]])
     new = new.with_columns({"outcome": pa.array(failed)})
     kept = [through_disk(run, [text]) for run in (base, new)]
-    (found,) = compare_kept(*kept, resamples=200)
+    (found,) = compare_kept(*kept, [text], resamples=200)
     inside = ~np.isin(np.asarray(base.cluster[1]), list(lost))
     (wanted,) = compare(base.take(inside), new.take(inside), [text], resamples=200)
     same(found, wanted)

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.errors import InputError, UsageError
+from steelyard.errors import InputError, UsageError, printable
 from steelyard.evaluation import Asked, applies, checked_pool, expanded, joined, listed, pick, unmet_labels
 from steelyard.metrics.definition import Metric, metric_of
+from steelyard.naming import slice_text
 from steelyard.pairing import Pair, Unmatched, paired_slices
 from steelyard.records.labels import value_name
-from steelyard.records.schema import CELL
+from steelyard.records.schema import CELL, OUTCOMES
 from steelyard.records.table import Records
 from steelyard.uncertainty import intervals
 from steelyard.uncertainty.estimate import (
@@ -144,59 +145,71 @@ def compare(
 def compare_kept(
     base: Sequence[Kept],
     new: Sequence[Kept],
-    metrics: Sequence[Asked] | None = None,
+    metrics: Sequence[Asked],
     *,
-    versus: Sequence[str] = ("model", "strategy"),
     resamples: int = 10_000,
     seed: int = 42,
     level: float = 0.95,
 ) -> Comparison:
-    """Paired deltas of two runs from the evidence they kept: of the metrics asked for, or of all that both kept.
+    """Paired deltas of two runs from the evidence they kept.
 
-    Slices pair on their columns without `versus`. What needs single rows is refused or left without a verdict.
+    Slices pair on their columns, without model and strategy where each run has one value of them. A slice that only one
+    run has is an error. What needs single rows is left without a verdict.
     """
     settings = Settings(resamples, seed, level)
-    asked = None if metrics is None else [metric_of(m) for m in listed(metrics)]
-    theirs = {_slice_key(kept.slice, versus): kept for kept in new}
+    asked = [metric_of(m) for m in listed(metrics)]
+    dropped = [c for c in ("model", "strategy") if all(_values(kept, c) <= 1 for kept in (base, new))]
+    mine, theirs = (_by_slice(kept, dropped) for kept in (base, new))
+    lonely = [key for key in (*mine, *theirs) if (key in mine) != (key in theirs)]
+    if lonely:
+        shown = ", ".join(slice_text(dict(key)) or "the whole table" for key in lonely[:5])
+        raise InputError(f"{len(lonely)} slices were evaluated in one run only: {printable(shown)}")
     deltas: list[Delta] = []
-    lonely = [k.slice for k in base if _slice_key(k.slice, versus) not in theirs]
-    for mine in base:
-        other = theirs.get(_slice_key(mine.slice, versus))
-        if other is None:
-            continue
-        pair = KeptPair(mine, other)
-        shared = [metric_of(name) for name in mine.evidence if name in other.evidence] if asked is None else asked
+    for key, part in mine.items():
+        pair = KeptPair(part, theirs[key])
         samples = _Samples(settings)
-        slice_ = {k: v for k, v in mine.slice.items() if k not in versus}
-        deltas += [_kept_delta(pair, m, samples, slice_) for m in shared if not m.definition.no_delta]
-    if not any(_slice_key(k.slice, versus) in theirs for k in base):
-        raise InputError("the two runs share no slice; nothing can be compared")
+        slice_ = {k: v for k, v in part.slice.items() if k not in dropped}
+        deltas += [_kept_delta(pair, m, samples, slice_) for m in asked if not m.definition.no_delta]
     return Comparison(
         tuple(_judged(deltas, settings)),
         settings,
-        {side: _total(kept) for side, kept in (("base", base), ("new", new))},
+        {side: kept_population(kept) for side, kept in (("base", base), ("new", new))},
         (),
         {"base": (), "new": ()},
-        {"cells": [dict(s) for s in lonely], "base_rows": 0, "new_rows": 0},
+        {"cells": [], "base_rows": 0, "new_rows": 0},
         (),
     )
 
 
-def _slice_key(slice_: Mapping[str, Any], versus: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((column, value_name(value)) for column, value in slice_.items() if column not in versus))
+def _values(kept: Sequence[Kept], column: str) -> int:
+    return len({value_name(k.slice[column]) for k in kept if column in k.slice})
 
 
-def _total(kept: Sequence[Kept]) -> dict[str, int]:
-    whole = max(kept, key=lambda k: sum(k.counts.values()))
-    return {"rows": sum(whole.counts.values()), **whole.counts, "clusters": len(whole.ids)}
+def _by_slice(kept: Sequence[Kept], dropped: Sequence[str]) -> dict[tuple[tuple[str, str], ...], Kept]:
+    found: dict[tuple[tuple[str, str], ...], Kept] = {}
+    for part in kept:
+        key = tuple(sorted((c, value_name(v)) for c, v in part.slice.items() if c not in dropped))
+        if key in found:
+            raise InputError(f"one run holds several parts for {slice_text(dict(key)) or 'the whole table'}")
+        found[key] = part
+    return found
+
+
+def kept_population(kept: Sequence[Kept]) -> dict[str, int]:
+    """The rows of a run by outcome, each counted once: cells do not overlap, other slices do."""
+    cells = [k for k in kept if set(k.slice) <= set(CELL)]
+    counts = {outcome: sum(k.counts[outcome] for k in cells) for outcome in OUTCOMES}
+    return {"rows": sum(counts.values()), **counts, "clusters": len({i for k in cells for i in k.ids})}
 
 
 def _kept_delta(pair: KeptPair, metric: Metric, samples: _Samples, slice_: Mapping[str, Any]) -> Delta:
-    whole = len(pair.base.ids)
+    whole_pair, whole = pair, len(pair.base.ids)
     pair = pair if metric.population == "all" else pair.without_failed
     found = _measured(pair, metric, samples, slice_)
     lost = whole - len(pair.base.ids)
+    failed = [k.counts["failed"] / max(sum(k.counts.values()), 1) for k in (whole_pair.base, whole_pair.new)]
     if lost:
+        found = _beside(found, failure_rate={"base": failed[0], "new": failed[1]})
         note = f"{lost} clusters in which other rows failed left both; with their records only those rows would"
         found = _beside(found, note)
     rates = [pair.base.answer_rate, pair.new.answer_rate]
@@ -205,7 +218,7 @@ def _kept_delta(pair: KeptPair, metric: Metric, samples: _Samples, slice_: Mappi
         if not pair.same_answered and abs(rates[0] - rates[1]) > UNEQUAL_RATES:
             note = "answer rates differ: a verdict needs the rows answered by both; save runs with --save-records"
             found = replace(_beside(found, note), verdict_from="nothing")
-    if metric.definition.common_coverage is not None:
+    if metric.definition.common_coverage is not None and len(pair):
         found = _with_common_coverage(found, pair, metric, samples, rates)
     return found
 

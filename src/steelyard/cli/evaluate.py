@@ -49,7 +49,7 @@ def evaluate(
     """Say how good the answers are, and how sure that is: every metric with its interval, per cell and slice."""
     options.check_format(format_)
     options.allow_plugins(metric)
-    labels = options.pairs(label, "label")
+    labels = {**store.matrix_labels(), **options.pairs(label, "label")}
     save = save or save_records
     clock: Any = _clock() if save else None
     scope: Any = store.scope(root, tenant, domain) if save else None

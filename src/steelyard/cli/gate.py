@@ -89,6 +89,11 @@ def _subject(
     files: dict[str, Any],
 ) -> tuple[Any, dict[str, Any]]:
     """What the gate looks at, and what to say of it."""
+    if not _is_answers(run):
+        asked = {"--cluster": files["cluster"], "--task-file": files["task_file"]}
+        for option, given in asked.items():
+            if given is not None:
+                raise UsageError(f"{option} is for files of answers; a kept run knows its own")
     if _is_answers(run):
         if baseline is not None and not _is_answers(baseline):
             raise UsageError("a file of answers is gated against a file of answers; save both to gate runs")
@@ -147,11 +152,11 @@ def _baseline(index: Any, scope: Any, text: str, profile: str) -> Any:
         if kind == "pinned"
         else pointers.get(pointers.chosen(name or None, profile), profile)
     )
-    if pointer.folder is None:
+    if not pointer.stack:
         raise UsageError(
             f"nothing is {'pinned' if kind == 'pinned' else 'active'} under '{name or pointer.metric}' yet"
         )
-    return Opened.at(index.root / pointer.folder)
+    return pointers.opened(pointer.stack[-1])
 
 
 def _counted(about: dict[str, Any], gate_: Any, verdict: str) -> dict[str, Any]:

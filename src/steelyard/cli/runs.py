@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from steelyard.cli import options
 from steelyard.cli import store_options as store
-from steelyard.errors import UsageError
+from steelyard.errors import StorageError, UsageError
 
 app = typer.Typer(no_args_is_help=True, help="Runs that were kept: list, compare, promote, roll back.")
 RunId = Annotated[str, typer.Argument(help="A run's id, or the beginning of it.")]
@@ -112,8 +113,16 @@ def best(
     if not order:
         raise UsageError(f"no complete run has a value of {metric}")
     first, value = order[0].run, order[0].value
+    judged = order[0].judged
     note = f"the best of {len(order)} runs is optimistic: part of its lead is chance" if len(order) > 1 else ""
-    document = {"metric": metric, "run_id": first.run_id, "value": value, "of": len(order), "note": note}
+    document = {
+        "metric": metric,
+        "run_id": first.run_id,
+        "value": value,
+        "judged": judged,
+        "of": len(order),
+        "note": note,
+    }
     report = [
         Note(f"{first.run_id}  {first.workflow}  {metric} {number(value)}"),
         *([Note(note)] if note else []),
@@ -151,11 +160,12 @@ def decide(
         held = pointers.get(metric, profile).run_id
         active = next((run for run in runs if run.run_id == held), None)
     if held is not None and active is None:
-        options.say(f"the active run {held} is not among the usable runs")
+        raise StorageError(f"the active run {held} cannot be used; promote another by hand, or roll back")
     choice = chosen(runs, metric, active, eps=eps, require_significant=require_significant)
     applied = apply and choice.action == PROMOTE
     if applied:
-        pointers.promote(Opened.at(choice.candidate.folder), metric, profile, reason=choice.reason)
+        candidate = Opened.at(choice.candidate.folder)
+        pointers.promote(candidate, metric, profile, reason=choice.reason, instead_of=held)
     document = {
         "action": choice.action,
         "metric": metric,
@@ -185,12 +195,11 @@ def promote(
     """Make a run active. An incomplete, failed or tampered run is refused."""
     options.check_format(format_, store=True)
     from steelyard.runs.keeping import Opened
-    from steelyard.runs.layout import Scope
     from steelyard.runs.pointers import Pointers
 
     with _index(root) as index:
         listed = index.find(run)
-        pointers = Pointers(Scope(index.root, listed.domain, _folder_tenant(listed)))
+        pointers = Pointers(listed.scope)
     found = pointers.promote(Opened.at(listed.folder), pointers.chosen(metric, profile), profile, reason=reason)
     _show_pointer(found, format_)
 
@@ -206,12 +215,12 @@ def pin(
     """Pin a run as an anchor that gates can compare with, whatever is promoted meanwhile."""
     options.check_format(format_, store=True)
     from steelyard.runs.keeping import Opened
-    from steelyard.runs.layout import Scope, checked
+    from steelyard.runs.layout import checked
     from steelyard.runs.pointers import Pointers
 
     with _index(root) as index:
         listed = index.find(run)
-        pointers = Pointers(Scope(index.root, listed.domain, _folder_tenant(listed)))
+        pointers = Pointers(listed.scope)
     _show_pointer(pointers.pin(Opened.at(listed.folder), checked("anchor", name), reason=reason), format_)
 
 
@@ -281,15 +290,18 @@ def index(
         bool, typer.Option("--rebuild", help="Throw the index away and read every folder anew.")
     ] = False,
     root: store.Root = None,
+    format_: store.Format = "table",
 ) -> None:
     """Bring the index in step with the folders, or make it anew; the folders are the truth."""
+    options.check_format(format_, store=True)
+    from steelyard.report.document import Note
     from steelyard.runs.index import Index
 
     with options.progress("indexing") as progress, Index(store.root(root), rebuild=rebuild, progress=progress) as found:
         runs, problems = found.runs(), found.problems()
-    typer.echo(f"{len(runs):,} runs, {len(problems):,} folders that cannot be used")
-    for problem in problems:
-        options.say(problem.problem)
+    document = {"runs": len(runs), "problems": [{"run": p.folder.name, "problem": p.problem} for p in problems]}
+    report = [Note(f"{len(runs):,} runs, {len(problems):,} folders that cannot be used")]
+    options.show(document, [*report, *(Note(p.problem) for p in problems)], format_, None)
 
 
 @app.command()
@@ -310,7 +322,7 @@ def metrics(
             names, rows = index.pivot()
             document: Any = {
                 "metrics": names,
-                "runs": [{"run_id": run, "values": values} for run, values in rows.items()],
+                "runs": [{"run_id": run, "values": values} for run, values in rows],
             }
             report = pivot_report(names, rows) if format_ != "json" else []
         else:
@@ -344,7 +356,7 @@ def matrix(
         options.show(plan.document, plan_report(plan), format_, None)
         return
     with options.progress("variants") as progress:
-        result = run(plan, scope, progress=progress, say=options.say)
+        result = run(plan, scope, dict(os.environ), progress=progress, say=options.say)
     options.show(matrix_document(result), matrix_report(result), format_, None)
     if not result.succeeded:
         raise typer.Exit(1)
@@ -354,12 +366,6 @@ def _index(root: Path | None) -> Any:
     from steelyard.runs.index import Index
 
     return Index(store.root(root))
-
-
-def _folder_tenant(listed: Any) -> str | None:
-    """The tenant whose folder a run lies in."""
-    parts = listed.folder.parts
-    return parts[-4] if len(parts) > 5 and parts[-5] == "tenants" else None
 
 
 def _show_pointer(pointer: Any, format_: str) -> None:

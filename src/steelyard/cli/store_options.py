@@ -31,6 +31,12 @@ def tenant(given: str | None) -> str | None:
     return given or os.environ.get("STEELYARD_TENANT") or None
 
 
+def matrix_labels() -> dict[str, str]:
+    """What a matrix that runs this command wants to find it by."""
+    named = {"matrix": os.environ.get("STEELYARD_MATRIX"), "variant": os.environ.get("STEELYARD_VARIANT")}
+    return {key: value for key, value in named.items() if value}
+
+
 def scope(given: Path | None, tenant_: str | None, domain: str | None) -> Any:
     """The scope to write to."""
     from steelyard.runs.layout import DOMAIN, Scope

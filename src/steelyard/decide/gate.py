@@ -19,14 +19,17 @@ from steelyard.comparison import Comparison, Delta
 from steelyard.errors import UsageError, printable
 from steelyard.evaluation import Evaluation
 from steelyard.metrics.definition import bound
-from steelyard.naming import Rule, parse_rule, slice_text
+from steelyard.naming import Rule, parse, parse_rule, slice_text
 from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL
+from steelyard.runs.artifact import OTHER_NAMES, flat_key
+from steelyard.runs.run_json import looked_up
 from steelyard.uncertainty.estimate import TOLERATED_UNDEFINED, Estimate
 from steelyard.uncertainty.power import clusters_needed, detectable, one_sided_p
 from steelyard.uncertainty.tests import FEWEST_CLUSTERS, holm
 
 PASS, FAIL, INCONCLUSIVE = "pass", "fail", "inconclusive"
+ALPHA = 0.05
 FAILURE_MARGIN = 0.01
 PROFILES = {
     "rank": ("NdcgEvaluator.delta >= -0.005", "MrrEvaluator.delta >= -0.005"),
@@ -211,21 +214,19 @@ def _confirmed(rule: Rule, number: Number, blank: Verdict, *, met: bool) -> Verd
     found = replace(blank, p_value=p)
     if met:
         return replace(found, verdict=PASS, reason="shown")
-    if not _holds(far, rule.relation, rule.threshold):
-        return replace(found, verdict=FAIL, reason="shown to miss the threshold")
+    if math.isnan(low) or math.isnan(high):
+        return replace(found, verdict=INCONCLUSIVE, reason="no usable interval", p_value=None)
     margin = sign * (number.value - rule.threshold)
     needed = clusters_needed(se, number.clusters, number.level, margin)
-    more = (
-        f"about {needed:,} clusters would settle it if the value is right" if needed else "the value itself misses it"
-    )
-    smallest = detectable(se, number.clusters, number.level)
-    return replace(
-        found,
-        verdict=INCONCLUSIVE,
-        reason=f"the interval holds the threshold; smallest detectable difference {smallest:.3g}; {more}",
-        detectable=smallest,
-        clusters_needed=needed,
-    )
+    found = replace(found, detectable=detectable(se, number.clusters, number.level), clusters_needed=needed)
+    if not _holds(far, rule.relation, rule.threshold):
+        return replace(found, verdict=FAIL, reason="shown to miss the threshold")
+    return replace(found, verdict=INCONCLUSIVE, reason=f"the interval holds the threshold; {_power(found)}")
+
+
+def _power(v: Verdict) -> str:
+    more = f"about {v.clusters_needed:,} clusters would settle it if the value is right" if v.clusters_needed else ""
+    return f"smallest detectable difference {v.detectable:.3g}; {more or 'the value itself misses it'}"
 
 
 def _se_of(number: Number) -> float:
@@ -255,13 +256,11 @@ def _corrected(judged: Sequence[Verdict]) -> list[Verdict]:
             continue
         known = replace(verdict, p_adjusted=adjusted[i])
         if verdict.verdict == FAIL and adjusted[i] > ALPHA / 2:
-            reason = f"misses the threshold, but among {len(confirming)} rules that may be chance (p {adjusted[i]:.3g})"
+            among = f" among {len(confirming)} rules" if len(confirming) > 1 else ""
+            reason = f"misses the threshold, but{among} that may be chance (p {adjusted[i]:.3g}); {_power(known)}"
             known = replace(known, verdict=INCONCLUSIVE, reason=reason)
         found.append(known)
     return found
-
-
-ALPHA = 0.05
 
 
 # -- where a rule's numbers come from ----------------------------------------------------------------------------------
@@ -297,13 +296,24 @@ def _where(rule: Rule) -> str:
 
 def _literal(key: str, subject: Subject) -> Number | None:
     """A key of the run's own Metrics, looked up as it is written."""
-    value = subject.metrics.get(key)
-    if value is None and not subject.exact_keys:
-        value = next((v for k, v in subject.metrics.items() if k.lower() == key.lower()), None)
+    value = looked_up(subject.metrics, key, exact=subject.exact_keys)
     if value is None:
         return None
-    same = [e for e in subject.evaluation if not e.slice and e.metric == key]
-    return replace(_of_estimate(same[0], subject.resamples), value=value) if same else Number({}, value)
+    known = OTHER_NAMES.get(key, key)
+    same = [e for e in subject.evaluation if flat_key(e.metric, e.slice) == known]
+    return (
+        replace(_of_estimate(same[0], subject.resamples), value=value)
+        if same
+        else Number({}, value, better=_better(known))
+    )
+
+
+def _better(key: str) -> str | None:
+    """The direction of a key that is a metric's name; of another tool's key, none is known."""
+    try:
+        return bound(replace(parse(key), slice=())).better
+    except UsageError:
+        return None
 
 
 def _metric_name(rule: Rule) -> str | None:
@@ -390,7 +400,7 @@ def _unwatched_failures(rules: Sequence[Rule], subject: Subject) -> list[Verdict
     if subject.failure_rates is None or any(rule.metric.head == "failure_rate" for rule in rules):
         return []
     base, new = subject.failure_rates
-    if new - base <= FAILURE_MARGIN:
+    if new - base <= FAILURE_MARGIN + 1e-9:
         return []
     reason = f"{100 * new:.1f}% of the rows failed, {100 * base:.1f}% before, and no rule is about failure_rate"
     return [

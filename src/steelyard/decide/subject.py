@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from steelyard.comparison import Comparison, compare
+from steelyard.comparison import Comparison, compare, kept_population
 from steelyard.decide.gate import Gate, Subject
 from steelyard.errors import StorageError
 from steelyard.evaluation import evaluate
@@ -83,8 +83,11 @@ def _estimates(run: Opened) -> Sequence[Estimate]:
         return ()
     found = []
     for e in run.evaluation["estimates"]:
-        interval = None if e["interval"] is None else (e["interval"][0], e["interval"][1])
-        found.append(Estimate(**{**e, "interval": interval}))
+        try:
+            interval = None if e["interval"] is None else (e["interval"][0], e["interval"][1])
+            found.append(Estimate(**{**e, "interval": interval}))
+        except (KeyError, TypeError, IndexError):
+            raise StorageError(f"run {run.name}: {EVALUATION}: an estimate is not as it must be") from None
     return tuple(found)
 
 
@@ -99,9 +102,8 @@ def _kept(run: Opened, name: str) -> bool:
 def _failure_rate(run: Opened) -> float | None:
     if EVIDENCE not in run.run.files:
         return run.run.metrics.get("failure_rate")
-    failed = sum(kept.counts["failed"] for kept in run.kept)
-    rows = sum(sum(kept.counts.values()) for kept in run.kept)
-    return failed / rows if rows else None
+    counts = kept_population(run.kept)
+    return counts["failed"] / counts["rows"] if counts["rows"] else None
 
 
 def _failed_share(records: Records) -> float:

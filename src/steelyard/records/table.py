@@ -40,6 +40,7 @@ class Source:
     lines: npt.NDArray[np.int64] | None = None
     first_line: int = 1
     about: Mapping[str, str] = field(default_factory=dict)
+    torn: bool = False  # its end could not be read
 
     def line(self, row: int) -> int:
         return self.first_line + row if self.lines is None else int(self.lines[row])

@@ -19,7 +19,7 @@ def render(document: Document) -> str:
         if isinstance(part, Table):
             buffer = io.StringIO()
             writer = csv.writer(buffer, lineterminator="\n")
-            writer.writerow(part.columns)
+            writer.writerow([safe(name) for name in part.columns])
             writer.writerows([safe(cell) for cell in row] for row in part.rows)
             blocks.append(buffer.getvalue())
     return "\n".join(blocks)

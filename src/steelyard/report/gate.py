@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree
 
-from steelyard.decide.gate import INCONCLUSIVE, PASS, Decision, Verdict
+from steelyard.decide.gate import FAIL, INCONCLUSIVE, PASS, Decision, Verdict
 from steelyard.errors import printable
 from steelyard.naming import slice_text
 from steelyard.records.labels import value_name
@@ -14,6 +14,7 @@ from steelyard.report.document import Document, Heading, Note, Table, interval_t
 from steelyard.runs.artifact import plain
 
 _RIGHT = frozenset({"value", "threshold"})
+_SEVERITY = (PASS, INCONCLUSIVE, FAIL)
 _CHECKS = {"pass": "OK", "fail": "FAIL", "inconclusive": "INCONCLUSIVE"}
 
 
@@ -73,11 +74,20 @@ def acceptance_document(decision: Decision, about: Mapping[str, Any]) -> dict[st
                 }
                 for v in decision.rules
             ],
-            "checks": {v.key + _slice(v): _CHECKS[v.verdict] for v in decision.rules},
+            "checks": _checks(decision),
             "metrics": {v.key + _slice(v): v.value for v in decision.rules},
             "notes": list(decision.notes),
         }
     )
+
+
+def _checks(decision: Decision) -> dict[str, str]:
+    """The worst that any rule says of each key."""
+    worst: dict[str, str] = {}
+    for v in decision.rules:
+        key = v.key + _slice(v)
+        worst[key] = max(worst.get(key, PASS), v.verdict, key=_SEVERITY.index)
+    return {key: _CHECKS[verdict] for key, verdict in worst.items()}
 
 
 def junit(decision: Decision) -> str:

@@ -130,9 +130,9 @@ def choice_report(choice: Choice, metric: str) -> Document:
     return [Note(metric), Table(("fact", "value"), tuple(row for row in rows if row[1]))]
 
 
-def pivot_report(names: Sequence[str], rows: Mapping[str, Mapping[str, float]]) -> Document:
+def pivot_report(names: Sequence[str], rows: Sequence[tuple[str, Mapping[str, float]]]) -> Document:
     """Runs × metrics."""
-    table = tuple((run, *(number(values.get(name)) for name in names)) for run, values in rows.items())
+    table = tuple((run, *(number(values.get(name)) for name in names)) for run, values in rows)
     return [Table(("run", *names), table, frozenset(names))]
 
 

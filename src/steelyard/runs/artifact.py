@@ -106,6 +106,7 @@ def _settings(settings: Settings) -> dict[str, Any]:
 
 _SLICE_ORDER = ("model", "strategy", "task", "perturbation")
 _RENAMED = {"brier": "brier_score", "aurc": "aurc_full", "augrc": "augrc_full"}
+OTHER_NAMES = {documented: metric for metric, documented in _RENAMED.items()}  # what documented keys mean
 _PER_CLASS = ("precision", "recall", "f1")
 
 

@@ -15,7 +15,7 @@ from steelyard.errors import StorageError, printable
 from steelyard.runs.artifact import dumps
 from steelyard.runs.layout import Scope, inside
 from steelyard.runs.run_json import stamp
-from steelyard.runs.store import exclusive, write_atomic
+from steelyard.runs.store import exclusive, read_plain, write_atomic
 
 
 def counted(
@@ -42,6 +42,10 @@ def _read(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     try:
-        return [dict(a) for a in json.loads(path.read_bytes())["Attempts"]]
+        document = json.loads(read_plain(path))
+        attempts = [dict(a) for a in document["Attempts"]]
+        if document["SchemaVersion"] != "1" or not all({"Baseline", "Data"} <= set(a) for a in attempts):
+            raise KeyError
+        return attempts
     except (OSError, ValueError, KeyError, TypeError):
         raise StorageError(f"{printable(path)}: not a list of gate attempts; restore it, or remove it") from None

@@ -10,14 +10,14 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from steelyard.errors import StorageError, UsageError, printable
-from steelyard.naming import parse
+from steelyard.naming import parse, slice_text
 from steelyard.runs import run_json
 from steelyard.runs.layout import Scope, results, run_folders, scopes
 from steelyard.runs.run_json import Run, read_run
@@ -62,6 +62,10 @@ class Listed:
         return self.root / self.path
 
     @property
+    def scope(self) -> Scope:
+        return Scope(self.root, self.domain, self.tenant)
+
+    @property
     def latest(self) -> str:
         return self.completed_at or self.started_at
 
@@ -102,30 +106,30 @@ class Index:
         query = "SELECT path, problem FROM runs WHERE problem IS NOT NULL ORDER BY path"
         return [Problem(self.root / path, problem) for path, problem in self._connection.execute(query)]
 
-    def find(self, run_id: str) -> Listed:
-        """One run by its id, or by the beginning of it."""
-        query = f"SELECT {_COLUMNS} FROM runs WHERE problem IS NULL AND substr(run_id, 1, ?) = ? LIMIT 20"
-        found = [_listed(self.root, row) for row in self._connection.execute(query, (len(run_id), run_id))]
-        exact = [run for run in found if run.run_id == run_id]
-        if len(exact) == 1 or (len(found) == 1 and len(run_id) >= 4):
-            return (exact or found)[0]
+    def find(self, run_id: str, *, tenant: str | None = None, domain: str | None = None) -> Listed:
+        """One run by its id, or by the beginning of it (four characters or more)."""
+        runs = self.runs(tenant=tenant, domain=domain)
+        found = [run for run in runs if run.run_id == run_id]
+        if not found and len(run_id) >= 4:
+            found = [run for run in runs if run.run_id.startswith(run_id)]
+        if len(found) == 1:
+            return found[0]
         broken = [p for p in self.problems() if p.folder.name == run_id]
-        if broken:
+        if broken and not found:
             raise StorageError(broken[0].problem)
-        problem = (
-            f"is the beginning of {len(found)} runs" if len(found) > 1 else "is no run here; see `steelyard runs list`"
-        )
+        shown = ", ".join(printable(run.path) for run in found[:4])
+        problem = f"means {len(found)} runs ({shown})" if found else "is no run here; see `steelyard runs list`"
         raise StorageError(f"'{printable(run_id, limit=60)}' {problem}")
 
-    def pivot(self) -> tuple[list[str], dict[str, dict[str, float]]]:
+    def pivot(self) -> tuple[list[str], list[tuple[str, dict[str, float]]]]:
         """The metrics of whole tables: their names, and every run's values."""
-        rows: dict[str, dict[str, float]] = {}
+        values: dict[str, tuple[str, dict[str, float]]] = {}
         names: dict[str, None] = {}
-        query = "SELECT run_id, metric_name, value FROM metrics WHERE slice = ''"
-        for run_id, name, value in self._connection.execute(query):
-            rows.setdefault(run_id, {})[name] = value
+        query = "SELECT path, run_id, metric_name, value FROM metrics WHERE slice = ''"
+        for path, run_id, name, value in self._connection.execute(query):
+            values.setdefault(path, (run_id, {}))[1][name] = value
             names[name] = None
-        return sorted(names), rows
+        return sorted(names), list(values.values())
 
     def rows(self, metric: str | None = None) -> Iterator[tuple[Any, ...]]:
         """The table of metrics, a row a number."""
@@ -153,24 +157,20 @@ class Index:
                     progress(done / len(stale))
 
     def _add(self, path: str, scope: Scope, folder: Path, state: str) -> None:
-        problem = None
         try:
             run = read_run(folder)
-            other = self._connection.execute("SELECT path FROM runs WHERE run_id = ?", (run.run_id,)).fetchone()
-            if other:
-                problem = f"run {printable(folder.name)}: another folder has the same RunId ({printable(other[0])})"
+            if run.tenant is not None and run.tenant != scope.tenant:
+                raise StorageError(f"run {printable(folder.name)}: Tenant: the run lies in another tenant's folder")
         except StorageError as error:
-            problem = str(error)
-        if problem is not None:
             self._connection.execute(
                 "INSERT INTO runs (path, run_id, domain, tenant, problem, state) VALUES (?, NULL, ?, ?, ?, ?)",
-                (path, scope.domain, scope.tenant, problem, state),
+                (path, scope.domain, scope.tenant, str(error), state),
             )
             return
         self._connection.execute(
             "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)",
             (
-                path, run.run_id, run.workflow, run.tenant or scope.tenant, scope.domain, run.started_at,
+                path, run.run_id, run.workflow, scope.tenant, scope.domain, run.started_at,
                 run.completed_at, run.complete, run.sealed, json.dumps(dict(run.labels)),
                 json.dumps(dict(run.metrics)), state,
             ),
@@ -200,19 +200,19 @@ def _metric_rows(run: Run) -> Iterable[tuple[Any, ...]]:
         name, slice_ = _split(key)
         low, high = run.intervals.get(key, (None, None))
         cell = [slice_.get(column) for column in _CELL]
-        text = "" if not slice_ else key[len(name) :]
+        text = slice_text(slice_)
         yield (run.run_id, name, value, low, high, run.counts.get(key), *cell, text, run.completed_at or run.started_at)
 
 
 def _split(key: str) -> tuple[str, dict[str, str]]:
     """A flat key as the metric's name and its slice; a key of another tool is a name of its own."""
-    if not key.endswith("}") or "{" not in key:
+    if not key.endswith("}"):
         return key, {}
     try:
-        slice_ = dict(parse(key).slice)
+        expr = parse(key)
     except UsageError:
         return key, {}
-    return (key[: key.rindex("{")], slice_) if slice_ else (key, {})
+    return str(replace(expr, slice=())), dict(expr.slice)
 
 
 def _state(path: str) -> str:
@@ -227,13 +227,11 @@ def _state(path: str) -> str:
 def _opened(root: Path, rebuild: bool) -> sqlite3.Connection:
     """The index file, made anew where it is missing, of another version or damaged; in memory where none can be."""
     path = results(root) / ".index" / "runs.sqlite"
-    if rebuild:
-        _remove(path)
-    for _ in range(2):
+    for _ in range(2 if results(root).is_dir() and not path.parent.is_symlink() else 0):
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(exist_ok=True)
             connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
-            _prepare(connection)
+            _prepare(connection, rebuild=rebuild)
             return connection
         except sqlite3.OperationalError as problem:
             if "locked" in str(problem):
@@ -244,16 +242,16 @@ def _opened(root: Path, rebuild: bool) -> sqlite3.Connection:
         except OSError:
             break
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    _prepare(connection)
+    _prepare(connection, rebuild=False)
     return connection
 
 
-def _prepare(connection: sqlite3.Connection) -> None:
+def _prepare(connection: sqlite3.Connection, *, rebuild: bool) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")  # the folders are the truth; the index may be lost
     with _transaction(connection):
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version == VERSION:
+        if version == VERSION and not rebuild:
             return
         for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
             connection.execute(f'DROP TABLE "{name}"')

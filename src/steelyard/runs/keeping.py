@@ -21,14 +21,15 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.comparison import Comparison, compare, compare_kept
-from steelyard.errors import InputError, StorageError, UsageError, printable
-from steelyard.evaluation import Asked, Evaluation
+from steelyard.errors import StorageError, UsageError, printable
+from steelyard.evaluation import Asked, Evaluation, several
+from steelyard.records.schema import CELL
 from steelyard.records.table import Records
-from steelyard.runs.artifact import documented_keys, dumps, evaluation_document, flat_key
+from steelyard.runs.artifact import SCHEMA_VERSION, documented_keys, dumps, evaluation_document, flat_key
 from steelyard.runs.evidence import packed, unpacked
 from steelyard.runs.layout import Scope, inside
 from steelyard.runs.run_json import NAME, Run, read_run, run_document, stamp
-from steelyard.runs.store import write_folder
+from steelyard.runs.store import read_plain, write_folder
 from steelyard.uncertainty.kept import Kept
 
 EVALUATION, EVIDENCE, RECORDS = "evaluation.json", "evidence.npz", "records.parquet"
@@ -59,7 +60,10 @@ def save(
     run_id: str | None = None,
     records: Records | None = None,
 ) -> tuple[Run, Path]:
-    """Write a run folder; the run and where it is. `records` keeps the rows too."""
+    """Write a run folder; the run and where it is. `records` keeps the rows too.
+
+    A run on a file of which only a part could be read is kept as incomplete: it can be looked at, not promoted.
+    """
     name = run_id or str(uuid.uuid4())
     folder = inside(scope.root, scope.run(workflow, name))
     files = {
@@ -75,7 +79,7 @@ def save(
         scope.tenant,
         clock.began,
         clock.now,
-        True,
+        not any(source.torn for source in evaluation.sources),
         {str(k): str(v) for k, v in (labels or {}).items()},
         {key: float(e.value) for key, e in defined.items() if e.value is not None} | documented_keys(evaluation),
         {key: e.interval for key, e in defined.items() if e.interval is not None},
@@ -111,7 +115,16 @@ class Opened:
 
     @cached_property
     def evaluation(self) -> dict[str, Any]:
-        return dict(json.loads(self._bytes(EVALUATION)))
+        try:
+            document = dict(json.loads(self._bytes(EVALUATION)))
+        except (ValueError, TypeError):
+            raise StorageError(f"run {self.name}: {EVALUATION} is not valid JSON") from None
+        if document.get("schema_version") != SCHEMA_VERSION:
+            version = printable(document.get("schema_version"), limit=20)
+            raise StorageError(
+                f"run {self.name}: {EVALUATION} has version {version}; this program reads {SCHEMA_VERSION}"
+            )
+        return document
 
     @cached_property
     def kept(self) -> list[Kept]:
@@ -127,12 +140,15 @@ class Opened:
 
     @property
     def data(self) -> str:
-        """What was asked, as one digest: equal for runs on the same questions and targets."""
-        return hashlib.sha256(b"".join(kept.asked for kept in self.kept)).hexdigest()[:16]
+        """What was asked, as one digest: equal for runs on the same questions and targets, however they were sliced."""
+        cells = sorted(kept.asked for kept in self.kept if set(kept.slice) <= set(CELL))
+        return hashlib.sha256(b"".join(cells)).hexdigest()[:16]
 
     def _bytes(self, name: str) -> bytes:
+        if name not in (EVALUATION, EVIDENCE, RECORDS):
+            raise StorageError(f"run {self.name}: Files: '{printable(name, limit=40)}' is no file of a run")
         try:
-            data = (self.folder / name).read_bytes()
+            data = read_plain(self.folder / name)
         except OSError as problem:
             reason = (problem.strerror or type(problem).__name__).lower()
             raise StorageError(f"run {self.name}: {name} cannot be read ({reason})") from None
@@ -142,21 +158,17 @@ class Opened:
 
 
 def compare_runs(
-    base: Opened, new: Opened, metrics: Sequence[Asked] | None = None, *, level: float = 0.95, seed: int = 42
+    base: Opened, new: Opened, metrics: Sequence[Asked], *, level: float = 0.95, seed: int = 42
 ) -> Comparison:
-    """Paired deltas of two kept runs: from their rows where both have them, else from their evidence."""
-    if base.records is not None and new.records is not None:
-        names = metrics if metrics is not None else _shared(base, new)
-        return compare(base.records, new.records, names, level=level, seed=seed)
-    return compare_kept(base.kept, new.kept, metrics, level=level, seed=seed)
-
-
-def _shared(base: Opened, new: Opened) -> list[str]:
-    mine, theirs = ({name for kept in run.kept for name in kept.evidence} for run in (base, new))
-    shared = [name for kept in base.kept for name in kept.evidence if name in mine & theirs]
-    if not shared:
-        raise InputError("the two runs have no metric in common")
-    return list(dict.fromkeys(shared))
+    """Paired deltas of two kept runs, in the slices they were evaluated in: from their rows where both have them."""
+    if base.records is None or new.records is None:
+        return compare_kept(base.kept, new.kept, metrics, level=level, seed=seed)
+    slices = [kept.slice for run in (base, new) for kept in run.kept]
+    by = dict.fromkeys("*".join(c for c in slice_ if c not in CELL) for slice_ in slices if set(slice_) - set(CELL))
+    tables = base.records, new.records
+    seen = {column for slice_ in slices for column in slice_}
+    pool = [c for c in CELL if c not in seen and any(c in t and several(t, c) for t in tables)]
+    return compare(*tables, metrics, by=list(by), pool=pool, level=level, seed=seed)
 
 
 def _parquet(records: Records) -> bytes:

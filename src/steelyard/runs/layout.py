@@ -108,7 +108,9 @@ def run_folders(scope: Scope) -> Iterator[str]:
 
 
 def _folders(folder: Path) -> list[str]:
-    """The plain folders in a folder, by name."""
+    """The plain folders in a folder, by name; nothing behind a link."""
+    if folder.is_symlink():
+        return []
     try:
         with os.scandir(folder) as entries:
             return sorted(e.name for e in entries if e.is_dir(follow_symlinks=False) and _NAME.fullmatch(e.name))

@@ -13,18 +13,23 @@
     compare: {metric: accuracy}
     promote: {metric: accuracy, eps: 0.001, require_significant: true}
 
-A command finds the place to save to in STEELYARD_ROOT, STEELYARD_TENANT, STEELYARD_WORKFLOW and STEELYARD_VARIANT.
+A command finds the place to save to in STEELYARD_ROOT, STEELYARD_TENANT and STEELYARD_WORKFLOW; what it saves is known
+by the labels `matrix` and `variant`, which `evaluate --save` takes from STEELYARD_MATRIX and STEELYARD_VARIANT.
+The spec is kept with the logs, so it must hold no secret: `$NAME` passes a variable on.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,11 +41,12 @@ from steelyard.errors import SteelyardError, StorageError, UsageError, printable
 from steelyard.registry import closest
 from steelyard.runs.index import Index, Listed
 from steelyard.runs.keeping import Opened
-from steelyard.runs.layout import Scope, checked, inside
+from steelyard.runs.layout import DOMAIN, Scope, checked, inside
 from steelyard.runs.pointers import Pointers
 from steelyard.runs.ranking import PROMOTE, Choice, Ranked, compared, decide, ranked
 from steelyard.strict_yaml import load_yaml
 
+_SECRET = re.compile(r"(?i)key|token|secret|password|credential")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.+?)`( - at `(.+)`)?")
 
 
@@ -101,12 +107,14 @@ class Plan:
     def document(self) -> dict[str, Any]:
         return dict(msgspec.to_builtins(self.spec))
 
-    def arguments(self, variant: Variant) -> list[str]:
+    def arguments(self, variant: Variant, domain: str = DOMAIN) -> list[str]:
         """The command line of a variant."""
         if variant.command is not None:
             return variant.command
         assert variant.evaluate is not None
-        return ["steelyard", *_evaluate_arguments(variant.evaluate)]
+        labels = [part for key, value in variant.labels.items() for part in ("--label", f"{key}={value}")]
+        save = ["--save", "--workflow", self.spec.workflow, "--domain", domain]
+        return ["steelyard", *_evaluate_arguments(variant.evaluate), *save, *labels]
 
 
 @dataclass(frozen=True)
@@ -151,86 +159,118 @@ def load(path: Path) -> Plan:
 def run(
     plan: Plan,
     scope: Scope,
+    environment: Mapping[str, str],
     *,
     progress: Callable[[float], None] | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Result:
-    """Run every variant, then compare and promote what succeeded."""
+    """Run every variant in this environment, then compare and promote what succeeded."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
-    folder = inside(scope.root, scope.folder / "matrices" / f"{plan.spec.workflow}-{stamp}")
+    name = f"{plan.spec.workflow}-{stamp}-{secrets.token_hex(3)}"
+    folder = inside(scope.root, scope.folder / "matrices" / name)
     try:
         folder.mkdir(parents=True)
         (folder / "spec.yaml").write_bytes(plan.text)  # as it was written, comments included
     except OSError as problem:
         raise StorageError(f"cannot write {printable(folder)}: {problem.strerror}") from None
-    with Index(scope.root) as index:
-        before = {run.run_id for run in index.runs()}
     done: list[Done] = []
     stopped = False
     for number, variant in enumerate(plan.spec.variants):
         if stopped:
             done.append(Done(variant.name, "skipped", None, 0.0, None))
             continue
-        done.append(_run_variant(plan, variant, scope, folder / f"{number + 1:02d}-{variant.name}.log"))
+        own = _environment(plan, variant, scope, environment, name)
+        done.append(
+            _run_variant(
+                plan.arguments(variant, scope.domain),
+                variant,
+                own,
+                folder / f"{number + 1:02d}-{variant.name}.log",
+                plan.path,
+            )
+        )
         say(f"{variant.name}: {done[-1].status} after {done[-1].seconds:.1f} s")
         stopped = done[-1].status != "succeeded" and plan.spec.on_failure == "stop"
         if progress is not None:
             progress((number + 1) / len(plan.spec.variants))
-    return _finished(plan, scope, folder, tuple(done), before)
+    return _finished(plan, scope, folder, tuple(done), name, stopped=stopped)
 
 
-def _run_variant(plan: Plan, variant: Variant, scope: Scope, log: Path) -> Done:
-    environment = {
-        **os.environ,
-        **variant.environment,
+def _environment(
+    plan: Plan, variant: Variant, scope: Scope, environment: Mapping[str, str], name: str
+) -> dict[str, str]:
+    """What a variant's process finds in its environment."""
+    own = {}
+    for key, value in variant.environment.items():
+        if value.startswith("$") and value[1:] not in environment:
+            raise UsageError(f"the variant '{variant.name}' wants {printable(value)}, which is not set")
+        own[key] = environment[value[1:]] if value.startswith("$") else value
+    return {
+        **environment,
+        **own,
         "STEELYARD_ROOT": str(scope.root),
         "STEELYARD_TENANT": scope.tenant or "",
         "STEELYARD_WORKFLOW": plan.spec.workflow,
+        "STEELYARD_MATRIX": name,
         "STEELYARD_VARIANT": variant.name,
     }
-    command = plan.arguments(variant)
-    if variant.evaluate is not None:
-        labels = {"variant": variant.name, **variant.labels}
-        command = [*_steelyard(), *command[1:], "--save", "--workflow", plan.spec.workflow, "--domain", scope.domain]
-        command += [part for key, value in labels.items() for part in ("--label", f"{key}={value}")]
+
+
+def _run_variant(arguments: list[str], variant: Variant, environment: dict[str, str], log: Path, spec: Path) -> Done:
+    command = arguments if variant.evaluate is None else [*_steelyard(), *arguments[1:]]
     started = time.monotonic()
-    with log.open("wb") as output:
-        try:
-            finished = subprocess.run(
+    code, status = None, "failed"
+    try:
+        with log.open("wb") as output:
+            process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=environment,
-                cwd=plan.path.resolve().parent,
-                timeout=variant.timeout,
-                check=False,
+                cwd=spec.resolve().parent,
+                start_new_session=True,  # so that a timeout ends what it started, too
             )
-            code, status = finished.returncode, "succeeded" if finished.returncode == 0 else "failed"
-        except subprocess.TimeoutExpired:
-            code, status = None, "timed out"
-        except OSError as problem:
-            output.write(f"{problem.strerror or type(problem).__name__}\n".encode())
-            code, status = None, "failed"
+            try:
+                code = process.wait(variant.timeout)
+                status = "succeeded" if code == 0 else "failed"
+            except subprocess.TimeoutExpired:
+                status = "timed out"
+            finally:
+                _end(process)
+    except OSError as problem:
+        with suppress(OSError):
+            log.write_text(f"{problem.strerror or type(problem).__name__}\n")
     return Done(variant.name, status, code, time.monotonic() - started, log)
 
 
-def _finished(plan: Plan, scope: Scope, folder: Path, done: tuple[Done, ...], before: set[str]) -> Result:
-    """Compare the new runs, and promote the best, where the spec asks for it."""
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process that still runs, with all that it started."""
+    if process.poll() is None:
+        with suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _finished(plan: Plan, scope: Scope, folder: Path, done: tuple[Done, ...], name: str, *, stopped: bool) -> Result:
+    """Compare the runs of variants that succeeded, and promote the best, where the spec asks for it."""
     spec = plan.spec
     problems: list[str] = []
     rows: list[Ranked] = []
     choice = None
     with Index(scope.root) as index:
         mine: list[Listed] = [r for r in index.runs(domain=scope.domain) if r.tenant == scope.tenant]
-    new = [r for r in mine if r.run_id not in before]
+    good = {variant.name for variant in done if variant.status == "succeeded"}
+    new = [r for r in mine if r.labels.get("matrix") == name and r.labels.get("variant") in good]
     try:
         if spec.compare is not None and new:
             rows = compared(ranked(new, spec.compare.metric), spec.compare.metric, None)
-        if spec.promote is not None and new:
+        if spec.promote is not None and new and not stopped:
             pointers = Pointers(scope)
             held = pointers.get(spec.promote.metric, spec.promote.profile).run_id
             active = next((r for r in mine if r.run_id == held), None)
+            if held is not None and active is None:
+                raise StorageError(f"the active run {held} cannot be used; promote another by hand, or roll back")
             choice = decide(
                 new,
                 spec.promote.metric,
@@ -240,7 +280,8 @@ def _finished(plan: Plan, scope: Scope, folder: Path, done: tuple[Done, ...], be
             )
             if choice.action == PROMOTE:
                 opened = Opened.at(choice.candidate.folder)
-                pointers.promote(opened, spec.promote.metric, spec.promote.profile, reason=choice.reason)
+                asked = spec.promote
+                pointers.promote(opened, asked.metric, asked.profile, reason=choice.reason, instead_of=held)
     except SteelyardError as problem:
         problems.append(str(problem))
     metric = spec.compare.metric if spec.compare else None
@@ -291,6 +332,12 @@ def _check(spec: Spec, path: Path) -> None:
             raise UsageError(f"{printable(path)}: the variant '{variant.name}' needs either command or evaluate")
         if variant.command is not None and not variant.command:
             raise UsageError(f"{printable(path)}: the command of '{variant.name}' is empty")
+        secret = next((k for k, v in variant.environment.items() if _SECRET.search(k) and not v.startswith("$")), None)
+        if secret is not None:
+            raise UsageError(
+                f"{printable(path)}: environment.{printable(secret)} looks like a secret, and the spec is kept with "
+                f"the logs; write ${printable(secret)} and set it outside"
+            )
         if variant.timeout is not None and not variant.timeout > 0:
             raise UsageError(f"{printable(path)}: the timeout of '{variant.name}' is above 0 seconds")
 

@@ -9,18 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import EllipsisType
 from typing import Any
 
 from steelyard.errors import StorageError, UsageError, printable
 from steelyard.runs.artifact import dumps
+from steelyard.runs.index import Index
 from steelyard.runs.keeping import Opened
 from steelyard.runs.layout import Scope, checked, inside
-from steelyard.runs.run_json import stamp
-from steelyard.runs.store import exclusive, write_atomic
+from steelyard.runs.run_json import digest_of, stamp
+from steelyard.runs.store import exclusive, read_plain, write_atomic
 
 DEFAULT_PROFILE = "default"
 PINNED = "pinned"  # the profile of runs that stay where they are, to gate against
@@ -40,10 +42,6 @@ class Pointer:
     @property
     def run_id(self) -> str | None:
         return str(self.stack[-1]["RunId"]) if self.stack else None
-
-    @property
-    def folder(self) -> str | None:
-        return str(self.stack[-1]["Folder"]) if self.stack else None
 
 
 class Pointers:
@@ -70,8 +68,19 @@ class Pointers:
             raise UsageError(f"several metrics have an active run; choose one with --metric: {', '.join(known)}")
         return known[0] if len(known) == 1 else ANY
 
-    def promote(self, opened: Opened, metric: str, profile: str = DEFAULT_PROFILE, *, reason: str = "") -> Pointer:
-        """Make a run active. One that is incomplete, changed or without the metric is refused."""
+    def promote(
+        self,
+        opened: Opened,
+        metric: str,
+        profile: str = DEFAULT_PROFILE,
+        *,
+        reason: str = "",
+        instead_of: str | EllipsisType | None = ...,
+    ) -> Pointer:
+        """Make a run active. One that is incomplete, changed or without the metric is refused.
+
+        `instead_of` is the run that a decision found active: if another one is by now, nothing is changed.
+        """
         run = opened.run
         if not run.complete:
             raise StorageError(f"run {opened.name} is not complete; it cannot be promoted")
@@ -79,9 +88,17 @@ class Pointers:
         value = run.value(metric)
         if value is None and metric != ANY:
             raise StorageError(f"run {opened.name} has no value of {printable(metric)}; it cannot be promoted")
-        return self._put(opened, metric, profile, value, reason)
+        return self._put(opened, metric, profile, value, reason, instead_of)
 
-    def _put(self, opened: Opened, metric: str, profile: str, value: float | None, reason: str) -> Pointer:
+    def _put(
+        self,
+        opened: Opened,
+        metric: str,
+        profile: str,
+        value: float | None,
+        reason: str,
+        instead_of: str | EllipsisType | None = ...,
+    ) -> Pointer:
         run = opened.run
         entry = {
             "RunId": run.run_id,
@@ -91,6 +108,8 @@ class Pointers:
         }
 
         def change(pointer: Pointer) -> Pointer:
+            if instead_of is not ... and pointer.run_id != instead_of:
+                raise StorageError("another run became active meanwhile; decide again")
             if pointer.run_id == run.run_id:
                 return pointer
             return _changed(pointer, (*pointer.stack, entry), "promote", reason)
@@ -115,16 +134,28 @@ class Pointers:
                 which = f"{printable(metric)} ({printable(profile)})"
                 raise StorageError(f"{which} has {past} earlier runs to go back to, not {steps}")
             kept = pointer.stack[: len(pointer.stack) - steps]
-            Opened.at(self._scope.root / str(kept[-1]["Folder"])).verify()
+            self.opened(kept[-1]).verify()
             return _changed(pointer, kept, "rollback", reason)
 
         return self._change(metric, profile, change)
 
-    def _change(self, metric: str, profile: str, change: Any) -> Pointer:
+    def opened(self, entry: Mapping[str, Any]) -> Opened:
+        """The run of an entry: where it was, or wherever a folder with its id is now."""
+        path = Path(str(entry["Folder"]))
+        plain = not path.is_absolute() and ".." not in path.parts
+        folder = self._scope.root / path
+        if plain and folder.is_dir():
+            found = Opened.at(inside(self._scope.root, folder))
+            if found.run.run_id == entry["RunId"]:
+                return found
+        with Index(self._scope.root) as index:
+            return Opened.at(index.find(str(entry["RunId"]), domain=self._scope.domain).folder)
+
+    def _change(self, metric: str, profile: str, change: Callable[[Pointer], Pointer]) -> Pointer:
         path = self._path(metric, profile)
         with exclusive(inside(self._scope.root, self._scope.active)):
             before = _read(path) if path.exists() else Pointer(metric, profile)
-            after: Pointer = change(before)
+            after = change(before)
             if after is not before:
                 write_atomic(path, dumps(pointer_document(after)))
         return after
@@ -150,7 +181,7 @@ def _changed(pointer: Pointer, stack: Sequence[Mapping[str, Any]], action: str, 
 
 def pointer_document(pointer: Pointer) -> dict[str, Any]:
     """The pointer as plain data."""
-    return {
+    document = {
         "SchemaVersion": "1",
         "Metric": pointer.metric,
         "Profile": pointer.profile,
@@ -158,11 +189,14 @@ def pointer_document(pointer: Pointer) -> dict[str, Any]:
         "Stack": [dict(entry) for entry in pointer.stack],
         "History": [dict(entry) for entry in pointer.history],
     }
+    return {**document, "Digest": digest_of(document)}
 
 
 def _read(path: Path) -> Pointer:
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(read_plain(path))
+        if document.get("Digest") != digest_of(document):
+            raise StorageError(f"{printable(path)}: was changed after it was written; restore it, or remove it")
         if document["SchemaVersion"] not in SUPPORTED:
             raise StorageError(
                 f"{printable(path)}: version {printable(document['SchemaVersion'], limit=20)} is not supported"
@@ -171,5 +205,5 @@ def _read(path: Path) -> Pointer:
         if not all({"RunId", "Folder", "Value"} <= set(entry) for entry in stack):
             raise KeyError
         return Pointer(str(document["Metric"]), str(document["Profile"]), stack, tuple(document["History"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise StorageError(f"{printable(path)}: not a pointer to an active run; restore it, or remove it") from None

@@ -16,14 +16,15 @@ from steelyard.errors import InputError, StorageError, UsageError
 from steelyard.metrics.definition import Metric, bound, metric_of
 from steelyard.naming import Expr, parse
 from steelyard.records.labels import value_name
+from steelyard.runs.artifact import OTHER_NAMES
 from steelyard.runs.index import Listed
 from steelyard.runs.keeping import Opened, compare_runs
+from steelyard.runs.run_json import looked_up
 from steelyard.uncertainty.estimate import sample
 from steelyard.uncertainty.kept import Kept, KeptSide
-from steelyard.uncertainty.tests import holm
+from steelyard.uncertainty.tests import FEWEST_CLUSTERS, holm
 
 PROMOTE, KEEP = "Promote", "KeepActive"
-_DOCUMENTED = {"aurc_full": "aurc", "augrc_full": "augrc", "brier_score": "brier"}  # keys that other documents use
 ALPHA = 0.05
 MOST_PAIRS = 20  # runs up to which every pair is compared where no reference is named
 
@@ -77,21 +78,14 @@ def direction(key: str, runs: Sequence[Listed] = ()) -> str:
 
 def value_of(run: Listed, key: str) -> float | None:
     """A run's value of a metric; of other tools' files, whatever the case of the key."""
-    found = run.metrics.get(key)
-    if found is None and not run.sealed:
-        return next((v for k, v in run.metrics.items() if k.lower() == key.lower()), None)
-    return found
+    return looked_up(run.metrics, key, exact=run.sealed)
 
 
 def ranked(runs: Sequence[Listed], key: str) -> list[Ranked]:
     """The runs from best to worst; ties by workflow, then the newest first; those without the metric last."""
-    sign = -1.0 if direction(key, runs) == "higher" else 1.0
-    newest = sorted(runs, key=lambda r: r.latest, reverse=True)
-    shared = up_to_common_coverage(newest, key)
-    known = [Ranked(run, value, shared.get(run.run_id)) for run in newest if (value := value_of(run, key)) is not None]
-    known.sort(key=lambda row: (sign * _sorted_by(row), row.run.workflow))
-    rest = sorted((run for run in newest if value_of(run, key) is None), key=lambda r: r.workflow)
-    return known + [Ranked(run, None) for run in rest]
+    known = sorted(_best_first(runs, key), key=lambda row: (_sign(runs, key) * _sorted_by(row), row.run.workflow))
+    rest = [run for run in _newest_first(runs) if value_of(run, key) is None]
+    return known + [Ranked(run, None) for run in sorted(rest, key=lambda r: r.workflow)]
 
 
 def _sorted_by(row: Ranked) -> float:
@@ -100,23 +94,34 @@ def _sorted_by(row: Ranked) -> float:
 
 def candidates(runs: Sequence[Listed], key: str) -> list[Ranked]:
     """Complete runs with the metric, the best first and of equal ones the newest: the order of promotion."""
-    sign = -1.0 if direction(key, runs) == "higher" else 1.0
-    newest = sorted((run for run in runs if run.complete), key=lambda r: r.latest, reverse=True)
+    return _best_first([run for run in runs if run.complete], key)
+
+
+def _best_first(runs: Sequence[Listed], key: str) -> list[Ranked]:
+    newest = _newest_first(runs)
     shared = up_to_common_coverage(newest, key)
-    rows = [Ranked(run, value, shared.get(run.run_id)) for run in newest if (value := value_of(run, key)) is not None]
-    return sorted(rows, key=lambda row: sign * _sorted_by(row))
+    rows = [Ranked(run, value, shared.get(run.path)) for run in newest if (value := value_of(run, key)) is not None]
+    return sorted(rows, key=lambda row: _sign(runs, key) * _sorted_by(row))
+
+
+def _newest_first(runs: Sequence[Listed]) -> list[Listed]:
+    return sorted(runs, key=lambda r: r.latest, reverse=True)
+
+
+def _sign(runs: Sequence[Listed], key: str) -> float:
+    return -1.0 if direction(key, runs) == "higher" else 1.0
 
 
 def up_to_common_coverage(runs: Sequence[Listed], key: str) -> dict[str, float]:
-    """Areas up to the coverage that all runs reach, by run; nothing where the metric does not reward declining, where
+    """Areas up to the coverage that all runs reach, by path; nothing where the metric does not reward declining, where
     all answer alike, or where a run did not keep its evidence."""
     expr = _expression(key)
     metric = None if expr is None else _metric(expr)
     if expr is None or metric is None or not metric.definition.common_coverage:
         return {}
     with_value = [run for run in runs if value_of(run, key) is not None]
-    kept = {run.run_id: _slice_of(run, dict(expr.slice)) for run in with_value}
-    sides = {run_id: KeptSide(part) for run_id, part in kept.items() if part is not None}
+    kept = {run.path: _slice_of(run, dict(expr.slice)) for run in with_value}
+    sides = {path: KeptSide(part) for path, part in kept.items() if part is not None}
     if len(sides) < len(with_value) or not sides:
         return {}
     rates = [side.kept.answer_rate for side in sides.values()]
@@ -126,12 +131,12 @@ def up_to_common_coverage(runs: Sequence[Listed], key: str) -> dict[str, float]:
     options = {k: v for k, v in metric.values.items() if k not in ("ties", "c")}
     limit = min(common, float(metric.values.get("c", 1.0)))
     area = metric_of(metric.definition.common_coverage).definition(**options, c=limit)
-    return {run_id: sample(area, side, side.constants(area)).value for run_id, side in sides.items() if side.has(area)}
+    return {path: sample(area, side, side.constants(area)).value for path, side in sides.items() if side.has(area)}
 
 
 def _expression(key: str) -> Expr | None:
     try:
-        return parse(_DOCUMENTED.get(key, key))
+        return parse(OTHER_NAMES.get(key, key))
     except UsageError:
         return None
 
@@ -159,7 +164,8 @@ def compared(rows: Sequence[Ranked], key: str, against: Listed | None) -> list[R
     found = [_with_interval(row, key) for row in rows]
     able = [row for row in found if row.value is not None and row.run.sealed]
     if against is None and len(able) > MOST_PAIRS:
-        return found
+        note = f"more than {MOST_PAIRS} runs: name one with --against for paired deltas"
+        return [replace(row, note=note) if place == 0 else row for place, row in enumerate(found)]
     reference = against or (able[0].run if able else None)
     if reference is None:
         return found
@@ -199,7 +205,8 @@ def decide(
         )
     comparison = _paired(Opened.at(active.folder), best, key)
     interval = _interval(comparison, key)
-    sure = interval is not None and (interval[0] > 0 or interval[1] < 0)
+    higher = direction(key, runs) == "higher"
+    sure = interval is not None and (interval[0] > 0 if higher else interval[1] < 0)
     reason = (
         "better by more than eps, and more than chance" if sure else "better by more than eps, but it may be chance"
     )
@@ -267,7 +274,7 @@ def _with_delta(row: Ranked, comparison: Comparison | str | None, key: str, adju
     ends = d["interval"] or (None, None)
     p_adjusted = None if p is None else adjusted.get(p)
     found = comparison[_name(key)]
-    verdict = found.verdict if p_adjusted is not None and p_adjusted <= ALPHA else "inconclusive"
+    verdict = _verdict(ends, p_adjusted, found.better) if found.clusters >= FEWEST_CLUSTERS else "inconclusive"
     return replace(
         row,
         delta=d["delta"],
@@ -280,8 +287,15 @@ def _with_delta(row: Ranked, comparison: Comparison | str | None, key: str, adju
     )
 
 
+def _verdict(ends: Any, p_adjusted: float | None, better: str | None) -> str:
+    """better or worse only if the interval excludes 0 and the adjusted p-value is small."""
+    if ends[0] is None or p_adjusted is None or p_adjusted > ALPHA or better is None or ends[0] <= 0 <= ends[1]:
+        return "inconclusive"
+    return "better" if (ends[0] > 0) == (better == "higher") else "worse"
+
+
 def _name(key: str) -> str:
-    return _DOCUMENTED.get(key, key)
+    return OTHER_NAMES.get(key, key)
 
 
 def _deciding(comparison: Comparison, key: str) -> Mapping[str, Any]:
@@ -289,4 +303,6 @@ def _deciding(comparison: Comparison, key: str) -> Mapping[str, Any]:
     d = comparison[_name(key)]
     if d.verdict_from in d.companions:
         return d.companions[d.verdict_from]
+    if d.verdict_from == "nothing":
+        return {"delta": d.delta, "interval": None, "p_value": None}
     return {"delta": d.delta, "interval": d.interval, "p_value": d.p_value}

@@ -17,10 +17,12 @@ from typing import Any
 
 from steelyard.errors import StorageError, printable
 from steelyard.records.readers.strict_json import Flaw, NotJsonError, first_flaw, parse_document
+from steelyard.runs.store import read_plain
 
 NAME = "run.json"
 SUPPORTED = ("1",)
 LARGEST = 64 * 2**20
+_OURS = ("files", "intervals", "counts", "inputs")  # fields of files written here, which carry a digest
 _ALIASES = {"workflowname": "workflow", "finishedutc": "completedatutc", "startedutc": "startedatutc"}
 
 
@@ -45,10 +47,15 @@ class Run:
 
     def value(self, key: str) -> float | None:
         """A metric's value by its key; of other tools' files, whatever the case."""
-        found = self.metrics.get(key)
-        if found is None and not self.sealed:
-            return next((v for k, v in self.metrics.items() if k.lower() == key.lower()), None)
-        return found
+        return looked_up(self.metrics, key, exact=self.sealed)
+
+
+def looked_up(metrics: Mapping[str, float], key: str, *, exact: bool) -> float | None:
+    """A number by its key; `exact` is False for other tools' files, whose keys are read whatever their case."""
+    found = metrics.get(key)
+    if found is None and not exact:
+        return next((v for k, v in metrics.items() if k.lower() == key.lower()), None)
+    return found
 
 
 def run_document(run: Run) -> dict[str, Any]:
@@ -80,11 +87,8 @@ def digest_of(document: Mapping[str, Any]) -> str:
 
 def read_run(folder: Path) -> Run:
     """The run in a folder; what is not as it must be is an error that names the run and the field."""
-    path = folder / NAME
     try:
-        if path.is_symlink() or path.stat().st_size > LARGEST:
-            raise StorageError(f"run {printable(folder.name)}: run.json is a link, or too large to be one")
-        raw = path.read_bytes()
+        raw = read_plain(folder / NAME, LARGEST)
     except OSError as problem:
         reason = (problem.strerror or type(problem).__name__).lower()
         raise StorageError(f"run {printable(folder.name)}: run.json cannot be read ({reason})") from None
@@ -102,6 +106,8 @@ def _document(name: str, raw: bytes) -> dict[str, Any]:
         raise StorageError(f"run {printable(name)}: {printable(field_)}: {flaw[1].problem}")
     if not isinstance(document, dict):
         raise StorageError(f"run {printable(name)}: run.json: an object is expected")
+    if any(0xD800 <= ord(c) <= 0xDFFF for c in json.dumps(document, ensure_ascii=False, default=str)):
+        raise StorageError(f"run {printable(name)}: run.json: half a character stands in a text")
     return document
 
 
@@ -128,8 +134,8 @@ class _Reader:
             raise self._error(
                 "SchemaVersion", f"version {printable(version, limit=20)}; this program reads {', '.join(SUPPORTED)}"
             )
-        sealed = "digest" in self._fields
-        if sealed and self._fields["digest"] != digest_of(self._document):
+        sealed = bool({"digest", *_OURS} & set(self._fields))
+        if sealed and self._fields.get("digest") != digest_of(self._document):
             raise self._error("Digest", "the file was changed after it was written")
         completed = self._time("completedatutc")
         started = self._time("startedatutc") or completed or ""
@@ -147,9 +153,15 @@ class _Reader:
             {key: int(n) for key, n in self._numbers("counts").items()},
             {key: str(value) for key, value in self._mapping("better").items()},
             {key: str(value) for key, value in self._mapping("files").items()},
-            tuple(i for i in self._fields.get("inputs") or () if isinstance(i, dict)),
+            self._inputs(),
             sealed,
         )
+
+    def _inputs(self) -> tuple[Mapping[str, Any], ...]:
+        value = self._fields.get("inputs") or []
+        if not isinstance(value, list) or not all(isinstance(i, dict) for i in value):
+            raise self._error("Inputs", "a list of objects is expected")
+        return tuple(value)
 
     def _text(self, key: str, instead: str) -> str:
         value = self._fields.get(key)
@@ -157,6 +169,8 @@ class _Reader:
             return instead
         if not isinstance(value, str):
             raise self._error(key, "text is expected")
+        if not value and key == "runid":
+            raise self._error(key, "an id is expected")
         return value
 
     def _time(self, key: str) -> str | None:
@@ -165,9 +179,9 @@ class _Reader:
             return None
         try:
             moment = datetime.fromisoformat(text)
-        except ValueError:
+            return stamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+        except (ValueError, OverflowError):
             raise self._error(key, "a time such as 2026-01-03T00:00:00Z is expected") from None
-        return stamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
     def _mapping(self, key: str) -> dict[str, Any]:
         value = self._fields.get(key)
@@ -203,4 +217,5 @@ class _Reader:
 
 def stamp(moment: datetime) -> str:
     """A time as it is written: UTC, to the microsecond, so that text order is time order."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    there = moment.astimezone(UTC)
+    return f"{there.year:04d}{there.strftime('-%m-%dT%H:%M:%S.%fZ')}"

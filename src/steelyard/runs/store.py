@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 import sqlite3
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,7 +60,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write a folder of files, whole or not at all: beside its place first, then renamed into it."""
     temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}")
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        _make_folders(folder.parent)
         if folder.exists():
             raise StorageError(f"{printable(folder)} is there already; a run is never written over")
         temporary.mkdir()
@@ -74,6 +75,24 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
         flush_folder(folder.parent)
     except OSError as problem:
         raise StorageError(f"cannot write {printable(folder)}: {problem.strerror or type(problem).__name__}") from None
+
+
+def _make_folders(folder: Path) -> None:
+    """Make a folder and those above it, so that they last."""
+    if not folder.exists():
+        _make_folders(folder.parent)
+        folder.mkdir(exist_ok=True)
+        flush_folder(folder.parent)
+
+
+def read_plain(path: Path, most: int | None = None) -> bytes:
+    """The bytes of a plain file: no link is followed, no device or pipe is waited for, no more than `most` is read."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode) or (most is not None and found.st_size > most):
+            raise OSError(0, "it is no plain file, or too large")
+        return file.read()
 
 
 def _write_flushed(path: Path, data: bytes) -> None:

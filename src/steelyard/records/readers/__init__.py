@@ -63,7 +63,9 @@ def read(
             source = Input(name, stream, rename=rename, salvage=salvage)
             table = _reader(os.fspath(each), format).load(source)
         tables.append(table)
-        sources.append(Source(name, source.sha256, table.rows, table.lines, table.first_line, table.about))
+        sources.append(
+            Source(name, source.sha256, table.rows, table.lines, table.first_line, table.about, source.leaves_out)
+        )
         renamed |= source.renamed
     columns = _together(tables, sources)
     for original in (rename or {}).values():

@@ -72,6 +72,7 @@ class Input:
     ) -> None:
         self.name, self.salvage = name, salvage
         self.renamed: set[str] = set()
+        self.leaves_out = False  # whether an incomplete last record was left out
         self.mark = 0  # bytes of the mark that `text` removed
         self._stream = stream
         self._known = {original: known for known, original in (rename or {}).items()}
@@ -142,6 +143,7 @@ class Input:
 
     def salvaged(self, line: int, whole: int) -> str:
         """The warning that stands in for `torn` if the user wants the rest."""
+        self.leaves_out = True
         place = f"{printable(self.name)}:{line}"
         return f"{place}: the last record is incomplete and was left out; {whole:,} whole records were kept"
 
