@@ -17,6 +17,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 
 from steelyard.errors import UsageError, printable
 
@@ -205,10 +206,13 @@ class _Scanner:
         start = self.at
         expr = self.expr()
         key = self.text[start : self.at].strip()
+        end = self.at
+        self.at = start  # what is wrong with the left side is pointed at there
         bound, expr = self.wrapped(expr, ("low", "high"))
         delta, expr = self.wrapped(expr, ("delta",))
         if expr.head in RESERVED:
             raise self.error(f"'{expr.head}' stands in the wrong place; write low(delta(metric))")
+        self.at = end
         relation = next((mark for mark in ("<=", ">=", "<", ">") if self.take(mark)), None)
         if relation is None:
             equals = self.text.startswith("=", self.at)
@@ -217,6 +221,8 @@ class _Scanner:
         number = self.match(_NUMBER)
         if number is None:
             raise self.error("a number is expected")
+        if not isfinite(float(number)):
+            raise self.error("a number that is not so large is expected")
         each = None
         if self.match(_EACH) is not None:
             each = self.column()

@@ -10,7 +10,7 @@ import typer
 
 from steelyard.cli import options
 from steelyard.cli import store_options as store
-from steelyard.errors import UsageError
+from steelyard.errors import UsageError, printable
 
 
 def gate(
@@ -55,10 +55,16 @@ def gate(
     from steelyard.runs.store import write_atomic
 
     loaded = load_rules(rules) if rules is not None else GateRules()
-    chosen = list(rule or []) + list(loaded.rules)
-    named = gate_profile or loaded.profile
-    parts = [Gate.profile(named)] if named else []
-    parts += [Gate.parse(chosen)] if chosen else []
+    for written in (output, junit, summary):
+        options.check_output(written, [run, *([baseline] if baseline else []), *([str(rules)] if rules else [])])
+    options.allow_plugins([*(rule or []), *loaded.rules])
+    parts = [Gate.profile(gate_profile)] if gate_profile else []
+    parts += [Gate.parse(rule)] if rule else []
+    try:
+        parts += [Gate.profile(loaded.profile)] if loaded.profile else []
+        parts += [Gate.parse(loaded.rules)] if loaded.rules else []
+    except UsageError as problem:
+        raise UsageError(f"{printable(rules)}: {problem}") from None
     if not parts:
         raise UsageError("a gate needs rules: --rule, --rules or --gate-profile")
     whole = Gate(tuple(r for part in parts for r in part.rules))
@@ -74,7 +80,7 @@ def gate(
         write_atomic(summary, markdown.render(report))
     options.show(document, report, format_, output)
     if github or os.environ.get("GITHUB_ACTIONS") == "true":
-        typer.echo(github_commands(decision), nl=False, err=format_ == "json")
+        typer.echo(github_commands(decision), nl=False, err=format_ != "table")
     raise typer.Exit(decision.exit_code)
 
 
@@ -89,11 +95,6 @@ def _subject(
     files: dict[str, Any],
 ) -> tuple[Any, dict[str, Any]]:
     """What the gate looks at, and what to say of it."""
-    if not _is_answers(run):
-        asked = {"--cluster": files["cluster"], "--task-file": files["task_file"]}
-        for option, given in asked.items():
-            if given is not None:
-                raise UsageError(f"{option} is for files of answers; a kept run knows its own")
     if _is_answers(run):
         if baseline is not None and not _is_answers(baseline):
             raise UsageError("a file of answers is gated against a file of answers; save both to gate runs")
@@ -104,6 +105,9 @@ def _subject(
 
     with Index(store.root(root)) as index:
         opened = Opened.at(Path(run)) if _is_run_folder(run) else Opened.at(index.find(run).folder)
+        for option, given in (("--cluster", files["cluster"]), ("--task-file", files["task_file"])):
+            if given is not None:
+                raise UsageError(f"{option} is for files of answers; a kept run knows its own")
         scope = _scope(index, opened, tenant, domain)
         held = None if baseline is None else _baseline(index, scope, baseline, profile)
     about = {

@@ -10,7 +10,7 @@ import typer
 
 from steelyard.cli import options
 from steelyard.cli import store_options as store
-from steelyard.errors import StorageError, UsageError
+from steelyard.errors import InputError, StorageError, UsageError, printable
 
 app = typer.Typer(no_args_is_help=True, help="Runs that were kept: list, compare, promote, roll back.")
 RunId = Annotated[str, typer.Argument(help="A run's id, or the beginning of it.")]
@@ -67,7 +67,7 @@ def compare(
 
     from steelyard.report.runs import ranking_report
     from steelyard.runs.artifact import plain
-    from steelyard.runs.ranking import compared, direction, ranked
+    from steelyard.runs.ranking import compared, direction, ranked, reference_of
 
     if top < 1:
         raise UsageError("--top is at least 1")
@@ -76,8 +76,8 @@ def compare(
         reference = index.find(against) if against else None
     rows = compared(ranked(runs, metric), metric, reference)
     better = direction(metric, runs)
-    first = next((row.run.run_id for row in rows if row.value is not None), None)
-    named = reference.run_id if reference else first if any(row.delta is not None for row in rows) else None
+    shown = reference or (reference_of(rows) if any(row.delta is not None for row in rows) else None)
+    named = shown.run_id if shown else None
     document = {
         "metric": metric,
         "better": better,
@@ -111,7 +111,7 @@ def best(
     with _index(root) as index:
         order = candidates(index.runs(tenant=store.tenant(tenant), domain=domain, workflow=workflow), metric)
     if not order:
-        raise UsageError(f"no complete run has a value of {metric}")
+        raise InputError(f"no complete run has a value of {printable(metric)}")
     first, value = order[0].run, order[0].value
     judged = order[0].judged
     note = f"the best of {len(order)} runs is optimistic: part of its lead is chance" if len(order) > 1 else ""

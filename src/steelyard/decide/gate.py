@@ -18,7 +18,7 @@ from typing import Any
 from steelyard.comparison import Comparison, Delta
 from steelyard.errors import UsageError, printable
 from steelyard.evaluation import Evaluation
-from steelyard.metrics.definition import bound
+from steelyard.metrics.definition import bound, single
 from steelyard.naming import Rule, parse, parse_rule, slice_text
 from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL
@@ -29,7 +29,6 @@ from steelyard.uncertainty.power import clusters_needed, detectable, one_sided_p
 from steelyard.uncertainty.tests import FEWEST_CLUSTERS, holm
 
 PASS, FAIL, INCONCLUSIVE = "pass", "fail", "inconclusive"
-ALPHA = 0.05
 FAILURE_MARGIN = 0.01
 PROFILES = {
     "rank": ("NdcgEvaluator.delta >= -0.005", "MrrEvaluator.delta >= -0.005"),
@@ -39,6 +38,7 @@ PROFILES = {
         "CosineSimilarityEvaluator.delta >= 0",
     ),
 }
+_STANDS_FOR = {"common_cmax": "up to the common cmax", "answered_by_both": "on rows answered by both"}
 _REMARKS = {"point": "no allowance for chance", "permissive": "not shown to be worse"}
 
 
@@ -54,6 +54,7 @@ class Number:
     level: float = 0.95
     better: str | None = None
     problem: str = ""  # why there is no value, or no usable interval
+    stands_for: str = ""  # what the number is taken on, where that is not the plain delta
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class Verdict:
     low: float | None = None
     high: float | None = None
     threshold: float | None = None
+    level: float = 0.95
     p_value: float | None = None
     p_adjusted: float | None = None
     detectable: float | None = None
@@ -109,6 +111,7 @@ class Subject:
     complete: bool = True
     failure_rates: tuple[float, float] | None = None  # of the baseline and of the run
     resamples: int = 10_000
+    baseline: bool = False  # whether there is one, comparable or not
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,8 @@ class Gate:
 
     def check(self, *subjects: Comparison | Evaluation | Subject) -> Decision:
         """The decision about a comparison, an evaluation, or both."""
+        if not self.rules:
+            raise UsageError("a gate needs at least one rule")
         subject = _subject(subjects)
         judged = [v for rule in self.rules for v in _judged(rule, subject)]
         judged = _corrected(judged)
@@ -160,7 +165,8 @@ def _judged(rule: Rule, subject: Subject) -> Iterator[Verdict]:
                 f"'{rule}' asks {printable(str(rule.metric))} to be worse: {number.better} is better. "
                 "Turn it round, or mark it with ! if it is meant"
             )
-        yield _verdict(rule, number)
+        found = _verdict(rule, number)
+        yield replace(found, reason=f"{found.reason} ({number.stands_for})") if number.stands_for else found
 
 
 def _opposes(rule: Rule, better: str | None) -> bool:
@@ -182,6 +188,7 @@ def _verdict(rule: Rule, number: Number) -> Verdict:
         None if interval is None else interval[0],
         None if interval is None else interval[1],
         rule.threshold,
+        number.level,
         clusters=number.clusters or None,
     )
     if number.value is None or math.isnan(number.value):
@@ -255,7 +262,7 @@ def _corrected(judged: Sequence[Verdict]) -> list[Verdict]:
             found.append(verdict)
             continue
         known = replace(verdict, p_adjusted=adjusted[i])
-        if verdict.verdict == FAIL and adjusted[i] > ALPHA / 2:
+        if verdict.verdict == FAIL and adjusted[i] > (1 - verdict.level) / 2 + 1e-12:
             among = f" among {len(confirming)} rules" if len(confirming) > 1 else ""
             reason = f"misses the threshold, but{among} that may be chance (p {adjusted[i]:.3g}); {_power(known)}"
             known = replace(known, verdict=INCONCLUSIVE, reason=reason)
@@ -267,7 +274,9 @@ def _corrected(judged: Sequence[Verdict]) -> list[Verdict]:
 
 
 def _numbers(rule: Rule, subject: Subject) -> list[Number]:
-    literal = None if rule.bound or rule.delta or rule.each else _literal(rule.key, subject)
+    if rule.each and rule.metric.slice:
+        raise UsageError(f"'{rule}': a rule names one slice, or goes through each; not both")
+    literal = None if rule.bound or rule.delta or rule.each else _literal(rule, subject)
     if literal is not None:
         return [literal]
     name = _metric_name(rule)
@@ -276,7 +285,8 @@ def _numbers(rule: Rule, subject: Subject) -> list[Number]:
     found: Sequence[Estimate | Delta]
     if rule.delta:
         if subject.comparison is None:
-            return [Number({}, None, problem="there is no baseline to compare with")]
+            alone = "no evidence of it is in both runs" if subject.baseline else "there is no baseline to compare with"
+            return [Number({}, None, problem=alone)]
         found = [d for d in subject.comparison.deltas if d.metric == name]
     else:
         found = [e for e in subject.evaluation if e.metric == name]
@@ -294,9 +304,12 @@ def _where(rule: Rule) -> str:
     return f" in {slice_text(dict(rule.metric.slice))}" if rule.metric.slice else ""
 
 
-def _literal(key: str, subject: Subject) -> Number | None:
-    """A key of the run's own Metrics, looked up as it is written."""
+def _literal(rule: Rule, subject: Subject) -> Number | None:
+    """A key of the run's own Metrics, looked up as it is written; labels in it may be quoted."""
+    key = rule.key
     value = looked_up(subject.metrics, key, exact=subject.exact_keys)
+    if value is None and rule.metric.is_path:
+        value = looked_up(subject.metrics, rule.metric.path, exact=subject.exact_keys)
     if value is None:
         return None
     known = OTHER_NAMES.get(key, key)
@@ -318,11 +331,12 @@ def _better(key: str) -> str | None:
 
 def _metric_name(rule: Rule) -> str | None:
     try:
-        return bound(replace(rule.metric, slice=())).name
+        metric = bound(replace(rule.metric, slice=()))
     except UsageError:
         if rule.bound or rule.delta:
             raise
         return None
+    return single(metric).name
 
 
 def _chosen(rule: Rule, found: Sequence[Any]) -> list[Any]:
@@ -358,7 +372,8 @@ def _of_delta(d: Delta, comparison: Comparison | None) -> Number:
         problem = _no_interval(beside["interval"], beside["clusters"], 0, 1, d.note)
         interval = None if problem else tuple(beside["interval"])
         se, clusters = beside["se"], beside["clusters"]
-        return Number(dict(d.slice), beside["delta"], interval, se, clusters, level, d.better, problem)
+        stands_for = _STANDS_FOR.get(d.verdict_from, "")
+        return Number(dict(d.slice), beside["delta"], interval, se, clusters, level, d.better, problem, stands_for)
     problem = _no_interval(d.interval, d.clusters, d.undefined_resamples, comparison.settings.resamples, d.note)
     usable = None if problem else d.interval
     return Number(dict(d.slice), d.delta, usable, d.se, d.clusters, level, d.better, problem or d.note)
@@ -397,7 +412,7 @@ def _failure_rates(comparison: Comparison) -> tuple[float, float] | None:
 
 def _unwatched_failures(rules: Sequence[Rule], subject: Subject) -> list[Verdict]:
     """Failures that rose without a rule about them: failed rows leave every quality metric, so they can hide a loss."""
-    if subject.failure_rates is None or any(rule.metric.head == "failure_rate" for rule in rules):
+    if subject.failure_rates is None or any(_head(rule) == "failure_rate" for rule in rules):
         return []
     base, new = subject.failure_rates
     if new - base <= FAILURE_MARGIN + 1e-9:
@@ -412,13 +427,21 @@ def _unwatched_failures(rules: Sequence[Rule], subject: Subject) -> list[Verdict
 
 def _notes(rules: Sequence[Rule]) -> Iterator[str]:
     selective = [str(rule) for rule in rules if _rewards_declining(rule)]
-    if selective and not any(rule.metric.head in ("answer_rate", "cmax") for rule in rules):
+    if selective and not any(_head(rule) in ("answer_rate", "cmax") for rule in rules):
         yield f"'{selective[0]}' can be met by declining more; add a rule about answer_rate"
     if any(rule.delta and rule.bound and rule.threshold != 0 for rule in rules):
         yield (
             "margins add up if each accepted run becomes the next baseline; gate against a fixed run too "
             "(--baseline pinned:NAME)"
         )
+
+
+def _head(rule: Rule) -> str:
+    """The metric's own name, whatever alias a rule uses."""
+    try:
+        return bound(replace(rule.metric, slice=())).definition.name
+    except UsageError:
+        return rule.metric.head
 
 
 def _rewards_declining(rule: Rule) -> bool:

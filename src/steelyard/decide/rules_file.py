@@ -43,6 +43,9 @@ def load_rules(path: Path) -> GateRules:
 def rules_schema() -> dict[str, Any]:
     """The file's JSON Schema."""
     (shape,), parts = msgspec.json.schema_components((GateRules,), ref_template="#/$defs/{name}")
+    some = parts["GateRules"]
+    some["properties"]["rules"]["minItems"] = 1
+    some["anyOf"] = [{"required": ["rules"]}, {"required": ["profile"], "properties": {"profile": {"type": "string"}}}]
     return {"$schema": DIALECT, "title": "Gate rules", **shape, "$defs": parts}
 
 

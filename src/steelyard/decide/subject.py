@@ -41,6 +41,7 @@ def of_runs(gate: Gate, run: Opened, baseline: Opened | None) -> Subject:
         found.complete,
         (rates[0], rates[1]) if rates[0] is not None and rates[1] is not None else None,
         found.resamples,
+        baseline=True,
     )
 
 
@@ -55,7 +56,7 @@ def of_records(gate: Gate, new: Records, base: Records | None, *, resamples: int
         comparison = compare(base, new, deltas, by=by, resamples=resamples, seed=seed, align=align)
     rates = None if base is None else (_failed_share(base), _failed_share(new))
     estimates = () if found is None else tuple(found)
-    return Subject(estimates, comparison, failure_rates=rates, resamples=resamples)
+    return Subject(estimates, comparison, failure_rates=rates, resamples=resamples, baseline=base is not None)
 
 
 def _named(gate: Gate) -> list[tuple[Any, str]]:
@@ -101,7 +102,7 @@ def _kept(run: Opened, name: str) -> bool:
 
 def _failure_rate(run: Opened) -> float | None:
     if EVIDENCE not in run.run.files:
-        return run.run.metrics.get("failure_rate")
+        return run.run.value("failure_rate")
     counts = kept_population(run.kept)
     return counts["failed"] / counts["rows"] if counts["rows"] else None
 

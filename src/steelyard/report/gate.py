@@ -35,7 +35,9 @@ def gate_report(decision: Decision, about: Mapping[str, Any]) -> Document:
     shown = ", ".join(f"{key} {value}" for key, value in about.items() if key in ("run", "baseline") and value)
     if shown:
         document.append(Note(shown))
-    document.append(Table(("rule", "verdict", "value", "95% interval", "threshold", "reason"), rows, _RIGHT))
+    levels = {v.level for v in decision.rules if v.low is not None} or {0.95}
+    interval = f"{100 * levels.pop():g}% interval" if len(levels) == 1 else "interval"
+    document.append(Table(("rule", "verdict", "value", interval, "threshold", "reason"), rows, _RIGHT))
     attempt = about.get("attempt")
     if attempt and attempt > 1:
         document.append(
@@ -62,6 +64,7 @@ def acceptance_document(decision: Decision, about: Mapping[str, Any]) -> dict[st
                     "value": v.value,
                     "low": v.low,
                     "high": v.high,
+                    "level": v.level,
                     "threshold": v.threshold,
                     "passed": v.passed,
                     "verdict": v.verdict,

@@ -5,7 +5,6 @@ Looking again raises the chance of a false pass: 5% becomes 8, 14 and 20% at 2, 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +14,7 @@ from steelyard.errors import StorageError, printable
 from steelyard.runs.artifact import dumps
 from steelyard.runs.layout import Scope, inside
 from steelyard.runs.run_json import stamp
-from steelyard.runs.store import exclusive, read_plain, write_atomic
+from steelyard.runs.store import exclusive, read_json, write_atomic
 
 
 def counted(
@@ -42,7 +41,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     try:
-        document = json.loads(read_plain(path))
+        document = read_json(path)
         attempts = [dict(a) for a in document["Attempts"]]
         if document["SchemaVersion"] != "1" or not all({"Baseline", "Data"} <= set(a) for a in attempts):
             raise KeyError

@@ -110,13 +110,13 @@ class Index:
         """One run by its id, or by the beginning of it (four characters or more)."""
         runs = self.runs(tenant=tenant, domain=domain)
         found = [run for run in runs if run.run_id == run_id]
+        broken = [p for p in self.problems() if p.folder.name == run_id]
+        if broken and not found:
+            raise StorageError(broken[0].problem)
         if not found and len(run_id) >= 4:
             found = [run for run in runs if run.run_id.startswith(run_id)]
         if len(found) == 1:
             return found[0]
-        broken = [p for p in self.problems() if p.folder.name == run_id]
-        if broken and not found:
-            raise StorageError(broken[0].problem)
         shown = ", ".join(printable(run.path) for run in found[:4])
         problem = f"means {len(found)} runs ({shown})" if found else "is no run here; see `steelyard runs list`"
         raise StorageError(f"'{printable(run_id, limit=60)}' {problem}")
@@ -159,7 +159,7 @@ class Index:
     def _add(self, path: str, scope: Scope, folder: Path, state: str) -> None:
         try:
             run = read_run(folder)
-            if run.tenant is not None and run.tenant != scope.tenant:
+            if run.sealed and run.tenant != scope.tenant:
                 raise StorageError(f"run {printable(folder.name)}: Tenant: the run lies in another tenant's folder")
         except StorageError as error:
             self._connection.execute(

@@ -117,7 +117,7 @@ class Opened:
     def evaluation(self) -> dict[str, Any]:
         try:
             document = dict(json.loads(self._bytes(EVALUATION)))
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             raise StorageError(f"run {self.name}: {EVALUATION} is not valid JSON") from None
         if document.get("schema_version") != SCHEMA_VERSION:
             version = printable(document.get("schema_version"), limit=20)

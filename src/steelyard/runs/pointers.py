@@ -7,7 +7,6 @@ change is appended to the history; racing writers wait for each other, so that t
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from steelyard.runs.index import Index
 from steelyard.runs.keeping import Opened
 from steelyard.runs.layout import Scope, checked, inside
 from steelyard.runs.run_json import digest_of, stamp
-from steelyard.runs.store import exclusive, read_plain, write_atomic
+from steelyard.runs.store import exclusive, read_json, write_atomic
 
 DEFAULT_PROFILE = "default"
 PINNED = "pinned"  # the profile of runs that stay where they are, to gate against
@@ -134,7 +133,10 @@ class Pointers:
                 which = f"{printable(metric)} ({printable(profile)})"
                 raise StorageError(f"{which} has {past} earlier runs to go back to, not {steps}")
             kept = pointer.stack[: len(pointer.stack) - steps]
-            self.opened(kept[-1]).verify()
+            opened = self.opened(kept[-1])
+            if not opened.run.complete:
+                raise StorageError(f"run {opened.name} is not complete any more; it cannot be active")
+            opened.verify()
             return _changed(pointer, kept, "rollback", reason)
 
         return self._change(metric, profile, change)
@@ -162,7 +164,7 @@ class Pointers:
 
     def _path(self, metric: str, profile: str) -> Path:
         plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", metric).strip("-.")[:60] or "metric"
-        name = f"{plain}-{hashlib.sha256(metric.encode()).hexdigest()[:8]}.json"
+        name = f"{plain}-{hashlib.sha256(metric.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}.json"
         return inside(self._scope.root, self._scope.active / checked("profile", profile) / name)
 
 
@@ -194,7 +196,7 @@ def pointer_document(pointer: Pointer) -> dict[str, Any]:
 
 def _read(path: Path) -> Pointer:
     try:
-        document = json.loads(read_plain(path))
+        document = read_json(path)
         if document.get("Digest") != digest_of(document):
             raise StorageError(f"{printable(path)}: was changed after it was written; restore it, or remove it")
         if document["SchemaVersion"] not in SUPPORTED:

@@ -64,16 +64,17 @@ class Choice:
 
 def direction(key: str, runs: Sequence[Listed] = ()) -> str:
     """Whether higher or lower is better: as the metric says, as a run recorded it, else higher."""
-    expr = _expression(key)
-    metric = None if expr is None else _metric(expr)
-    if metric is not None and metric.better is not None:
-        return metric.better
+    for text in (key, key.lower()):  # other tools write names in other cases
+        expr = _expression(text)
+        metric = None if expr is None else _metric(expr)
+        if metric is not None and metric.better is not None:
+            return metric.better
     for run in runs:
         if key in run.metrics and run.sealed:
             recorded = Opened.at(run.folder).run.better.get(key)
             if recorded in ("higher", "lower"):
                 return recorded
-    return "lower" if key.endswith("duration_ms") else "higher"
+    return "lower" if key.lower().endswith("duration_ms") else "higher"
 
 
 def value_of(run: Listed, key: str) -> float | None:
@@ -83,9 +84,16 @@ def value_of(run: Listed, key: str) -> float | None:
 
 def ranked(runs: Sequence[Listed], key: str) -> list[Ranked]:
     """The runs from best to worst; ties by workflow, then the newest first; those without the metric last."""
-    known = sorted(_best_first(runs, key), key=lambda row: (_sign(runs, key) * _sorted_by(row), row.run.workflow))
+    rows = _best_first(runs, key)
+    judged = any(row.judged is not None for row in rows)
+    known = sorted(rows, key=lambda row: (*_order(row, _sign(runs, key), judged=judged), row.run.workflow))
     rest = [run for run in _newest_first(runs) if value_of(run, key) is None]
     return known + [Ranked(run, None) for run in sorted(rest, key=lambda r: r.workflow)]
+
+
+def _order(row: Ranked, sign: float, *, judged: bool) -> tuple[bool, float]:
+    """Runs that could not be judged stand behind those that were."""
+    return judged and row.judged is None, sign * _sorted_by(row)
 
 
 def _sorted_by(row: Ranked) -> float:
@@ -101,7 +109,7 @@ def _best_first(runs: Sequence[Listed], key: str) -> list[Ranked]:
     newest = _newest_first(runs)
     shared = up_to_common_coverage(newest, key)
     rows = [Ranked(run, value, shared.get(run.path)) for run in newest if (value := value_of(run, key)) is not None]
-    return sorted(rows, key=lambda row: _sign(runs, key) * _sorted_by(row))
+    return sorted(rows, key=lambda row: _order(row, _sign(runs, key), judged=bool(shared)))
 
 
 def _newest_first(runs: Sequence[Listed]) -> list[Listed]:
@@ -113,8 +121,8 @@ def _sign(runs: Sequence[Listed], key: str) -> float:
 
 
 def up_to_common_coverage(runs: Sequence[Listed], key: str) -> dict[str, float]:
-    """Areas up to the coverage that all runs reach, by path; nothing where the metric does not reward declining, where
-    all answer alike, or where a run did not keep its evidence."""
+    """Areas up to the coverage that all runs with evidence reach, by path; nothing where the metric does not reward
+    declining, or where all answer alike. A run without evidence cannot be judged and has none."""
     expr = _expression(key)
     metric = None if expr is None else _metric(expr)
     if expr is None or metric is None or not metric.definition.common_coverage:
@@ -122,7 +130,7 @@ def up_to_common_coverage(runs: Sequence[Listed], key: str) -> dict[str, float]:
     with_value = [run for run in runs if value_of(run, key) is not None]
     kept = {run.path: _slice_of(run, dict(expr.slice)) for run in with_value}
     sides = {path: KeptSide(part) for path, part in kept.items() if part is not None}
-    if len(sides) < len(with_value) or not sides:
+    if not sides:
         return {}
     rates = [side.kept.answer_rate for side in sides.values()]
     common = min(rates)
@@ -166,7 +174,7 @@ def compared(rows: Sequence[Ranked], key: str, against: Listed | None) -> list[R
     if against is None and len(able) > MOST_PAIRS:
         note = f"more than {MOST_PAIRS} runs: name one with --against for paired deltas"
         return [replace(row, note=note) if place == 0 else row for place, row in enumerate(found)]
-    reference = against or (able[0].run if able else None)
+    reference = against or reference_of(found)
     if reference is None:
         return found
     base = Opened.at(reference.folder)
@@ -178,12 +186,17 @@ def compared(rows: Sequence[Ranked], key: str, against: Listed | None) -> list[R
     return [_with_delta(row, deltas.get(row.run.run_id), key, adjusted) for row in found]
 
 
+def reference_of(rows: Sequence[Ranked]) -> Listed | None:
+    """The run that others are compared with where none is named: the best that kept its evidence."""
+    return next((row.run for row in rows if row.value is not None and row.run.sealed), None)
+
+
 def decide(
     runs: Sequence[Listed], key: str, active: Listed | None, *, eps: float, require_significant: bool = False
 ) -> Choice:
     """Whether the best run replaces the active one: only if it is better by more than eps."""
-    if eps < 0:
-        raise UsageError("eps is at least 0")
+    if not eps >= 0:
+        raise UsageError("eps is a number of at least 0")
     order = candidates(runs, key)
     if not order:
         raise InputError(f"no complete run has a value of {key}")
@@ -244,7 +257,8 @@ def _interval(comparison: Comparison | str, key: str) -> tuple[float, float] | N
     if isinstance(comparison, str):
         return None
     try:
-        return _deciding(comparison, key)["interval"]
+        few = comparison[_name(key)].clusters < FEWEST_CLUSTERS
+        return None if few else _deciding(comparison, key)["interval"]
     except UsageError:
         return None
 

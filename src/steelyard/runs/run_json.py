@@ -82,7 +82,7 @@ def run_document(run: Run) -> dict[str, Any]:
 def digest_of(document: Mapping[str, Any]) -> str:
     """The digest of a document without the one that it carries."""
     rest = {key: value for key, value in document.items() if key.lower() != "digest"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(rest, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def read_run(folder: Path) -> Run:
@@ -146,7 +146,7 @@ class _Reader:
             self._text("tenant", "") or None,
             started,
             completed,
-            completed is not None and self._fields.get("complete") is not False,
+            completed is not None and self._fields.get("complete", True) is True,
             {key: str(value) for key, value in self._mapping("labels").items()},
             metrics,
             self._intervals(),

@@ -10,8 +10,10 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from steelyard.errors import StorageError, printable
+from steelyard.records.readers.strict_json import first_flaw, parse_document
 
 PATIENCE = 60.0  # seconds to wait for another writer
 
@@ -75,6 +77,14 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
         flush_folder(folder.parent)
     except OSError as problem:
         raise StorageError(f"cannot write {printable(folder)}: {problem.strerror or type(problem).__name__}") from None
+
+
+def read_json(path: Path) -> Any:
+    """The document in a plain file; a ValueError where it is not strict JSON."""
+    document = parse_document(read_plain(path))
+    if first_flaw(document) is not None:
+        raise ValueError("not strict JSON")
+    return document
 
 
 def _make_folders(folder: Path) -> None:

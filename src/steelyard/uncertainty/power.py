@@ -7,6 +7,7 @@ import math
 from scipy.special import stdtr, stdtrit
 
 POWER = 0.80
+_MOST_TIMES = 1e6  # a difference this much smaller than what can be seen is none
 
 
 def detectable(se: float, clusters: int, level: float) -> float:
@@ -16,9 +17,8 @@ def detectable(se: float, clusters: int, level: float) -> float:
 
 def clusters_needed(se: float, clusters: int, level: float, difference: float) -> int | None:
     """About how many clusters would show this difference four times in five; None where none would."""
-    if not difference > 0:
-        return None
-    return math.ceil(clusters * (detectable(se, clusters, level) / difference) ** 2)
+    times = detectable(se, clusters, level) / difference if difference > 0 else math.inf
+    return math.ceil(clusters * times**2) if times < _MOST_TIMES else None
 
 
 def one_sided_p(value: float, threshold: float, se: float, clusters: int) -> float:
