@@ -68,7 +68,10 @@ def delta_document(d: Delta) -> dict[str, Any]:
 def dumps(document: Any) -> str:
     """The document as text: strict JSON, indented, ending in a newline."""
     compact = json.dumps(document, allow_nan=False, ensure_ascii=True).encode()
-    return msgspec.json.format(compact, indent=2).decode() + "\n"  # json indents in Python, this does not
+    try:
+        return msgspec.json.format(compact, indent=2).decode() + "\n"  # json indents in Python, this does not
+    except msgspec.DecodeError:  # half a character in a text, which only json writes
+        return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=True) + "\n"
 
 
 def plain(value: Any) -> Any:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from steelyard.runs.run_json import Run, read_run
 from steelyard.runs.store import PATIENCE
 
 VERSION = 1
+_TABLES = ("runs", "metrics", "labels")
 _CELL = ("model", "strategy", "task", "perturbation")
 _SCHEMA = """
 CREATE TABLE runs (
@@ -82,15 +85,45 @@ class Index:
     """The runs under a root, in step with their folders."""
 
     def __init__(self, root: Path, *, rebuild: bool = False, progress: Callable[[float], None] | None = None) -> None:
-        self.root = root
-        self._connection = _opened(root, rebuild)
-        self._sync(progress)
+        self.root, self._progress = root, progress
+        self._connection = _in_memory()
+        path = results(root) / ".index" / "runs.sqlite"
+        if not results(root).is_dir() or path.parent.is_symlink():
+            return  # nothing was ever kept here, and looking makes nothing
+        for _ in range(2):
+            try:
+                self._connection = _opened(path)
+                self._sync(rebuild=rebuild)
+                return
+            except (sqlite3.Error, OSError) as problem:
+                self._connection.close()
+                if _is_lock(problem):
+                    raise StorageError("the index of runs is locked by another process; try again") from None
+                _remove(path)
+        self._without_file()
+
+    def _without_file(self) -> None:
+        """Where no index can be kept or trusted, one in memory does."""
+        self._connection.close()
+        self._connection = _in_memory()
+        self._sync()
 
     def __enter__(self) -> Index:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
+
+    def _asked(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a query; what a damaged file cannot say, the folders can."""
+        try:
+            return self._connection.execute(query, list(values)).fetchall()
+        except UnicodeEncodeError:  # half a character: nothing is called that
+            return []
+        except sqlite3.DatabaseError:
+            _remove(results(self.root) / ".index" / "runs.sqlite")
+            self._without_file()
+            return self._connection.execute(query, list(values)).fetchall()
 
     def runs(
         self, *, tenant: str | None = None, domain: str | None = None, workflow: str | None = None
@@ -100,11 +133,11 @@ class Index:
         given = {column: value for column, value in wanted.items() if value is not None}
         where = "".join(f" AND {column} = ?" for column in given)
         query = f"SELECT {_COLUMNS} FROM runs WHERE problem IS NULL{where} ORDER BY started_at DESC, run_id"
-        return [_listed(self.root, row) for row in self._connection.execute(query, list(given.values()))]
+        return [_listed(self.root, row) for row in self._asked(query, list(given.values()))]
 
     def problems(self) -> list[Problem]:
         query = "SELECT path, problem FROM runs WHERE problem IS NOT NULL ORDER BY path"
-        return [Problem(self.root / path, problem) for path, problem in self._connection.execute(query)]
+        return [Problem(self.root / path, problem) for path, problem in self._asked(query)]
 
     def find(self, run_id: str, *, tenant: str | None = None, domain: str | None = None) -> Listed:
         """One run by its id, or by the beginning of it (four characters or more)."""
@@ -126,7 +159,7 @@ class Index:
         values: dict[str, tuple[str, dict[str, float]]] = {}
         names: dict[str, None] = {}
         query = "SELECT path, run_id, metric_name, value FROM metrics WHERE slice = ''"
-        for path, run_id, name, value in self._connection.execute(query):
+        for path, run_id, name, value in self._asked(query):
             values.setdefault(path, (run_id, {}))[1][name] = value
             names[name] = None
         return sorted(names), list(values.values())
@@ -135,26 +168,33 @@ class Index:
         """The table of metrics, a row a number."""
         where = "" if metric is None else " WHERE metric_name = ?"
         query = f"SELECT {', '.join(METRIC_COLUMNS)} FROM metrics{where} ORDER BY run_id, metric_name, slice"
-        yield from self._connection.execute(query, () if metric is None else (metric,))
+        yield from self._asked(query, () if metric is None else (metric,))
 
     # -- keeping in step ---------------------------------------------------------------------------------------------
 
-    def _sync(self, progress: Callable[[float], None] | None) -> None:
-        on_disk = {path: scope for scope in scopes(self.root) for path in run_folders(scope)}
-        known = dict(self._connection.execute("SELECT path, state FROM runs"))
-        states = {path: _state(f"{self.root}/{path}/{run_json.NAME}") for path in on_disk}
-        stale = [path for path, state in states.items() if known.get(path) != state]
-        gone = [path for path in known if path not in on_disk]
-        if not stale and not gone:
+    def _sync(self, *, rebuild: bool = False) -> None:
+        if not rebuild and not any(self._changes()[:2]):
             return
-        with _transaction(self._connection):
+        with _transaction(self._connection):  # looked at again: another process may have been here
+            if rebuild:
+                for table in _TABLES:
+                    self._connection.execute(f"DELETE FROM {table}")
+            stale, gone, on_disk, states = self._changes()
             for path in (*gone, *stale):
-                for table in ("runs", "metrics", "labels"):
+                for table in _TABLES:
                     self._connection.execute(f"DELETE FROM {table} WHERE path = ?", (path,))
             for done, path in enumerate(stale):
                 self._add(path, on_disk[path], self.root / path, states[path])
-                if progress is not None and done % 100 == 0:
-                    progress(done / len(stale))
+                if self._progress is not None and done % 100 == 0:
+                    self._progress(done / len(stale))
+
+    def _changes(self) -> tuple[list[str], list[str], dict[str, Scope], dict[str, str]]:
+        """Folders that are new or changed, and those that are gone."""
+        on_disk = {path: scope for scope in scopes(self.root) for path in run_folders(scope)}
+        states = {path: _state(f"{self.root}/{path}/{run_json.NAME}") for path in on_disk}
+        known = dict(self._connection.execute("SELECT path, state FROM runs"))
+        stale = [path for path, state in states.items() if known.get(path) != state]
+        return stale, [path for path in known if path not in on_disk], on_disk, states
 
     def _add(self, path: str, scope: Scope, folder: Path, state: str) -> None:
         try:
@@ -179,7 +219,7 @@ class Index:
             f"INSERT INTO metrics VALUES ({', '.join('?' * 13)})",
             ((*row, path) for row in _metric_rows(run)),
         )
-        labels = [(run.run_id, key, value, path) for key, value in run.labels.items()]
+        labels = [(run.run_id, _storable(key), _storable(value), path) for key, value in run.labels.items()]
         self._connection.executemany("INSERT INTO labels VALUES (?, ?, ?, ?)", labels)
 
 
@@ -189,18 +229,31 @@ _COLUMNS = "run_id, workflow, tenant, domain, started_at, completed_at, complete
 
 def _listed(root: Path, row: tuple[Any, ...]) -> Listed:
     run_id, workflow, tenant, domain, started, completed, complete, sealed, labels, metrics, path = row
-    known = msgspec.json.decode(labels), msgspec.json.decode(metrics)
+    known = _decoded(labels), _decoded(metrics)
     return Listed(
         run_id, workflow, tenant, domain, started, completed, bool(complete), bool(sealed), *known, root, path
     )
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:  # half a character in a text
+        return json.loads(text)
+
+
+def _storable(text: str) -> str:
+    """A text as SQLite takes it: half characters are written out."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _metric_rows(run: Run) -> Iterable[tuple[Any, ...]]:
     for key, value in run.metrics.items():
         name, slice_ = _split(key)
         low, high = run.intervals.get(key, (None, None))
-        cell = [slice_.get(column) for column in _CELL]
-        text = slice_text(slice_)
+        name = _storable(name)
+        cell = [_storable(slice_[column]) if column in slice_ else None for column in _CELL]
+        text = _storable(slice_text(slice_))
         yield (run.run_id, name, value, low, high, run.counts.get(key), *cell, text, run.completed_at or run.started_at)
 
 
@@ -224,40 +277,59 @@ def _state(path: str) -> str:
     return f"{found.st_mtime_ns}-{found.st_ctime_ns}-{found.st_size}-{found.st_ino}"
 
 
-def _opened(root: Path, rebuild: bool) -> sqlite3.Connection:
-    """The index file, made anew where it is missing, of another version or damaged; in memory where none can be."""
-    path = results(root) / ".index" / "runs.sqlite"
-    for _ in range(2 if results(root).is_dir() and not path.parent.is_symlink() else 0):
+def _opened(path: Path) -> sqlite3.Connection:
+    """The index file; its tables are made where they are missing or of another version."""
+    path.parent.mkdir(exist_ok=True)
+    end = time.monotonic() + PATIENCE
+    while True:
+        connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
         try:
-            path.parent.mkdir(exist_ok=True)
-            connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
-            _prepare(connection, rebuild=rebuild)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")  # the folders are the truth; the index may be lost
+            _prepare(connection)
             return connection
         except sqlite3.OperationalError as problem:
-            if "locked" in str(problem):
-                raise StorageError("the index of runs is locked by another process; try again") from None
-            break
-        except sqlite3.DatabaseError:
-            _remove(path)
-        except OSError:
-            break
+            connection.close()
+            if not _is_lock(problem) or time.monotonic() > end:
+                raise
+            time.sleep(0.02)  # a change of the journal does not wait by itself
+        except BaseException:
+            connection.close()
+            raise
+
+
+def _in_memory() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    _prepare(connection, rebuild=False)
+    _prepare(connection)
     return connection
 
 
-def _prepare(connection: sqlite3.Connection, *, rebuild: bool) -> None:
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = NORMAL")  # the folders are the truth; the index may be lost
+def _is_lock(problem: Exception) -> bool:
+    return isinstance(problem, sqlite3.OperationalError) and ("locked" in str(problem) or "busy" in str(problem))
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    if _is_prepared(connection):
+        return
     with _transaction(connection):
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version == VERSION and not rebuild:
+        if _is_prepared(connection):
             return
-        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-            connection.execute(f'DROP TABLE "{name}"')
+        for kind, name in connection.execute(
+            "SELECT type, name FROM sqlite_master WHERE type IN ('table', 'view')"
+        ).fetchall():
+            connection.execute(f'DROP {kind} "{name}"')
         for statement in filter(str.strip, _SCHEMA.split(";")):
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _is_prepared(connection: sqlite3.Connection) -> bool:
+    """Whether the tables are those of this version."""
+    if connection.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+        return False
+    stated = {text.strip() for text in _SCHEMA.split(";") if text.strip()}
+    found = {text for (text,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
+    return stated <= found
 
 
 class _transaction:  # noqa: N801 - reads as a statement
@@ -270,9 +342,13 @@ class _transaction:  # noqa: N801 - reads as a statement
         self._connection.execute("BEGIN IMMEDIATE")
 
     def __exit__(self, kind: object, *_: object) -> None:
-        self._connection.execute("COMMIT" if kind is None else "ROLLBACK")
+        if kind is None:
+            self._connection.execute("COMMIT")
+        elif self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
 
 
 def _remove(path: Path) -> None:
     for suffix in ("", "-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+        with suppress(OSError):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)

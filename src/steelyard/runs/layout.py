@@ -22,12 +22,16 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
 def checked(kind: str, name: str) -> str:
     """A name fit for a folder; anything else is refused, not repaired."""
-    if not _NAME.fullmatch(name) or ".." in name or name.endswith("."):
+    if not _is_plain(name):
         raise UsageError(
             f"the {kind} '{printable(name, limit=60)}' is not a plain name: letters, digits and . _ + - "
             "(not at the start), at most 100"
         )
     return name
+
+
+def _is_plain(name: str) -> bool:
+    return bool(_NAME.fullmatch(name)) and ".." not in name and not name.endswith(".")
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,6 @@ def _folders(folder: Path) -> list[str]:
         return []
     try:
         with os.scandir(folder) as entries:
-            return sorted(e.name for e in entries if e.is_dir(follow_symlinks=False) and _NAME.fullmatch(e.name))
-    except (FileNotFoundError, NotADirectoryError):
+            return sorted(e.name for e in entries if e.is_dir(follow_symlinks=False) and _is_plain(e.name))
+    except OSError:  # not there, or not for us to see
         return []

@@ -151,7 +151,11 @@ class Pointers:
             if found.run.run_id == entry["RunId"]:
                 return found
         with Index(self._scope.root) as index:
-            return Opened.at(index.find(str(entry["RunId"]), domain=self._scope.domain).folder)
+            moved = [r for r in index.runs(domain=self._scope.domain) if r.run_id == entry["RunId"]]
+        mine = [run for run in moved if run.tenant == self._scope.tenant]
+        if len(mine) != 1:
+            raise StorageError(f"run {printable(entry['RunId'])} is not here any more")
+        return Opened.at(mine[0].folder)
 
     def _change(self, metric: str, profile: str, change: Callable[[Pointer], Pointer]) -> Pointer:
         path = self._path(metric, profile)

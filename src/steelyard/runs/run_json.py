@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.errors import StorageError, printable
-from steelyard.records.readers.strict_json import Flaw, NotJsonError, first_flaw, parse_document
+from steelyard.records.readers.strict_json import Flaw, NotJsonError, flaws, parse_document
 from steelyard.runs.store import read_plain
 
 NAME = "run.json"
 SUPPORTED = ("1",)
 LARGEST = 64 * 2**20
-_OURS = ("files", "intervals", "counts", "inputs")  # fields of files written here, which carry a digest
 _ALIASES = {"workflowname": "workflow", "finishedutc": "completedatutc", "startedutc": "startedatutc"}
 
 
@@ -100,14 +99,12 @@ def _document(name: str, raw: bytes) -> dict[str, Any]:
         document = parse_document(raw)
     except NotJsonError as problem:
         raise StorageError(f"run {printable(name)}: run.json: {problem.problem}") from None
-    flaw = first_flaw(document)
-    if flaw is not None and not _is_metric(flaw[0]):
-        field_ = ".".join(map(str, flaw[0]))
-        raise StorageError(f"run {printable(name)}: {printable(field_)}: {flaw[1].problem}")
+    for path, flaw in flaws(document):
+        if not _is_metric(path) or flaw.key is not None:
+            field_ = ".".join(map(str, path))
+            raise StorageError(f"run {printable(name)}: {printable(field_)}: {flaw.problem}")
     if not isinstance(document, dict):
         raise StorageError(f"run {printable(name)}: run.json: an object is expected")
-    if any(0xD800 <= ord(c) <= 0xDFFF for c in json.dumps(document, ensure_ascii=False, default=str)):
-        raise StorageError(f"run {printable(name)}: run.json: half a character stands in a text")
     return document
 
 
@@ -134,7 +131,7 @@ class _Reader:
             raise self._error(
                 "SchemaVersion", f"version {printable(version, limit=20)}; this program reads {', '.join(SUPPORTED)}"
             )
-        sealed = bool({"digest", *_OURS} & set(self._fields))
+        sealed = "digest" in self._fields or self._is_ours()
         if sealed and self._fields.get("digest") != digest_of(self._document):
             raise self._error("Digest", "the file was changed after it was written")
         completed = self._time("completedatutc")
@@ -146,7 +143,7 @@ class _Reader:
             self._text("tenant", "") or None,
             started,
             completed,
-            completed is not None and self._fields.get("complete", True) is True,
+            completed is not None and self._complete(),
             {key: str(value) for key, value in self._mapping("labels").items()},
             metrics,
             self._intervals(),
@@ -156,6 +153,17 @@ class _Reader:
             self._inputs(),
             sealed,
         )
+
+    def _complete(self) -> bool:
+        value = self._fields.get("complete", True)
+        if value is not None and not isinstance(value, bool):
+            raise self._error("Complete", "true or false is expected")
+        return value is True
+
+    def _is_ours(self) -> bool:
+        """Whether the file was written here, though its digest is gone."""
+        files = self._fields.get("files")
+        return "intervals" in self._fields or (isinstance(files, dict) and "evaluation.json" in files)
 
     def _inputs(self) -> tuple[Mapping[str, Any], ...]:
         value = self._fields.get("inputs") or []
@@ -171,6 +179,8 @@ class _Reader:
             raise self._error(key, "text is expected")
         if not value and key == "runid":
             raise self._error(key, "an id is expected")
+        if any(0xD800 <= ord(c) <= 0xDFFF for c in value):
+            raise self._error(key, "half a character stands in it")
         return value
 
     def _time(self, key: str) -> str | None:

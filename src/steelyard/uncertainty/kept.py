@@ -22,7 +22,7 @@ from steelyard.metrics.definition import Metric, metric_of
 from steelyard.metrics.evidence import Draw, Evidence, Ids, some, sortable
 from steelyard.metrics.options import Constants
 from steelyard.records.derive import ANSWERED, FAILED
-from steelyard.records.schema import KEY, kind_of
+from steelyard.records.schema import KEY, kind_of, texts
 from steelyard.records.table import Records
 from steelyard.uncertainty.estimate import Sample
 
@@ -99,7 +99,10 @@ def _row_texts(records: Records) -> list[bytes]:
         if name in records and kind_of(records.column(name)) != "null":
             column = records.column(name)
             numeric = name == "target" and kind_of(column) in ("int", "float")
-            columns.append(records.stated_numbers(name).tolist() if numeric else column.to_pylist())
+            text = kind_of(column) == "text"
+            columns.append(
+                records.stated_numbers(name).tolist() if numeric else texts(column) if text else column.to_pylist()
+            )
     return [json.dumps(row).encode("utf-8", "surrogatepass") for row in zip(*columns, strict=True)]
 
 

@@ -19,7 +19,7 @@ from steelyard.confidence import signals
 from steelyard.confidence.calibrators.contract import Floats, methods
 from steelyard.errors import InputError, printable
 from steelyard.records.derive import ANSWERED
-from steelyard.records.schema import kind_of
+from steelyard.records.schema import kind_of, texts
 from steelyard.records.table import Records
 
 Target = Literal["correctness", "near_correct", "loss"]
@@ -203,7 +203,8 @@ def row_digests(records: Records, features: Sequence[Input]) -> bytes:
 def _comparable(records: Records, name: str) -> list[Any]:
     if kind_of(records.column(name)) in ("int", "float"):
         return [None if np.isnan(x) else x for x in records.stated_numbers(name).tolist()]
-    return list(records.column(name).to_pylist())
+    column = records.column(name)
+    return list(texts(column)) if kind_of(column) == "text" else list(column.to_pylist())
 
 
 def cluster_digests(records: Records) -> bytes:

@@ -7,6 +7,7 @@ whoever walks the object can say in which field it stands. Nothing here repeats 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isinf
 from typing import Any
@@ -59,16 +60,21 @@ def parse_document(raw: bytes) -> Any:
         raise NotJsonError(what, torn=torn, line=problem.lineno) from None
 
 
-def first_flaw(document: Any) -> tuple[tuple[str | int, ...], Flaw] | None:
-    """The first thing in a document that must not pass, and the path to it."""
+def flaws(document: Any) -> Iterator[tuple[tuple[str | int, ...], Flaw]]:
+    """Everything in a document that must not pass, with the path to it."""
     waiting: list[tuple[tuple[str | int, ...], Any]] = [((), document)]
     while waiting:
         path, value = waiting.pop()
         if isinstance(value, Flaw):
-            return (*path, value.key) if value.key is not None else path, value
+            yield (*path, value.key) if value.key is not None else path, value
+            continue
         parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
         waiting += reversed([((*path, key), part) for key, part in parts if isinstance(part, dict | list | Flaw)])
-    return None
+
+
+def first_flaw(document: Any) -> tuple[tuple[str | int, ...], Flaw] | None:
+    """The first of them, None where there is none."""
+    return next(flaws(document), None)
 
 
 def _parsed(raw: bytes) -> Any:
