@@ -34,7 +34,7 @@ from steelyard.comparison import Comparison, Delta, compare, compare_kept
 from steelyard.decide.gate import FAIL, INCONCLUSIVE, PASS, PROFILES, Decision, Gate, Subject
 from steelyard.decide.rules_file import load_rules
 from steelyard.decide.subject import of_records, of_runs
-from steelyard.errors import InputError, UsageError
+from steelyard.errors import InputError, StorageError, UsageError
 from steelyard.evaluation import Evaluation, evaluate
 from steelyard.records.readers import read
 from steelyard.records.table import Records
@@ -508,6 +508,10 @@ def test_inconclusive_says_what_could_be_seen_and_how_many_clusters_would_settle
     assert verdict.clusters_needed == math.ceil(20 * (smallest / 0.03) ** 2)
     assert f"{smallest:.3g}" in verdict.reason
     assert f"{verdict.clusters_needed} clusters" in verdict.reason
+    level_ = replace(x, value=-0.01)
+    (verdict,) = Gate.parse("low(delta(accuracy)) >= -0.01").check(comparison([delta("accuracy", level_)])).rules
+    assert verdict.clusters_needed is None
+    assert "the value itself misses it" not in verdict.reason  # it meets it, though no number of clusters shows that
     below = replace(x, value=-0.02)
     (verdict,) = Gate.parse("low(delta(accuracy)) >= -0.01").check(comparison([delta("accuracy", below)])).rules
     assert verdict.clusters_needed is None
@@ -938,6 +942,31 @@ def test_a_baseline_that_cannot_be_compared_is_not_said_to_be_missing(shelf: She
         assert "there is no baseline" not in verdict.reason, rule
 
 
+@pytest.mark.parametrize("rows", [False, True], ids=["evidence", "rows"])
+@pytest.mark.parametrize("sliced", [0, 1])
+def test_runs_that_were_sliced_differently_are_still_compared_as_a_whole(shelf: Shelf, rows: bool, sliced: int) -> None:
+    by: list[list[str]] = [[], []]
+    by[sliced] = ["group.site"]
+    tables = table(answers(160, 0.6, 1), **SITES), table(answers(160, 0.8, 2), **SITES)
+    kept = [shelf.keep(t, rows=rows, by=b) for t, b in zip(tables, by, strict=True)]
+    decision = gated("delta(accuracy) >= -0.01", kept[1], kept[0])
+    assert decision.passed
+    assert decision.rules[0].value == pytest.approx(compare(*tables, ["accuracy"])["accuracy"].delta)
+    if not rows:  # the slice is known of one run only
+        with contextlib.suppress(InputError):
+            assert not gated("delta(accuracy{group.site=x}) >= -1", kept[1], kept[0]).passed
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("file", ["records.parquet", "evidence.npz", "evaluation.json"])
+def test_every_file_of_both_runs_is_verified_before_anything_is_judged(shelf: Shelf, side: int, file: str) -> None:
+    kept = [shelf.keep(table(answers(80, 0.8, 1)), rows=True) for _ in range(2)]
+    path = kept[side].folder / file
+    path.write_bytes(path.read_bytes() + b" ")
+    with pytest.raises(StorageError, match="was changed after it was written"):
+        gated("accuracy >= 0", kept[1], kept[0])
+
+
 def test_kept_runs_on_other_questions_are_refused(shelf: Shelf) -> None:
     one, two = shelf.keep(table(answers(80, 0.8, 1))), shelf.keep(table(answers(84, 0.8, 1)))
     with pytest.raises(InputError, match="different questions"):
@@ -1018,7 +1047,7 @@ def test_labels_add_no_heading_row_link_or_html_to_the_summary() -> None:
     cells_ = [re.split(r"(?<!\\)\|", row) for row in rows if row.startswith("|")]
     assert len(cells_) == 2 + len(decision.rules)
     assert {len(row) for row in cells_} == {len(cells_[0])}
-    assert not re.search(r"(?<!\\)[<`\[\]*@]", shown)
+    assert not re.search(r"(?<!\\)[<`\[\]*@#]", "\n".join(rows[1:]))
     assert "https://" not in shown
     assert all(c.isprintable() or c == "\n" for c in shown)
 
@@ -1156,6 +1185,18 @@ def test_bad_rules_files_are_refused_and_told_why(tmp_path: Path, content: str, 
 @pytest.mark.parametrize("content", BAD)
 def test_bad_rules_files_do_not_meet_the_schema(content: str) -> None:
     assert list(schema_of_rules().iter_errors(yaml.safe_load(content)))
+
+
+@pytest.mark.parametrize("content", ["profile: rank\nrules: []", "profile:\nrules: [accuracy >= 1]", "profile: null"])
+def test_the_schema_and_the_reader_agree(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "gate.yaml"
+    path.write_text(content)
+    valid = schema_of_rules().is_valid(yaml.safe_load(content))
+    if valid:
+        load_rules(path)
+    else:
+        with pytest.raises(UsageError):
+            load_rules(path)
 
 
 @pytest.mark.parametrize(
@@ -1368,6 +1409,16 @@ def test_no_output_is_written_over_the_answers(tmp_path: Path, option: str) -> N
     before = path.read_bytes()
     done = inside("gate", "--run", path, "--rule", "accuracy >= 0", option, path, "--resamples", 200)
     assert path.read_bytes() == before
+    assert done.returncode == 2, done.stdout
+
+
+def test_no_output_is_written_over_a_baseline_that_the_rules_name(tmp_path: Path) -> None:
+    for name, share in (("old", 0.6), ("new", 0.8)):
+        (tmp_path / f"{name}.jsonl").write_text(lines(rows_of(1, share)))
+    (tmp_path / "gate.yaml").write_text("rules: [delta(accuracy) >= -1]\nbaseline: old.jsonl\n")
+    before = (tmp_path / "old.jsonl").read_bytes()
+    done = inside("gate", "--run", "new.jsonl", "--rules", "gate.yaml", "--output", "old.jsonl", cwd=tmp_path)
+    assert (tmp_path / "old.jsonl").read_bytes() == before
     assert done.returncode == 2, done.stdout
 
 

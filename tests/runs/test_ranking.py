@@ -508,6 +508,36 @@ def test_fewer_than_six_clusters_show_nothing(scope: Scope) -> None:
     assert choice.action == KEEP
 
 
+def test_fewer_than_six_clusters_in_common_show_nothing_either(scope: Scope) -> None:
+    """Twelve clusters were asked, but only three hold rows that both answered."""
+    before = ["yes" if (i % 8 < 1 + (i == 17) if i < 24 else i % 2) else "no" for i in range(96)]
+    after = [("yes" if i % 11 else "no") if i < 24 else None for i in range(96)]
+    held = keep(scope, "held", table(before, rows=8), ("selective_accuracy",), rows=True)
+    keep(scope, "new", table(after, rows=8), ("selective_accuracy",), rows=True)
+    choice = decide(listed(scope), "selective_accuracy", held, eps=0.0, require_significant=True)
+    assert choice.candidate.run_id == "new"
+    assert choice.action == KEEP
+    (row,) = [
+        row
+        for row in compared(ranked(listed(scope), "selective_accuracy"), "selective_accuracy", held)
+        if row.run.run_id == "new"
+    ]
+    assert row.verdict == "inconclusive"
+
+
+def test_what_an_area_was_judged_by_is_said_with_the_decision(scope: Scope) -> None:
+    bold = table([None if i % 10 == 0 else p for i, p in enumerate(answers(320, 0.95, 3))])
+    shy = table([p if i % 2 else None for i, p in enumerate(answers(320, 0.4, 1))])
+    held = keep(scope, "held", shy, ("aurc",))
+    new = keep(scope, "new", bold, ("aurc",))
+    choice = decide(listed(scope), "aurc", held, eps=0.0)
+    assert choice.action == PROMOTE
+    assert choice.value != pytest.approx(value_of(new, "aurc"))
+    done = inside("runs", "promote", "held", "--metric", "aurc", "--root", scope.root)
+    assert done.returncode == 0, done.stderr
+    assert "common" in inside("runs", "decide", "--metric", "aurc", "--root", scope.root).stdout
+
+
 def test_an_interval_that_touches_0_does_not_exclude_it(scope: Scope) -> None:
     held = keep(scope, "held", table(["yes"] * 159 + ["no"], rows=8))
     keep(scope, "new", table(["yes"] * 160, rows=8))
