@@ -105,7 +105,7 @@ def test_models_pair_with_themselves_and_cells_that_one_run_lacks_are_refused() 
     for name in ("accuracy{model=a}", "accuracy{model=b}"):
         same(found[name], wanted[name])
     lonely = through_disk(new.take(np.asarray(new.labels("model") == "a")), ["accuracy"])
-    with pytest.raises(InputError, match="evaluated in one run only"):
+    with pytest.raises(InputError, match="cells were evaluated in one run only"):
         compare_kept(kept[0], lonely, ["accuracy"])
 
 

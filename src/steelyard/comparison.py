@@ -153,19 +153,21 @@ def compare_kept(
 ) -> Comparison:
     """Paired deltas of two runs from the evidence they kept.
 
-    Slices pair on their columns, without model and strategy where each run has one value of them. A slice that only one
-    run has is an error. What needs single rows is left without a verdict.
+    Slices pair on their columns, without model and strategy where each run has one value of them. A cell that only one
+    run has is an error; another slice is left out. What needs single rows is left without a verdict.
     """
     settings = Settings(resamples, seed, level)
     asked = [metric_of(m) for m in listed(metrics)]
     dropped = [c for c in ("model", "strategy") if all(_values(kept, c) <= 1 for kept in (base, new))]
     mine, theirs = (_by_slice(kept, dropped) for kept in (base, new))
-    lonely = [key for key in (*mine, *theirs) if (key in mine) != (key in theirs)]
+    lonely = [key for key in (*mine, *theirs) if (key in mine) != (key in theirs) and {c for c, _ in key} <= set(CELL)]
     if lonely:
         shown = ", ".join(slice_text(dict(key)) or "the whole table" for key in lonely[:5])
-        raise InputError(f"{len(lonely)} slices were evaluated in one run only: {printable(shown)}")
+        raise InputError(f"{len(lonely)} cells were evaluated in one run only: {printable(shown)}")
     deltas: list[Delta] = []
     for key, part in mine.items():
+        if key not in theirs:
+            continue
         pair = KeptPair(part, theirs[key])
         samples = _Samples(settings)
         slice_ = {k: v for k, v in part.slice.items() if k not in dropped}

@@ -55,8 +55,9 @@ def gate(
     from steelyard.runs.store import write_atomic
 
     loaded = load_rules(rules) if rules is not None else GateRules()
+    held = baseline or loaded.baseline
     for written in (output, junit, summary):
-        options.check_output(written, [run, *([baseline] if baseline else []), *([str(rules)] if rules else [])])
+        options.check_output(written, [run, *([held] if held else []), *([str(rules)] if rules else [])])
     options.allow_plugins([*(rule or []), *loaded.rules])
     parts = [Gate.profile(gate_profile)] if gate_profile else []
     parts += [Gate.parse(rule)] if rule else []
@@ -69,7 +70,7 @@ def gate(
         raise UsageError("a gate needs rules: --rule, --rules or --gate-profile")
     whole = Gate(tuple(r for part in parts for r in part.rules))
     files = {"cluster": cluster, "task_file": task_file, "align": align, "resamples": resamples, "seed": seed}
-    subject, about = _subject(whole, run, baseline or loaded.baseline, profile, root, tenant, domain, files)
+    subject, about = _subject(whole, run, held, profile, root, tenant, domain, files)
     decision = whole.check(subject)
     about = _counted(about, whole, decision.verdict)
     document = acceptance_document(decision, {k: v for k, v in about.items() if k != "scope"})

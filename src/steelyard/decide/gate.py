@@ -220,7 +220,7 @@ def _confirmed(rule: Rule, number: Number, blank: Verdict, *, met: bool) -> Verd
     p = one_sided_p(sign * number.value, sign * rule.threshold, se, number.clusters)
     found = replace(blank, p_value=p)
     if met:
-        return replace(found, verdict=PASS, reason="shown")
+        return replace(found, verdict=PASS, reason="the whole interval meets it")
     if math.isnan(low) or math.isnan(high):
         return replace(found, verdict=INCONCLUSIVE, reason="no usable interval", p_value=None)
     margin = sign * (number.value - rule.threshold)
@@ -228,12 +228,17 @@ def _confirmed(rule: Rule, number: Number, blank: Verdict, *, met: bool) -> Verd
     found = replace(found, detectable=detectable(se, number.clusters, number.level), clusters_needed=needed)
     if not _holds(far, rule.relation, rule.threshold):
         return replace(found, verdict=FAIL, reason="shown to miss the threshold")
-    return replace(found, verdict=INCONCLUSIVE, reason=f"the interval holds the threshold; {_power(found)}")
+    power = _power(found, misses=margin < 0)
+    return replace(found, verdict=INCONCLUSIVE, reason=f"the interval contains the threshold; {power}")
 
 
-def _power(v: Verdict) -> str:
-    more = f"about {v.clusters_needed:,} clusters would settle it if the value is right" if v.clusters_needed else ""
-    return f"smallest detectable difference {v.detectable:.3g}; {more or 'the value itself misses it'}"
+def _power(v: Verdict, *, misses: bool) -> str:
+    """What these data could have shown, and how many would be needed."""
+    if v.clusters_needed:
+        more = f"about {v.clusters_needed:,} clusters would settle it if the value is right"
+    else:
+        more = "the value itself misses it" if misses else "it lies too near for any number of clusters"
+    return f"smallest detectable difference {v.detectable:.3g}; {more}"
 
 
 def _se_of(number: Number) -> float:
@@ -264,8 +269,8 @@ def _corrected(judged: Sequence[Verdict]) -> list[Verdict]:
         known = replace(verdict, p_adjusted=adjusted[i])
         if verdict.verdict == FAIL and adjusted[i] > (1 - verdict.level) / 2 + 1e-12:
             among = f" among {len(confirming)} rules" if len(confirming) > 1 else ""
-            reason = f"misses the threshold, but{among} that may be chance (p {adjusted[i]:.3g}); {_power(known)}"
-            known = replace(known, verdict=INCONCLUSIVE, reason=reason)
+            chance = f"misses the threshold, but{among} that may be chance (p {adjusted[i]:.3g})"
+            known = replace(known, verdict=INCONCLUSIVE, reason=f"{chance}; {_power(known, misses=True)}")
         found.append(known)
     return found
 

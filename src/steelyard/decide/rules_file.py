@@ -35,7 +35,8 @@ def load_rules(path: Path) -> GateRules:
         found = msgspec.convert(raw, GateRules)
     except msgspec.ValidationError as problem:
         raise UsageError(f"{printable(path)}: {printable(problem)}{_hint(raw)}") from None
-    if not found.rules and found.profile is None:
+    empty = isinstance(raw, dict) and raw.get("rules") == []
+    if empty or (not found.rules and found.profile is None):
         raise UsageError(f"{printable(path)}: rules or a profile are needed; a gate without rules passes nothing")
     return found
 

@@ -201,6 +201,7 @@ def decide(
     if not order:
         raise InputError(f"no complete run has a value of {key}")
     best, value = order[0].run, _sorted_by(order[0])
+    common = ", by the areas up to the common cmax" if order[0].judged is not None else ""
     if active is None:
         return Choice(PROMOTE, best, value, None, None, 0.0, eps, "nothing is active yet")
     held = next((_sorted_by(row) for row in order if row.run.run_id == active.run_id), value_of(active, key))
@@ -211,17 +212,26 @@ def decide(
     delta = value - held
     gain = delta if direction(key, runs) == "higher" else -delta
     if not gain > eps:
-        return Choice(KEEP, best, value, active.run_id, held, delta, eps, "not better by more than eps")
+        return Choice(KEEP, best, value, active.run_id, held, delta, eps, f"not better by more than eps{common}")
     if not require_significant:
         return Choice(
-            PROMOTE, best, value, active.run_id, held, delta, eps, "better by more than eps, chance not considered"
+            PROMOTE,
+            best,
+            value,
+            active.run_id,
+            held,
+            delta,
+            eps,
+            f"better by more than eps{common}; chance not considered",
         )
     comparison = _paired(Opened.at(active.folder), best, key)
     interval = _interval(comparison, key)
     higher = direction(key, runs) == "higher"
     sure = interval is not None and (interval[0] > 0 if higher else interval[1] < 0)
     reason = (
-        "better by more than eps, and more than chance" if sure else "better by more than eps, but it may be chance"
+        f"better by more than eps{common}, and more than chance"
+        if sure
+        else f"better by more than eps{common}, but it may be chance"
     )
     if isinstance(comparison, str):
         reason = f"better by more than eps, but the runs cannot be paired: {comparison}"
@@ -257,8 +267,8 @@ def _interval(comparison: Comparison | str, key: str) -> tuple[float, float] | N
     if isinstance(comparison, str):
         return None
     try:
-        few = comparison[_name(key)].clusters < FEWEST_CLUSTERS
-        return None if few else _deciding(comparison, key)["interval"]
+        found = _deciding(comparison, key)
+        return None if found["clusters"] < FEWEST_CLUSTERS else found["interval"]
     except UsageError:
         return None
 
@@ -288,7 +298,7 @@ def _with_delta(row: Ranked, comparison: Comparison | str | None, key: str, adju
     ends = d["interval"] or (None, None)
     p_adjusted = None if p is None else adjusted.get(p)
     found = comparison[_name(key)]
-    verdict = _verdict(ends, p_adjusted, found.better) if found.clusters >= FEWEST_CLUSTERS else "inconclusive"
+    verdict = _verdict(ends, p_adjusted, found.better) if d["clusters"] >= FEWEST_CLUSTERS else "inconclusive"
     return replace(
         row,
         delta=d["delta"],
@@ -318,5 +328,5 @@ def _deciding(comparison: Comparison, key: str) -> Mapping[str, Any]:
     if d.verdict_from in d.companions:
         return d.companions[d.verdict_from]
     if d.verdict_from == "nothing":
-        return {"delta": d.delta, "interval": None, "p_value": None}
-    return {"delta": d.delta, "interval": d.interval, "p_value": d.p_value}
+        return {"delta": d.delta, "interval": None, "p_value": None, "clusters": 0}
+    return {"delta": d.delta, "interval": d.interval, "p_value": d.p_value, "clusters": d.clusters}
