@@ -16,10 +16,11 @@ from msgspec import UNSET, Meta, UnsetType
 
 from steelyard.comparison import Delta
 from steelyard.confidence.calibrators import Calibrator
+from steelyard.participants import Overlap
 from steelyard.records.table import Source
 from steelyard.runs.artifact import DIALECT, plain
 from steelyard.runs.calibration import calibration_document
-from steelyard.selection import Deltas, Overlap, Reading, Selection
+from steelyard.selection import Deltas, Reading, Selection
 from steelyard.uncertainty.estimate import Estimate
 
 Share = Annotated[float, Meta(ge=0, le=1)]
