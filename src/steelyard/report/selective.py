@@ -41,7 +41,7 @@ def selection_report(selection: Selection) -> Document:
         deltas = selection.deltas.get(name)
         document += _pair(readings, deltas, selection) if deltas else _one(readings[0], selection)
     document += [
-        Note(f"left out: {name} ({', '.join(needs)} absent, or null for an answer)")
+        Note(f"left out: {name}, which lacks {', '.join(needs)}")
         for name, needs in selection.lacking.items()
     ]
     document += [Note(f"warning: {w}") for w in selection.warnings]
