@@ -40,10 +40,7 @@ def selection_report(selection: Selection) -> Document:
         document.append(Heading(f"confidence: {name}"))
         deltas = selection.deltas.get(name)
         document += _pair(readings, deltas, selection) if deltas else _one(readings[0], selection)
-    document += [
-        Note(f"left out: {name}, which lacks {', '.join(needs)}")
-        for name, needs in selection.lacking.items()
-    ]
+    document += [Note(f"left out: {name}, which lacks {', '.join(needs)}") for name, needs in selection.lacking.items()]
     document += [Note(f"warning: {w}") for w in selection.warnings]
     return document
 
