@@ -69,7 +69,7 @@ COMPILE = $(UV) pip compile pyproject.toml --universal --generate-hashes --pytho
 
 lock: ## resolve the requirements*.lock files anew (needs uv)
 	$(COMPILE) --extra fast --group build -o requirements.lock
-	$(COMPILE) --extra fast --extra dev --group build -c requirements.lock -o requirements-dev.lock
+	$(COMPILE) --extra fast --extra embeddings --extra dev --group build -c requirements.lock -o requirements-dev.lock
 	$(COMPILE) --extra fast --extra bench --group build -c requirements-dev.lock -o requirements-bench.lock
 	@! grep -nE '://|--(index|extra-index|find-links|trusted-host)|@ ' requirements*.lock
 
