@@ -14,7 +14,7 @@ from types import FrameType
 import typer
 
 from steelyard import __version__
-from steelyard.cli import calibrate, compare, evaluate, gate, metrics, runs, schema, selective
+from steelyard.cli import calibrate, compare, evaluate, gate, metrics, rank, runs, schema, selective
 from steelyard.errors import SteelyardError, printable
 
 SOFTWARE_FAULT = 70
@@ -29,6 +29,7 @@ app = typer.Typer(
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("gate")(gate.gate)
+app.command("rank")(rank.rank)
 app.add_typer(runs.app, name="runs")
 app.command("selective")(selective.selective)
 app.add_typer(calibrate.app, name="calibrate")

@@ -37,19 +37,25 @@ def metric(
     bounds: Bounds = (None, None),
     rows: str = "asked",
     reads: tuple[str, ...] | None = None,
+    name: str | None = None,
     **facts: Any,
 ) -> Callable[[Callable[..., Any]], Definition]:
-    """Define and register a metric from a function of columns."""
+    """Define and register a metric from a function of columns, under its name.
+
+    A `name` that ends in "@" is the metric meant where a cutoff follows: `precision@5` beside `precision.yes`.
+    """
 
     def define(function: Callable[..., Any]) -> Definition:
-        return _defined(function, RowSource(function, rows, reads), better=better, bounds=bounds, **facts)
+        return _defined(function, RowSource(function, rows, reads), name=name, better=better, bounds=bounds, **facts)
 
     return define
 
 
-def _defined(function: Callable[..., Any], source: Source, *, finish: bool = False, **facts: Any) -> Definition:
+def _defined(
+    function: Callable[..., Any], source: Source, *, finish: bool = False, name: str | None = None, **facts: Any
+) -> Definition:
     labelled = "label" in inspect.signature(function).parameters
-    definition = Definition(function.__name__, function, source, labelled=labelled, **facts)
+    definition = Definition(name or function.__name__, function, source, labelled=labelled, **facts)
     if finish:
         definition.finish(function)
     return register(definition)

@@ -27,6 +27,7 @@ from steelyard.registry import Registry
 Floats = npt.NDArray[np.float64]
 Bounds = tuple[float | None, float | None]
 UNIT: Bounds = (0, 1)
+CUTOFF = "@"  # at the end of a name: the metric that is meant where a cutoff follows
 _DEEPEST = 3
 AS_BASE: Any = ("as base", "as base")
 WIDTH_OF_BASE: Any = (0, "width of base")
@@ -164,7 +165,8 @@ class Metric:
             shown.append(text if positional else f"{param.name}={text}")
         label = "" if self.label is None else f".{label_text(self.label)}"
         options = f"({', '.join(shown)})" if shown else ""
-        return f"{self.head or self.definition.name}{cutoff}{options}{label}"
+        head = self.head or self.definition.name.removesuffix(CUTOFF)
+        return f"{head}{cutoff}{options}{label}"
 
     def __str__(self) -> str:
         return self.name
@@ -357,7 +359,7 @@ def bound(expr: Expr) -> Metric:
     """A parsed expression as a metric; loads a plug-in named `package.module:name`."""
     if expr.slice:
         raise UsageError(f"'{expr}': ask for slices with --by (by=), and pick one from the result by this name")
-    found = _plugin(expr.head) if ":" in expr.head else metrics[expr.head]
+    found = _plugin(expr.head) if ":" in expr.head else _registered(expr)
     definition, preset = (found.definition, found.values) if isinstance(found, Metric) else (found, {})
     args = [value for name, value in expr.args if not name]
     options = {name: value for name, value in expr.args if name}
@@ -370,6 +372,12 @@ def bound(expr: Expr) -> Metric:
     label = ".".join(expr.labels) if expr.labels else None
     made = definition(*args, label=label, **{**preset, **options})
     return replace(made, head=expr.head) if ":" in expr.head else made
+
+
+def _registered(expr: Expr) -> Definition:
+    """The metric of that name; where a cutoff follows, the one that is meant with a cutoff."""
+    cut = f"{expr.head}{CUTOFF}"
+    return metrics[cut if expr.cutoff is not None and cut in metrics else expr.head]
 
 
 def _plugin(head: str) -> Definition | Metric:

@@ -68,6 +68,9 @@ FIELDS: Mapping[str, Field] = {
         Field("latency_ms", _NUMBER, "milliseconds to the answer", 0),
         Field("input_tokens", ("int",), "tokens read", 0),
         Field("output_tokens", ("int",), "tokens written", 0),
+        Field("gains", ("list",), "grades of the ranked documents in order; null where a document was not judged"),
+        Field("judged", ("list",), "the grades of all judged documents of the query"),
+        Field("gold_rank", ("int",), "rank of the one relevant document, from 1; 0 if it was not retrieved", 0),
     )
 }
 
@@ -102,7 +105,8 @@ def field_of(name: str) -> Field | None:
 
 def expected(field: Field) -> str:
     """What a column holds, in words: "text or a whole number"."""
-    kinds = [k for k in field.kinds if k != "list" and not (k == "int" and "float" in field.kinds)]
+    kinds = [k for k in field.kinds if not (k == "int" and "float" in field.kinds)]
+    kinds = [k for k in kinds if k != "list"] or kinds  # a list may stand for a label, but is not the usual case
     return " or ".join(SHOWN[k] for k in kinds)
 
 

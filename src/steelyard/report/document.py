@@ -11,6 +11,7 @@ from typing import Any
 
 from steelyard.comparison import Comparison, Delta
 from steelyard.evaluation import Evaluation
+from steelyard.ranking import Ranked
 from steelyard.records.labels import value_name
 from steelyard.records.table import Source
 from steelyard.uncertainty.estimate import Estimate
@@ -89,6 +90,14 @@ def comparison_report(comparison: Comparison) -> Document:
         columns = ("metric", "base", "new", "delta", level, "p", "p adjusted", "verdict")
         document += _with_notes(columns, found, _delta_row)
     document += [Note(f"warning: {w}") for w in comparison.warnings]
+    return document
+
+
+def ranking_report(ranked: Ranked) -> Document:
+    """The estimates of one ranking or two, then the deltas."""
+    document = evaluation_report(ranked.evaluation)
+    if ranked.comparison is not None:
+        document += [Heading("paired, query by query"), *comparison_report(ranked.comparison)]
     return document
 
 

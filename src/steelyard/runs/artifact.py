@@ -18,6 +18,7 @@ import steelyard
 from steelyard.comparison import Comparison, Delta
 from steelyard.evaluation import Evaluation
 from steelyard.naming import slice_text
+from steelyard.ranking import Ranked
 from steelyard.records.labels import value_name
 from steelyard.records.table import Source
 from steelyard.uncertainty.estimate import Estimate, Settings
@@ -55,6 +56,15 @@ def comparison_document(comparison: Comparison) -> dict[str, Any]:
         "deltas": [delta_document(d) for d in comparison],
         "warnings": list(comparison.warnings),
     }
+
+
+def ranking_document(ranked: Ranked, *, ties: str, complete: bool, relevance_level: int) -> dict[str, Any]:
+    """An evaluation's document for rankings: how they were ordered, and the deltas where there are two runs."""
+    about = {"ties": ties, "complete": complete, "relevance_level": relevance_level}
+    document = {**evaluation_document(ranked.evaluation), "ranking": about}
+    if ranked.comparison is not None:
+        document["comparison"] = comparison_document(ranked.comparison)
+    return document
 
 
 def estimate_document(e: Estimate) -> dict[str, Any]:

@@ -9,17 +9,16 @@ One file a format; `contract` says how to add one.
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.records.readers import csv, jsonl, parquet, phq8  # noqa: F401 - each adds its format
 from steelyard.records.readers.contract import Column, Input, Reader, Table, joined, readers, widened
+from steelyard.records.readers.opening import STANDARD_INPUT, opened
 from steelyard.records.readers.strict_json import TOO_LARGE
 from steelyard.records.schema import SHOWN, kind_of
 from steelyard.records.table import Records, Source
@@ -27,8 +26,6 @@ from steelyard.records.task import Task
 from steelyard.registry import load_entry_points
 
 __all__ = ["Input", "Reader", "Table", "read", "readers"]
-
-STANDARD_INPUT = "-"
 
 
 def read(
@@ -59,7 +56,7 @@ def read(
     stated = task if isinstance(task, Task) else _task(task, paths)
     tables, sources, renamed = [], [], set[str]()
     for each in paths:
-        with _opened(os.fspath(each)) as (name, stream):
+        with opened(os.fspath(each)) as (name, stream):
             source = Input(name, stream, rename=rename, salvage=salvage)
             table = _reader(os.fspath(each), format).load(source)
         tables.append(table)
@@ -105,29 +102,6 @@ def _reader(path: str, format: str | None) -> Reader:
             break
     known = ", ".join(f"{reader.name} ({' '.join(reader.suffixes)})" for reader in readers.values())
     raise UsageError(f"{printable(path)}: no format goes by this suffix; name one with format=: {known}")
-
-
-@contextmanager
-def _opened(path: str) -> Iterator[tuple[str, BinaryIO]]:
-    """The input's name for messages, and its bytes; what the system refuses is an error with that name."""
-    name = "<stdin>" if path == STANDARD_INPUT else path
-    with ExitStack() as closing:
-        try:
-            stream = sys.stdin.buffer if path == STANDARD_INPUT else closing.enter_context(open(path, "rb"))
-        except OSError as problem:
-            raise InputError(f"cannot be read: {_reason(problem)}", file=name) from None
-        except ValueError:
-            raise InputError("cannot be read: there is no such name for a file", file=name) from None
-        except AttributeError:
-            raise InputError("cannot be read: standard input is closed", file=name) from None
-        try:
-            yield name, stream
-        except OSError as problem:
-            raise InputError(f"cannot be read: {_reason(problem)}", file=name) from None
-
-
-def _reason(problem: OSError) -> str:
-    return (problem.strerror or "the system gives no reason").lower()
 
 
 def _task(

@@ -1,0 +1,76 @@
+"""`steelyard rank`: rankings against judgements, as trec_eval computes them, with intervals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from steelyard.cli import options
+from steelyard.errors import UsageError
+
+
+def rank(
+    qrels: Annotated[str, typer.Argument(help="Judgements: TREC lines (topic iteration document grade) or JSON.")],
+    runs: Annotated[
+        list[str],
+        typer.Argument(help="One run, or two to compare: TREC lines (topic Q0 document rank score tag) or JSON."),
+    ],
+    metric: options.Metrics = None,
+    relevance_level: Annotated[
+        int, typer.Option("--relevance-level", "-l", help="The grade from which a document counts as relevant.")
+    ] = 1,
+    complete: Annotated[
+        bool, typer.Option("--complete", "-c", help="Count judged topics that are not in the run as 0.")
+    ] = False,
+    align: Annotated[
+        str, typer.Option("--align", help="Two runs: strict, or intersection to leave out topics of one run only.")
+    ] = "strict",
+    per_query: Annotated[
+        Path | None, typer.Option("--per-query", help="A file for every query's own values, as JSON lines.")
+    ] = None,
+    format_: options.Format = "table",
+    out: options.Out = None,
+    resamples: options.Resamples = 10_000,
+    seed: options.Seed = 42,
+    level: options.Level = 0.95,
+    method: options.Method = "auto",
+) -> None:
+    """Say how good a ranking is, and how sure that is; of two rankings, whether the second is better.
+
+    Queries are the units of resampling. Metrics: ndcg@k, mrr, map, map@k, precision@k, recall@k, hit@k, rprec.
+    """
+    options.check_format(format_)
+    options.allow_plugins(metric)
+    if len(runs) > 2:
+        raise UsageError(f"rank takes one run or two, not {len(runs)}")
+    if [qrels, *runs].count("-") > 1:
+        raise UsageError("standard input can be read once only")
+    options.check_output(per_query, [qrels, *runs])
+    from steelyard.ranking import STACK, by_query
+    from steelyard.ranking import rank as ranked
+    from steelyard.records.readers.trec import TIES, read_rankings
+    from steelyard.report.document import ranking_report
+    from steelyard.runs.artifact import ranking_document
+    from steelyard.runs.store import write_atomic
+
+    tables = read_rankings(qrels, runs, complete=complete)
+    metrics = metric or list(STACK)
+    found = ranked(
+        tables,
+        metrics,
+        relevance_level=relevance_level,
+        align=align,
+        resamples=resamples,
+        seed=seed,
+        level=level,
+        method=method,
+    )
+    if per_query is not None:
+        rows = [row for table in tables for row in by_query(table, metrics, relevance_level=relevance_level)]
+        write_atomic(per_query, "".join(json.dumps(row) + "\n" for row in rows))
+        options.say(f"wrote {per_query}")
+    document = ranking_document(found, ties=TIES, complete=complete, relevance_level=relevance_level)
+    options.show(document, ranking_report(found), format_, out / "evaluation.json" if out else None)

@@ -1,0 +1,97 @@
+"""Rankings of one run or two: every metric with its interval, paired deltas, and the values query by query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from steelyard.comparison import Comparison, compare
+from steelyard.errors import UsageError
+from steelyard.evaluation import Evaluation, evaluate
+from steelyard.metrics.definition import Metric, metric_of
+from steelyard.metrics.evidence import Terms
+from steelyard.metrics.sources import RowSource
+from steelyard.records.labels import value_name
+from steelyard.records.table import Records
+
+STACK = ("ndcg@10", "mrr", "map", "precision@10", "recall@100", "hit@10", "rprec")
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The estimates of all runs; of two, how the second differs from the first."""
+
+    evaluation: Evaluation
+    comparison: Comparison | None
+
+
+def rank(
+    runs: Sequence[Records],
+    metrics: Sequence[str] = STACK,
+    *,
+    relevance_level: int = 1,
+    align: str = "strict",
+    **settings: Any,
+) -> Ranked:
+    """Evaluate the rankings of one run, or of two and compare them query by query."""
+    if not 1 <= len(runs) <= 2:
+        raise UsageError(f"one run is evaluated or two are compared, these are {len(runs)}")
+    asked = [at_level(metric_of(name), relevance_level) for name in metrics]
+    found = [evaluate(run, asked, **settings) for run in runs]
+    if len(runs) == 1:
+        return Ranked(found[0], None)
+    base, new = runs
+    together = _together(found, [str(run.only("model")) for run in runs])
+    return Ranked(together, compare(base, new, asked, align=align, **settings))
+
+
+def at_level(metric: Metric, level: int) -> Metric:
+    """The metric with this grade counting as relevant, where it has such a level and none was stated."""
+    has = any(param.name == "level" for param in metric.definition.params)
+    if level == 1 or not has or metric.values["level"] != 1:
+        return metric
+    return metric.definition(**{**metric.values, "level": level})
+
+
+def by_query(run: Records, metrics: Sequence[str], *, relevance_level: int = 1) -> list[dict[str, Any]]:
+    """Every query's own values: one mapping a row, ready to be written as JSON lines and evaluated again."""
+    asked = [at_level(metric_of(name), relevance_level) for name in metrics]
+    scores = {metric.name: _scores(metric, run) for metric in asked}
+    labels = {name: run.labels(name) for name in ("model", "item") if name in run}
+    return [
+        {
+            **{name: value_name(column.values[column.codes[row]]) for name, column in labels.items()},
+            **{name: None if np.isnan(found[row]) else float(found[row]) for name, found in scores.items()},
+        }
+        for row in range(len(run))
+    ]
+
+
+def _scores(metric: Metric, run: Records) -> Any:
+    source = metric.definition.source
+    made = source.function(run, **metric.values) if isinstance(source, RowSource) else None
+    if not isinstance(made, Terms) or not made.score:
+        raise UsageError(f"{metric} has no value for a single query")
+    return np.asarray(made.values["total"], np.float64)
+
+
+def _together(found: Sequence[Evaluation], names: Sequence[str]) -> Evaluation:
+    """Evaluations of several runs as one: every run is a slice."""
+    estimates = [replace(e, slice={"model": name}) for one, name in zip(found, names, strict=True) for e in one]
+    counts = {key: sum(one.population[key] for one in found) for key in found[0].population}
+    return replace(
+        found[0],
+        estimates=tuple(estimates),
+        population=counts,
+        clusters=max(one.clusters for one in found),
+        sources=_sources(found),
+        warnings=tuple(dict.fromkeys(w for one in found for w in one.warnings)),
+    )
+
+
+def _sources(found: Sequence[Evaluation]) -> tuple[Any, ...]:
+    """The files of all runs, each once: the judgements are theirs together."""
+    return tuple({(s.name, s.sha256): s for one in found for s in one.sources}.values())

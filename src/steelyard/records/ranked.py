@@ -1,0 +1,166 @@
+"""Ranked lists and what was judged: where the judged documents of every query stand.
+
+A table has rankings in one of three forms, one row a query:
+
+    gains, judged        grades in ranked order (null: not judged), and all judged grades
+    gold_rank            the rank of the one relevant document, from 1; 0 if it was not retrieved
+    target, prediction   lists of the relevant documents, and of the retrieved ones in ranked order
+
+Every ranking metric is a function of the ranks and grades of the judged documents: what was not judged only moves
+them down. So that is all that is kept of a ranking, however deep it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from steelyard.errors import InputError
+from steelyard.records.schema import kind_of
+from steelyard.records.table import Records
+
+Codes = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rankings:
+    """The judged documents of all queries: those retrieved, by query and rank, and all of them.
+
+    `missing` are the queries without judgements, `reason` says what they lack.
+    """
+
+    queries: int
+    query: Codes
+    rank: Codes
+    grade: Floats
+    judged_query: Codes
+    judged_grade: Floats
+    missing: npt.NDArray[np.bool_]
+    reason: str
+
+
+def rankings(records: Records, *, needed_by: str) -> Rankings:
+    """The rankings of a table, in whichever form it has them."""
+    if "gains" in records or "judged" in records:
+        return _from_gains(records, needed_by)
+    if "gold_rank" in records:
+        return _from_gold_rank(records)
+    if _holds_lists(records, "target") and _holds_lists(records, "prediction"):
+        return _from_lists(records)
+    raise InputError(
+        f"{needed_by} needs ranked lists: gains and judged, or gold_rank, or lists in target and prediction; "
+        f"columns: {', '.join(records.stated)}",
+        file=records.name,
+    )
+
+
+def gains_of(ranked: Codes, judged: Codes, grades: npt.NDArray[Any]) -> pa.Array:
+    """The grade of every ranked key, null where it was not judged. Keys stand for a query and a document."""
+    place = pc.index_in(pa.array(ranked), pa.array(judged))
+    return pa.array(grades).take(place)
+
+
+def first_twice(keys: Codes) -> int | None:
+    """The place of the first key that stood before, None if all differ."""
+    ordered = np.sort(keys)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return None
+    order = np.argsort(keys, kind="stable")
+    again = order[1:][keys[order][1:] == keys[order][:-1]]
+    return int(again.min())
+
+
+def _from_gains(records: Records, needed_by: str) -> Rankings:
+    gains, judged = (_lists(records, name, needed_by) for name in ("gains", "judged"))
+    query, rank, grade = _stated(gains)
+    judged_query, _, judged_grade = _stated(judged)
+    retrieved, known = (np.bincount(q, minlength=len(records)) for q in (query, judged_query))
+    if (retrieved > known).any():
+        file, line = records.where(int(np.argmax(retrieved > known)))
+        raise InputError("more grades stand in gains than in judged", file=file, line=line, field="judged")
+    missing = np.asarray(judged.is_null())
+    return Rankings(len(records), query, rank, grade, judged_query, judged_grade, missing, "no judged")
+
+
+def _from_gold_rank(records: Records) -> Rankings:
+    stated = records.numbers("gold_rank")
+    known = np.flatnonzero(~np.isnan(stated))
+    found = np.flatnonzero(stated > 0)
+    return Rankings(
+        len(records),
+        found,
+        stated[found].astype(np.int64),
+        np.ones(len(found)),
+        known,
+        np.ones(len(known)),
+        np.isnan(stated),
+        "no gold_rank",
+    )
+
+
+def _from_lists(records: Records) -> Rankings:
+    target, prediction = records.column("target"), records.column("prediction")
+    values = pa.concat_arrays([_as_text(target.flatten()), _as_text(prediction.flatten())]).dictionary_encode()
+    codes = values.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    wanted, ranked = codes[: len(target.flatten())], codes[len(target.flatten()) :]
+    size = len(values.dictionary) + 1
+    owner, _ = _places(target)
+    query, rank = _places(prediction)
+    for name, keys, rows in (("target", owner * size + wanted, owner), ("prediction", query * size + ranked, query)):
+        twice = first_twice(keys)
+        if twice is not None:
+            file, line = records.where(int(rows[twice]))
+            raise InputError("a document stands twice in this list", file=file, line=line, field=name)
+    hit = gains_of(query * size + ranked, owner * size + wanted, np.ones(len(wanted)))
+    found = np.flatnonzero(np.asarray(hit.is_valid()))
+    missing = np.asarray(target.is_null())
+    ones = np.ones(len(wanted))
+    return Rankings(len(records), query[found], rank[found], np.ones(len(found)), owner, ones, missing, "no target")
+
+
+def _holds_lists(records: Records, name: str) -> bool:
+    return name in records and kind_of(records.column(name)) in ("list", "null")
+
+
+def _as_text(values: pa.Array) -> pa.Array:
+    if values.null_count:
+        raise InputError("a list of documents holds a null")
+    return values.cast(pa.large_string())
+
+
+def _lists(records: Records, name: str, needed_by: str) -> pa.Array:
+    column = records.column(name, needed_by=needed_by)
+    if kind_of(column) == "null":
+        return pa.nulls(len(column), pa.list_(pa.float64()))
+    if kind_of(column) != "list" or kind_of(column.flatten()) not in ("int", "float", "null"):
+        raise InputError(f"{needed_by} needs lists of numbers here", file=records.name, field=name)
+    return column
+
+
+def _places(lists: pa.Array) -> tuple[Codes, Codes]:
+    """For every element of the lists, one after the other: its row, and its place in the list from 1."""
+    if kind_of(lists) == "null":
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    rows = pc.list_parent_indices(lists).to_numpy().astype(np.int64)
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
+    starts = np.concatenate(([0], np.cumsum(lengths)))
+    return rows, np.arange(len(rows)) - starts[rows] + 1
+
+
+def _stated(lists: pa.Array) -> tuple[Codes, Codes, Floats]:
+    """Row, place and value of the elements that are not null."""
+    flat = lists.flatten()
+    if kind_of(flat) == "null":
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    at = np.flatnonzero(np.asarray(flat.is_valid()))
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
+    ends = np.cumsum(lengths)
+    rows = np.searchsorted(ends, at, side="right")  # judged documents are few: no array as long as the lists
+    values = flat.take(pa.array(at)).to_numpy(zero_copy_only=False).astype(np.float64)
+    return rows, at - (ends - lengths)[rows] + 1, values
