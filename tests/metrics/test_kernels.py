@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from steelyard.metrics import curve, kernels, sorted_rows
+from steelyard.metrics import compiling, curve, kernels, sorted_rows
 from steelyard.metrics.calibration import bin_of
 from steelyard.metrics.curve import CurveTerms
 from steelyard.metrics.evidence import Draw
@@ -47,7 +47,7 @@ def test_the_curve_is_the_same_on_every_path(ties: bool, monkeypatch: pytest.Mon
     monkeypatch.setattr(sorted_rows, "_SMALL_POINTS", 0)
     monkeypatch.setattr(curve, "_FEW_POINTS", 0)
     compiled = read()
-    monkeypatch.setattr(kernels, "available", lambda: False)
+    monkeypatch.setattr(compiling, "available", lambda: False)
     plain = read()
     for name, wanted in small.items():
         assert compiled[name] == pytest.approx(wanted, rel=1e-11, abs=1e-12, nan_ok=True), name
@@ -68,7 +68,7 @@ def test_auroc_and_quantiles_are_the_same_on_every_path(ties: bool, monkeypatch:
     small = read()
     monkeypatch.setattr(sorted_rows, "_SMALL_POINTS", 0)
     compiled = read()
-    monkeypatch.setattr(kernels, "available", lambda: False)
+    monkeypatch.setattr(compiling, "available", lambda: False)
     plain = read()
     for a, b, c in zip(small, compiled, plain, strict=True):
         assert b == pytest.approx(a, rel=1e-12, nan_ok=True)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import UsageError
-from steelyard.metrics import kernels
+from steelyard.metrics import compiling, kernels
 from steelyard.metrics.contract import evidence, metric
 from steelyard.metrics.evidence import Cells, Codes, Draw, Ids, Sums, Terms, added, sums
 from steelyard.metrics.options import Constant
@@ -36,7 +36,7 @@ def bin_of(confidence: Floats, bins: int) -> npt.NDArray[np.int64]:
     The edges are the doubles k/bins, so 0.3 is in the bin that starts at 0.3.
     """
     _check_bins(bins)
-    if len(confidence) >= _COMPILED_ROWS and kernels.available():
+    if len(confidence) >= _COMPILED_ROWS and compiling.available():
         return kernels.bins(confidence, bins)
     places = np.searchsorted(np.arange(1, bins) / bins, confidence, side="right")
     return np.where(np.isnan(confidence), -1, places)

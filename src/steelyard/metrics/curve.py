@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.metrics import kernels
+from steelyard.metrics import compiling, kernels
 from steelyard.metrics.evidence import Codes, Draw, Ids
 from steelyard.metrics.sorted_rows import SortedReading, SortedRows, SortedTerms
 
@@ -35,7 +35,7 @@ class CurveTerms(SortedTerms):
     reading: type[SortedReading] | None = field(default_factory=lambda: CurveReading)
 
     def collect(self, ids: Ids, cluster: Codes) -> tuple[Any, npt.NDArray[np.bool_]]:
-        if len(ids) > 1 or len(cluster) < _POINTS_WORTH or not kernels.available():
+        if len(ids) > 1 or len(cluster) < _POINTS_WORTH or not compiling.available():
             return super().collect(ids, cluster)
         assert self.unsorted is not None
         kept = ~np.logical_or.reduce([np.zeros(len(cluster), bool), *self.left_out.values()])
@@ -231,7 +231,7 @@ class CurveReading(SortedReading):
         if not rows.points:
             nothing = np.full(len(self.counted), np.nan)
             return nothing, nothing
-        if not rows.small and len(self._weights) >= kernels.LANES and kernels.available():
+        if not rows.small and len(self._weights) >= kernels.LANES and compiling.available():
             harmonic = _harmonic(int(self._answered.max(initial=0)))
             areas = kernels.row_by_row(rows.cluster, rows.value, rows.ends, self._weights, self.counted, harmonic)
             return self._defined(areas[:, 0]), self._defined(areas[:, 1])
@@ -264,7 +264,7 @@ class CurveReading(SortedReading):
     def achievable(self) -> Floats:
         """AURC of the lower convex hull of the working points."""
         rows = self._rows
-        if isinstance(rows, SortedRows) and rows.points > _FEW_POINTS and kernels.available():
+        if isinstance(rows, SortedRows) and rows.points > _FEW_POINTS and compiling.available():
             found = kernels.hull_areas(rows.cluster, rows.value, rows.ends, self._floats, self.counted, self._height)
             return self._defined(found)
         accepted = self.sums[0]

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.metrics import kernels
+from steelyard.metrics import compiling, kernels
 from steelyard.records.labels import Labels
 
 Floats = npt.NDArray[np.float64]
@@ -345,7 +345,7 @@ def _cells(values: list[Floats], cluster: Codes, key: Codes, clusters: int, keys
     terms = len(values)
     if clusters * keys * terms <= _DENSE_CELLS:
         flat = cluster * keys + key if clusters > 1 else key
-        compiled = len(cluster) >= _COMPILED_ROWS and kernels.available()
+        compiled = len(cluster) >= _COMPILED_ROWS and compiling.available()
         dense = np.empty((clusters, keys, terms))
         for i, value in enumerate(values):
             if value.strides == (0,) and len(value):

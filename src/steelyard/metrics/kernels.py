@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.metrics.compiling import compile_
 from steelyard.metrics.randomness import mix
 
 Floats = npt.NDArray[np.float64]
@@ -20,12 +20,6 @@ Floats = npt.NDArray[np.float64]
 LANES = 16
 GRID = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 _NEVER = 1e300
-
-
-@cache
-def available() -> bool:
-    """True if the compiler is installed (the extra `fast`)."""
-    return find_spec("numba") is not None
 
 
 def scan(
@@ -160,14 +154,6 @@ def tally(seed: int, first: int, last: int, clusters: int) -> npt.NDArray[np.uin
 
 @cache
 def _compiled() -> dict[str, Any]:
-    import numba
-
-    def compile_(function: Any, **options: Any) -> Any:
-        try:
-            return numba.njit(cache=True, boundscheck=False, error_model="numpy", **options)(function)
-        except RuntimeError:  # nowhere to keep the compiled code
-            return numba.njit(boundscheck=False, error_model="numpy", **options)(function)
-
     smallest = compile_(_smallest_count)
 
     def scan_(cluster, loss, closes, blocks, asked, c, grid):  # type: ignore[no-untyped-def]

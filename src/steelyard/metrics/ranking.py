@@ -190,6 +190,8 @@ def _cutoff(name: str, k: int | None) -> float:
 
 def _relevant(ranked: Rankings, level: int) -> tuple[Codes, Codes, Codes]:
     """Query and rank of the relevant documents that were retrieved, and how many there are for every query."""
+    if level < 1:
+        raise UsageError("level: the grade from which a document counts as relevant is a whole number from 1")
     chosen = ranked.grade >= level
     relevant = np.bincount(ranked.judged_query[ranked.judged_grade >= level], minlength=ranked.queries)
     return ranked.query[chosen], ranked.rank[chosen], relevant

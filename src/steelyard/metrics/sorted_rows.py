@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.metrics import kernels
+from steelyard.metrics import compiling, kernels
 from steelyard.metrics.evidence import (
     Codes,
     Draw,
@@ -97,7 +97,7 @@ class SortedRows:
     def width(self) -> int:
         if self.small:
             return 12 * max(self.points, 1)
-        return len(self.ids) if kernels.available() else 6 * len(self.score)
+        return len(self.ids) if compiling.available() else 6 * len(self.score)
 
     @property
     def small(self) -> bool:
@@ -192,7 +192,7 @@ class SortedReading:
     @property
     def compiled(self) -> bool:
         """True where a compiled scan is worth it."""
-        return not self._rows.small and len(self._weights) >= kernels.LANES and kernels.available()
+        return not self._rows.small and len(self._weights) >= kernels.LANES and compiling.available()
 
     @property
     def auroc(self) -> Floats:

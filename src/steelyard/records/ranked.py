@@ -62,30 +62,68 @@ def rankings(records: Records, *, needed_by: str) -> Rankings:
 
 def gains_of(ranked: Codes, judged: Codes, grades: npt.NDArray[Any]) -> pa.Array:
     """The grade of every ranked key, null where it was not judged. Keys stand for a query and a document."""
-    place = pc.index_in(pa.array(ranked), pa.array(judged))
-    return pa.array(grades).take(place)
+    marked = _marked(judged, size=len(ranked))
+    hit = np.arange(len(ranked)) if marked is None else np.flatnonzero(marked[np.minimum(ranked, len(marked) - 1)])
+    place = pc.index_in(pa.array(ranked[hit]), pa.array(judged))
+    found = np.asarray(place.is_valid())
+    hit, place = hit[found], np.asarray(place.drop_null())
+    gains, missing = np.zeros(len(ranked), grades.dtype), np.ones(len(ranked), bool)
+    gains[hit], missing[hit] = grades[place], False
+    return pa.array(gains, mask=missing)
 
 
 def first_twice(keys: Codes) -> int | None:
     """The place of the first key that stood before, None if all differ."""
-    ordered = np.sort(keys)
-    if not (ordered[1:] == ordered[:-1]).any():
+    marked = _marked(keys, size=len(keys))
+    if marked is not None and int(np.count_nonzero(marked)) == len(keys):
         return None
     order = np.argsort(keys, kind="stable")
     again = order[1:][keys[order][1:] == keys[order][:-1]]
-    return int(again.min())
+    return int(again.min()) if len(again) else None
+
+
+def _marked(keys: Codes, *, size: int) -> npt.NDArray[np.bool_] | None:
+    """Which numbers are among the keys, as far as the largest; None where that takes more than 32 bytes an entry."""
+    span = int(keys.max(initial=0)) + 1
+    if span > 32 * max(size, 1_000):
+        return None
+    marked = np.zeros(span, bool)
+    marked[keys] = True
+    return marked
 
 
 def _from_gains(records: Records, needed_by: str) -> Rankings:
     gains, judged = (_lists(records, name, needed_by) for name in ("gains", "judged"))
     query, rank, grade = _stated(gains)
     judged_query, _, judged_grade = _stated(judged)
-    retrieved, known = (np.bincount(q, minlength=len(records)) for q in (query, judged_query))
-    if (retrieved > known).any():
-        file, line = records.where(int(np.argmax(retrieved > known)))
-        raise InputError("more grades stand in gains than in judged", file=file, line=line, field="judged")
     missing = np.asarray(judged.is_null())
+    asked = ~missing[query]
+    stray = _first_stray(query[asked], grade[asked], judged_query, judged_grade)
+    if stray is not None:
+        file, line = records.where(stray)
+        raise InputError(
+            "a grade stands in gains more often than in judged, which holds all of them",
+            file=file,
+            line=line,
+            field="gains",
+        )
     return Rankings(len(records), query, rank, grade, judged_query, judged_grade, missing, "no judged")
+
+
+def _first_stray(query: Codes, grade: Floats, judged_query: Codes, judged_grade: Floats) -> int | None:
+    """The first query with a grade more often among the ranked documents than among all judged ones."""
+    levels = np.unique(judged_grade)
+    unknown = ~np.isin(grade, levels)
+    if unknown.any():
+        return int(query[unknown].min())
+    keys = [q * len(levels) + np.searchsorted(levels, g) for q, g in ((query, grade), (judged_query, judged_grade))]
+    found, ranked = np.unique(keys[0], return_counts=True)
+    known, all_ = np.unique(keys[1], return_counts=True)
+    if not len(found):
+        return None
+    at = np.minimum(np.searchsorted(known, found), len(known) - 1)
+    stray = (known[at] != found) | (ranked > all_[at])
+    return int(found[np.argmax(stray)] // len(levels)) if stray.any() else None
 
 
 def _from_gold_rank(records: Records) -> Rankings:
@@ -105,10 +143,16 @@ def _from_gold_rank(records: Records) -> Rankings:
 
 
 def _from_lists(records: Records) -> Rankings:
-    target, prediction = records.column("target"), records.column("prediction")
-    values = pa.concat_arrays([_as_text(target.flatten()), _as_text(prediction.flatten())]).dictionary_encode()
+    """Documents are matched as they are: text with text, whole numbers with whole numbers."""
+    lists = {name: _documents(records, name) for name in ("target", "prediction")}
+    kinds = {kind_of(flat) for _, flat in lists.values()} - {"null"}
+    if len(kinds) > 1:
+        raise InputError("target and prediction hold documents of different kinds: text and numbers", file=records.name)
+    kind = pa.int64() if kinds == {"int"} else pa.large_string()
+    values = pa.concat_arrays([flat.cast(kind) for _, flat in lists.values()]).dictionary_encode()
     codes = values.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    wanted, ranked = codes[: len(target.flatten())], codes[len(target.flatten()) :]
+    (target, flat), (prediction, _) = lists["target"], lists["prediction"]
+    wanted, ranked = codes[: len(flat)], codes[len(flat) :]
     size = len(values.dictionary) + 1
     owner, _ = _places(target)
     query, rank = _places(prediction)
@@ -128,10 +172,19 @@ def _holds_lists(records: Records, name: str) -> bool:
     return name in records and kind_of(records.column(name)) in ("list", "null")
 
 
-def _as_text(values: pa.Array) -> pa.Array:
-    if values.null_count:
-        raise InputError("a list of documents holds a null")
-    return values.cast(pa.large_string())
+def _documents(records: Records, name: str) -> tuple[pa.Array, pa.Array]:
+    """A column of lists of documents, and all documents one after the other."""
+    lists = records.column(name)
+    if kind_of(lists) == "null":
+        lists = pa.nulls(len(lists), pa.list_(pa.null()))
+    flat = lists.flatten()
+    if len(flat) and flat.null_count:
+        row = int(_places(lists)[0][np.argmax(np.asarray(flat.is_null()))])
+        file, line = records.where(row)
+        raise InputError("a list of documents holds a null", file=file, line=line, field=name)
+    if kind_of(flat) not in ("text", "int", "null"):
+        raise InputError("documents are named by text or whole numbers", file=records.name, field=name)
+    return lists, flat
 
 
 def _lists(records: Records, name: str, needed_by: str) -> pa.Array:
@@ -145,12 +198,13 @@ def _lists(records: Records, name: str, needed_by: str) -> pa.Array:
 
 def _places(lists: pa.Array) -> tuple[Codes, Codes]:
     """For every element of the lists, one after the other: its row, and its place in the list from 1."""
-    if kind_of(lists) == "null":
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    rows = pc.list_parent_indices(lists).to_numpy().astype(np.int64)
-    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
-    starts = np.concatenate(([0], np.cumsum(lengths)))
-    return rows, np.arange(len(rows)) - starts[rows] + 1
+    lengths = _lengths(lists)
+    rows = np.repeat(np.arange(len(lists)), lengths)
+    return rows, np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + 1
+
+
+def _lengths(lists: pa.Array) -> Codes:
+    return pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _stated(lists: pa.Array) -> tuple[Codes, Codes, Floats]:
@@ -159,7 +213,7 @@ def _stated(lists: pa.Array) -> tuple[Codes, Codes, Floats]:
     if kind_of(flat) == "null":
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
     at = np.flatnonzero(np.asarray(flat.is_valid()))
-    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
+    lengths = _lengths(lists)
     ends = np.cumsum(lengths)
     rows = np.searchsorted(ends, at, side="right")  # judged documents are few: no array as long as the lists
     values = flat.take(pa.array(at)).to_numpy(zero_copy_only=False).astype(np.float64)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import UsageError
-from steelyard.metrics import kernels
+from steelyard.metrics import compiling, kernels
 from steelyard.metrics.randomness import words
 
 Counts = npt.NDArray[Any]
@@ -71,7 +71,7 @@ def _legacy(clusters: int, resamples: int, seed: int) -> Counts:
 def _draw(seed: int, first: int, last: int, clusters: int, *, compiled: bool = False) -> Counts:
     if scheme(clusters, "counter") == "poisson":
         return _poisson(seed, first, last, clusters)
-    if compiled and kernels.available():
+    if compiled and compiling.available():
         return kernels.tally(seed, first, last, clusters)
     step = max(1, 4_000_000 // max(clusters, 1))
     parts = []

@@ -6,16 +6,19 @@
 Columns are separated by any white space; lines that start with # and empty lines are skipped. The order of a ranking is
 that of its scores as 32-bit floats, downwards, equal ones by document id downwards; the rank column is ignored.
 Both may be JSON instead: `{"topic": {"document": grade or score}}`, or `{"topic": ["document", …]}` for the
-relevant documents, and for a ranking in the order that it already has.
+relevant documents, and for a ranking in the order that it already has. A topic of a run that holds nothing scores 0.
 """
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -24,28 +27,63 @@ import pyarrow.compute as pc
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.records.ranked import first_twice, gains_of
-from steelyard.records.readers.contract import Block, Input, joined
+from steelyard.records.readers.contract import LONGEST_LINE, Block, Input, joined
 from steelyard.records.readers.opening import opened
 from steelyard.records.readers.strict_json import NotJsonError, first_flaw, parse_document
+from steelyard.records.schema import text_array, texts
 from steelyard.records.table import Records, Source
 from steelyard.records.task import Task
 
 Codes = npt.NDArray[np.int64]
 TIES = "score as a 32-bit float, downwards; equal scores by document id, downwards"
+_PLAIN = {"topic": pa.string(), "document": pa.string(), "grade": pa.int64(), "score": pa.float64()}
+_TYPES = {**_PLAIN, "topic": pa.dictionary(pa.int32(), pa.string())}  # a topic stands in many lines
+_LINE_FEED, _SPACE, _COMMENT = b"\n #"
 _WHITE = bytes.maketrans(b"\t\r\v\f", b"    ")
 _LARGEST_JSON = 2**30
+_LARGEST_GRADE = 2**31 - 1
+_WHOLE = "a whole number is expected, of less than 2**31"
+_SPACES = re.compile(rb" {2,}")
+_ENDS = re.compile(rb" ?\n ?")
+
+
+@dataclass(frozen=True)
+class _Ids:
+    """A column of ids: those that occur, and which of them stands in each row."""
+
+    values: pa.Array
+    codes: Codes
+
+    @classmethod
+    def of(cls, chunks: Sequence[pa.Array]) -> _Ids:
+        """From pieces of one column, as text or as dictionaries of text."""
+        whole = pa.chunked_array(chunks)
+        encoded = whole.unify_dictionaries() if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
+        codes = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded.chunks]
+        values = encoded.chunk(0).dictionary if codes else text_array([])
+        return cls(values, np.concatenate(codes, dtype=np.int64) if codes else np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True)
 class _Columns:
-    """The lines of a file as flat columns. `number` is a grade or a score; None where the order is the file's."""
+    """The lines of a file as flat columns. `number` is a grade or a score; None where the order is the file's.
+
+    `empty` are the topics that hold nothing, as only JSON can say; `line` has no entries for JSON.
+    """
 
     source: Source
-    topic: pa.Array
-    document: pa.Array
+    topic: _Ids
+    document: _Ids
     number: pa.Array | None
     tag: str | None
     line: Codes
+    empty: _Ids
+
+    def place(self, row: int, field: str) -> dict[str, Any]:
+        """Where a row stands: its line and field; in JSON, which has no lines here, its topic."""
+        if len(self.line):
+            return {"file": self.source.name, "line": int(self.line[row]), "field": field}
+        return {"file": self.source.name, "field": texts(self.topic.values)[self.topic.codes[row]]}
 
 
 def read_rankings(
@@ -62,14 +100,18 @@ def read_rankings(
     _check_grades(judged)
     found = [_read(run, ("topic", "Q0", "document", "rank", "score", "tag")) for run in runs]
     names = _names(runs, found)
-    topics, documents = _shared_codes([judged, *found])
+    topics = _shared_codes([judged.topic, *(run.topic for run in found), *(run.empty for run in found)])
+    documents = _shared_codes([judged.document, *(run.document for run in found)])
     tables = []
-    for run, name, topic, document in zip(found, names, topics[1:], documents[1:], strict=True):
-        columns, lines, said = _ranked(run, topic, document, judged, topics[0], documents[0], complete=complete)
+    for i, (run, name) in enumerate(zip(found, names, strict=True), start=1):
+        asked = np.union1d(topics[i], topics[i + len(found)])
+        columns, lines, said = _ranked(
+            run, topics[i], documents[i], asked, judged, topics[0], documents[0], complete=complete
+        )
         rows = len(lines)
         sources = [Source(run.source.name, run.source.sha256, rows, lines)]
         sources += [Source(judged.source.name, judged.source.sha256, 0)]
-        columns["model"] = pa.array([name] * rows, pa.string())
+        columns["model"] = text_array([name] * rows)
         warnings = [f"{printable(run.source.name)}: {text}" for text in said]
         tables.append(Records.checked(columns, cluster=None, task=Task(), sources=sources, warnings=warnings))
     return tables
@@ -90,79 +132,89 @@ def _names(runs: Sequence[str | os.PathLike[str]], found: Sequence[_Columns]) ->
 def _read(path: str | os.PathLike[str], columns: tuple[str, ...]) -> _Columns:
     with opened(os.fspath(path)) as (name, stream):
         source = Input(name, stream)
-        blocks = source.blocks()
-        first = next(blocks, None)
-        if first is None or not first.data.strip():
-            raise source.error("the file is empty")
-        is_json = first.data.lstrip()[:1] in (b"{", b"[")
-        table = _json(source, first, blocks) if is_json else _lines(source, first, blocks, columns)
-        about = Source(source.name, source.sha256, len(table[0]))
-    topic, document, number, tag, line = table
-    twice = first_twice(_pairs(topic, document))
+        table = _json(source) if _is_json(stream) else _lines(source, columns)
+        about = Source(source.name, source.sha256, len(table[0].codes))
+    found = _Columns(about, *table)
+    twice = first_twice(found.topic.codes * len(found.document.values) + found.document.codes)
     if twice is not None:
-        at = int(line[twice]) if len(line) else None
-        raise InputError("the document stands twice under its topic", file=about.name, line=at, field="document")
-    return _Columns(about, topic, document, number, tag, line)
+        raise InputError("the document stands twice under its topic", **found.place(twice, "document"))
+    return found
 
 
-def _pairs(topic: pa.Array, document: pa.Array) -> Codes:
-    """One number for every topic and document."""
-    codes = [_codes(column.dictionary_encode()) for column in (topic, document)]
-    return codes[0] * (int(codes[1].max(initial=0)) + 1) + codes[1]
+def _is_json(stream: BinaryIO) -> bool:
+    """Whether the first character opens an object or a list; what is looked at is read again later."""
+    ahead = stream.peek() if isinstance(stream, io.BufferedReader) else b""
+    return ahead.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"{", b"[")
 
 
-def _codes(encoded: pa.DictionaryArray) -> Codes:
-    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+_Table = tuple[_Ids, _Ids, pa.Array | None, str | None, Codes, _Ids]
 
 
-_Table = tuple[pa.Array, pa.Array, pa.Array | None, str | None, Codes]
-
-
-def _lines(source: Input, first: Block, rest: Iterator[Block], columns: tuple[str, ...]) -> _Table:
+def _lines(source: Input, columns: tuple[str, ...]) -> _Table:
     """Topic, document, number, tag and line of every row of a text file."""
-    numbers = {"grade": pa.int64(), "score": pa.float64()}
-    kept = [name for name in columns if name in ("topic", "document", "grade", "score")]
+    kept = [name for name in columns if name in _TYPES]
     parts: list[list[pa.Array]] = [[] for _ in kept]
     lines: list[Codes] = []
     tag: str | None = None
-    line = 1
-    for block in (b for group in ([first], rest) for b in group):
-        text = block.data.replace(b"\r\n", b"\n").translate(_WHITE)
+    line, blank = 1, True
+    for block in source.blocks():
+        if _is_overlong(block):
+            raise source.error(f"the line is longer than {LONGEST_LINE // 2**20} MiB", line=line)
+        text = block.data if _is_regular(block.data, columns) else _tidied(block.data)
         count = text.count(b"\n") + (not text.endswith(b"\n"))
-        table = _quick(text, columns, numbers) if _is_regular(text) else None
+        table = _quick(text, columns, kept) if _is_regular(text, columns) else None
         if table is None or table.num_rows != count:
-            table, at = _careful(source, text, line, columns, numbers)
+            blank = blank and not text.strip()
+            table, at = _careful(source, text, line, columns, kept)
         else:
             at = np.arange(line, line + count)
         for part, name in zip(parts, kept, strict=True):
-            part.append(table[name].combine_chunks())
-        if tag is None and "tag" in columns and table.num_rows:
-            tag = str(table["tag"][0].as_py())
+            part.extend(table[name].chunks)
+        if tag is None and "tag" in columns and len(at):
+            tag = text.split(b"\n", int(at[0]) - line + 1)[int(at[0]) - line].split()[-1].decode(errors="replace")
         lines.append(at)
         line += count
-    arrays = [joined(part) for part in parts]
-    if not len(arrays[0]):
-        raise source.error("there are no lines but comments")
-    return arrays[0], arrays[1], arrays[2], tag, np.concatenate(lines)
+    if not any(map(len, lines)):
+        raise source.error("the file is empty" if blank else "there are no lines but comments")
+    ids = [_Ids.of(part) for part in parts[:2]]
+    return ids[0], ids[1], joined(parts[2]), tag, np.concatenate(lines), _Ids.of([text_array([])])
 
 
-def _is_regular(text: bytes) -> bool:
-    """Whether single spaces separate the columns and no line is a comment."""
-    odd = (b"  ", b" \n", b"\n ", b"\n#", b"\n\n")
-    return not text.startswith((b" ", b"#", b"\n")) and not any(mark in text for mark in odd)
+def _is_overlong(block: Block) -> bool:
+    """Whether reading stopped inside this block's first line, which does not end."""
+    return len(block.data) > LONGEST_LINE and block.data.find(b"\n", 0, LONGEST_LINE + 1) < 0
 
 
-def _quick(text: bytes, columns: tuple[str, ...], numbers: dict[str, Any]) -> pa.Table | None:
+def _is_regular(text: bytes, columns: tuple[str, ...]) -> bool:
+    """Whether single spaces separate the columns, lines end in a line feed, and none is empty or a comment."""
+    codes = np.frombuffer(text, np.uint8)
+    ends = np.flatnonzero(codes == _LINE_FEED)
+    gaps = codes <= _SPACE
+    starts = ends[:-1] + 1 if text.endswith(b"\n") else ends + 1
+    if gaps[:1].any() or (gaps[1:] & gaps[:-1]).any() or np.count_nonzero(codes < _SPACE) > len(ends):
+        return False
+    hex_ = "grade" in columns and (b" 0x" in text or b" 0X" in text)  # which the fast parser takes for a number
+    return not (text.startswith(b"#") or (codes[starts] == _COMMENT).any() or hex_)
+
+
+def _tidied(text: bytes) -> bytes:
+    """The same lines with single spaces between their columns, and none around them."""
+    text = text.replace(b"\r\n", b"\n").translate(_WHITE)
+    return _ENDS.sub(b"\n", _SPACES.sub(b" ", text)).removeprefix(b" ")
+
+
+def _quick(text: bytes, columns: tuple[str, ...], kept: list[str]) -> pa.Table | None:
     """The columns by a fast parser; None where anything is unusual, so that it is read with care."""
     from pyarrow import csv
 
-    types = {name: numbers.get(name, pa.string()) for name in columns}
     try:
         table = csv.read_csv(
             pa.BufferReader(text),
             read_options=csv.ReadOptions(column_names=list(columns), use_threads=False, block_size=len(text) + 1),
             parse_options=csv.ParseOptions(delimiter=" ", quote_char=False, escape_char=False),
-            convert_options=csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False),
+            convert_options=csv.ConvertOptions(
+                column_types=_TYPES, null_values=[], strings_can_be_null=False, include_columns=kept
+            ),
         )
     except (pa.ArrowInvalid, UnicodeDecodeError):
         return None
@@ -172,11 +224,12 @@ def _quick(text: bytes, columns: tuple[str, ...], numbers: dict[str, Any]) -> pa
 
 
 def _careful(
-    source: Input, text: bytes, start: int, columns: tuple[str, ...], numbers: dict[str, Any]
+    source: Input, text: bytes, start: int, columns: tuple[str, ...], kept: list[str]
 ) -> tuple[pa.Table, Codes]:
     """The columns line by line: comments skipped, and every problem with its place."""
     rows: list[tuple[Any, ...]] = []
     lines: list[int] = []
+    places = [(columns.index(name), name) for name in kept]
     for line, raw in enumerate(text.split(b"\n"), start):
         fields = raw.split()
         if not fields or fields[0].startswith(b"#"):
@@ -185,10 +238,10 @@ def _careful(
             raise source.error(
                 f"{len(columns)} columns are expected ({', '.join(columns)}), this line has {len(fields)}", line=line
             )
-        rows.append(tuple(_value(source, name, raw_, line) for name, raw_ in zip(columns, fields, strict=True)))
+        rows.append(tuple(_value(source, name, fields[place], line) for place, name in places))
         lines.append(line)
-    types = [(name, numbers.get(name, pa.string())) for name in columns]
-    made = {name: pa.array([row[i] for row in rows], kind) for i, (name, kind) in enumerate(types)}
+    made = {name: pa.array([row[i] for row in rows], _PLAIN[name]) for i, name in enumerate(kept)}
+    made["topic"] = made["topic"].dictionary_encode()
     return pa.table(made), np.array(lines, np.int64)
 
 
@@ -199,31 +252,29 @@ def _value(source: Input, name: str, raw: bytes, line: int) -> Any:
         raise source.error("not UTF-8 text; convert the file to UTF-8", line=line, field=name) from None
     if name not in ("grade", "score"):
         return text
-    problem = "a whole number is expected" if name == "grade" else "a finite number is expected"
+    problem = _WHOLE if name == "grade" else "a finite number is expected"
     try:
         number = int(text) if name == "grade" else float(text)
     except ValueError:
         raise source.error(problem, line=line, field=name) from None
-    if not np.isfinite(number) or abs(number) > (2**31 if name == "grade" else np.inf) or "_" in text:
+    allowed = abs(number) <= _LARGEST_GRADE if name == "grade" else np.isfinite(number)
+    if not allowed or "_" in text or not text.isascii():  # Python reads 1_000 and the digits of every script
         raise source.error(problem, line=line, field=name)
     return number
 
 
-def _json(source: Input, first: Block, rest: Iterator[Block]) -> _Table:
+def _json(source: Input) -> _Table:
     """The same from JSON: an object by topic, of objects by document or of lists of documents."""
-    parts, size = [], 0
-    for block in (b for group in ([first], rest) for b in group):
-        parts.append(block.data)
-        size += len(block.data)
-        if size > _LARGEST_JSON:
-            raise source.error("more than a gigabyte of JSON; write it as lines of text instead")
+    raw = source.whole()
+    if raw.size > _LARGEST_JSON:
+        raise source.error("more than a gigabyte of JSON; write it as lines of text instead")
     try:
-        document = parse_document(b"".join(parts))
+        document = parse_document(raw.to_pybytes().removeprefix(codecs.BOM_UTF8))
     except NotJsonError as problem:
         raise source.error(problem.problem, line=problem.line) from None
     flaw = first_flaw(document)
     if flaw is not None:
-        raise source.error(flaw[1].problem, field=".".join(map(str, flaw[0])))
+        raise source.error(flaw[1].problem, field=".".join(map(str, flaw[0][:1])))  # the topic: a document is data
     if not isinstance(document, dict) or not document:
         raise source.error('an object by topic is expected: {"topic": {"document": 1}}')
     kinds = {type(entry) for entry in document.values()}
@@ -235,7 +286,9 @@ def _json(source: Input, first: Block, rest: Iterator[Block]) -> _Table:
         raise source.error("every topic holds an object by document, or every topic holds a list of documents")
     kind = pa.int64() if numbers and all(isinstance(n, int) for n in numbers) else pa.float64()
     number = None if numbers is None else pa.array(numbers, kind)
-    return pa.array(topics, pa.string()), pa.array(documents, pa.string()), number, None, np.zeros(0, np.int64)
+    empty = [topic for topic, entries in document.items() if not entries]
+    ids = [_Ids.of([text_array(names)]) for names in (topics, documents, empty)]
+    return ids[0], ids[1], number, None, np.zeros(0, np.int64), ids[2]
 
 
 def _from_lists(source: Input, document: dict[str, list[Any]]) -> tuple[list[str], list[str], None]:
@@ -251,7 +304,7 @@ def _from_objects(source: Input, document: dict[str, dict[str, Any]]) -> tuple[l
     for topic, entries in document.items():
         for name, number in entries.items():
             if isinstance(number, bool) or not isinstance(number, int | float):
-                raise source.error("a number is expected for every document", field=f"{topic}.{name}")
+                raise source.error("a number is expected for every document", field=topic)
             topics.append(topic)
             documents.append(name)
             numbers.append(number)
@@ -262,29 +315,32 @@ def _from_objects(source: Input, document: dict[str, dict[str, Any]]) -> tuple[l
 
 
 def _check_grades(judged: _Columns) -> None:
-    if judged.number is not None and not pa.types.is_int64(judged.number.type):
-        whole = pc.equal(judged.number, pc.round(judged.number))
-        if not pc.all(whole).as_py():
-            raise InputError("grades are whole numbers", file=judged.source.name, field="grade")
+    if not len(judged.topic.codes):
+        raise InputError("no document is judged", file=judged.source.name)
+    if judged.number is None:
+        return
+    number = judged.number.to_numpy(zero_copy_only=False)
+    bad = (number != np.round(number)) | (number > _LARGEST_GRADE) | (number < -_LARGEST_GRADE)
+    if bad.any():
+        raise InputError(_WHOLE, **judged.place(int(np.argmax(bad)), "grade"))
 
 
-def _shared_codes(files: Sequence[_Columns]) -> tuple[list[Codes], list[Codes]]:
-    """Topics and documents of all files as numbers that sort like their ids, byte by byte."""
-    found = []
-    for name in ("topic", "document"):
-        encoded = pa.chunked_array([getattr(file, name) for file in files]).dictionary_encode().unify_dictionaries()
-        dictionary = encoded.chunk(0).dictionary
-        order = pc.sort_indices(dictionary.cast(pa.binary())).to_numpy()
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
-        found.append([place[_codes(chunk)] for chunk in encoded.chunks])
-    return found[0], found[1]
+def _shared_codes(columns: Sequence[_Ids]) -> list[Codes]:
+    """Ids as numbers that are the same in all columns and sort like the ids, byte by byte."""
+    together = pa.concat_arrays([column.values.cast(pa.large_binary()) for column in columns]).dictionary_encode()
+    order = pc.sort_indices(together.dictionary).to_numpy()
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    shared = place[together.indices.to_numpy(zero_copy_only=False)]
+    bounds = np.cumsum([len(column.values) for column in columns])[:-1]
+    return [codes[column.codes] for column, codes in zip(columns, np.split(shared, bounds), strict=True)]
 
 
 def _ranked(
     run: _Columns,
     topic: Codes,
     document: Codes,
+    asked: Codes,
     judged: _Columns,
     judged_topic: Codes,
     judged_document: Codes,
@@ -297,21 +353,19 @@ def _ranked(
     order = _order(run, topic, document)
     topic, document = topic[order], document[order]
     gains = gains_of(topic * size + document, judged_topic * size + judged_document, grades)
-    known, asked = np.unique(judged_topic), np.unique(topic)
+    known, first = np.unique(judged_topic, return_index=True)
     rows = known if complete else np.intersect1d(known, asked)
     if not len(rows):
         raise InputError("no topic of this run was judged; do both files use the same ids?", file=run.source.name)
-    said = _said(run, known, asked, judged_topic[grades >= 1], rows, complete=complete)
-    names = _topic_names([(run.topic, topic, order), (judged.topic, judged_topic, None)], rows)
+    said = _said(known, asked, judged_topic[grades >= 1], rows, complete=complete)
     by_topic = np.argsort(judged_topic, kind="stable")
-    first = np.searchsorted(topic, rows)
-    lines = run.line[order] if len(run.line) else np.ones(len(order), np.int64)
     columns = {
-        "item": names,
+        "item": judged.topic.values.take(pa.array(judged.topic.codes[first[np.searchsorted(known, rows)]])),
         "gains": _lists(topic, gains, rows),
         "judged": _lists(judged_topic[by_topic], pa.array(grades[by_topic]), rows),
     }
-    return columns, lines[np.minimum(first, len(lines) - 1)], said
+    lines = np.append(run.line[order] if len(run.line) else np.ones(len(order), np.int64), 1)
+    return columns, lines[np.searchsorted(topic, rows)], said
 
 
 def _grades(number: pa.Array) -> npt.NDArray[np.int32]:
@@ -322,7 +376,8 @@ def _order(run: _Columns, topic: Codes, document: Codes) -> Codes:
     """Topics upwards; within them scores downwards as 32-bit floats, equal ones by document downwards."""
     if run.number is None:
         return np.argsort(topic, kind="stable")
-    score = run.number.to_numpy(zero_copy_only=False).astype(np.float32) + np.float32(0)  # −0.0 is 0.0
+    with np.errstate(over="ignore"):  # beyond the range of floats is infinite, as in C
+        score = run.number.to_numpy(zero_copy_only=False).astype(np.float32) + np.float32(0)  # −0.0 is 0.0
     bits = score.view(np.uint32)
     upwards = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))  # whole numbers in the order of the floats
     key = (topic.astype(np.uint64) << np.uint64(32)) | (~upwards).astype(np.uint64)
@@ -349,17 +404,7 @@ def _lists(owner: Codes, values: pa.Array, rows: Codes) -> pa.Array:
     return make.from_arrays(pa.array(offsets, kind), values)
 
 
-def _topic_names(files: Sequence[tuple[pa.Array, Codes, Codes | None]], rows: Codes) -> pa.Array:
-    """The ids of the topics with these codes."""
-    names: dict[int, str] = {}
-    for column, codes, order in files:
-        _, first = np.unique(codes, return_index=True)
-        at = first if order is None else order[first]
-        names |= dict(zip(codes[first].tolist(), column.take(pa.array(at)).to_pylist(), strict=True))
-    return pa.array([names[code] for code in rows.tolist()], pa.string())
-
-
-def _said(run: _Columns, known: Codes, asked: Codes, relevant: Codes, rows: Codes, *, complete: bool) -> list[str]:
+def _said(known: Codes, asked: Codes, relevant: Codes, rows: Codes, *, complete: bool) -> list[str]:
     """What is left out of the averages, or counted as 0 in them."""
     found = []
     missing, extra = len(np.setdiff1d(known, asked)), len(np.setdiff1d(asked, known))

@@ -1,0 +1,128 @@
+"""Exact search: ranks and first documents against loops over pairs, ties and duplicates included."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steelyard.errors import InputError
+from steelyard.metrics import compiling
+from steelyard.retrieval import kernels, search
+from steelyard.retrieval.search import gold_ranks
+
+fixed = settings(derandomize=True, deadline=None)
+few = settings(derandomize=True, deadline=None, max_examples=40)
+
+
+def naive_cosine(q: Any, d: Any) -> float:
+    norms = math.sqrt(sum(x * x for x in q)) * math.sqrt(sum(x * x for x in d))
+    return sum(x * y for x, y in zip(q, d, strict=True)) / norms if norms else 0.0
+
+
+def naive_order(q: Any, docs: Any) -> list[int]:
+    """Documents by cosine downwards; Python's sort is stable, so equal ones stay in document order."""
+    return sorted(range(len(docs)), key=lambda j: -naive_cosine(q, docs[j]))
+
+
+@st.composite
+def problems(draw: Any) -> tuple[list[list[int]], list[list[int]]]:
+    """Small whole numbers: sums are exact, so ties are ties; copies, multiples and zero vectors are common."""
+    d = draw(st.integers(1, 4))
+    vector = st.lists(st.integers(-2, 2), min_size=d, max_size=d)
+    docs = draw(st.lists(vector, min_size=1, max_size=12))
+    docs += draw(st.lists(st.sampled_from(docs), max_size=4))
+    docs += [[4 * x for x in doc] for doc in draw(st.lists(st.sampled_from(docs), max_size=3))]
+    return draw(st.lists(vector, min_size=1, max_size=5)), docs
+
+
+@fixed
+@given(problems(), st.sampled_from([np.float64, np.float32, np.int64]), st.data())
+def test_ranks_under_ties(problem: Any, kind: Any, data: Any) -> None:
+    queries, docs = problem
+    gold = [data.draw(st.integers(0, len(docs) - 1)) for _ in queries]
+    found = search.search(np.array(queries, kind), np.array(docs, kind), np.array(gold), k=5)
+    for i, query in enumerate(queries):
+        order = naive_order(query, docs)
+        assert found.ranks[i] == order.index(gold[i]) + 1
+        shown = [j for j in found.top[i] if j >= 0]
+        assert shown == order[: len(shown)]
+        assert len(shown) == min(5, len(docs))
+        for j, score in zip(shown, found.scores[i], strict=False):
+            assert score == pytest.approx(naive_cosine(query, docs[j]), abs=1e-12)
+    assert found.zero_queries == sum(not any(q) for q in queries)
+    assert found.zero_documents == sum(not any(d) for d in docs)
+
+
+@few
+@given(st.integers(0, 10_000), st.sampled_from([np.float32, np.float64]))
+def test_copies_tie_wherever_they_stand(seed: int, kind: Any) -> None:
+    """Of equal documents the first comes first, though a matrix product gives them different last bits."""
+    rng = np.random.default_rng(seed)
+    base = rng.normal(size=(7, 33)).astype(kind)
+    docs = base[rng.integers(0, 7, 400)]
+    queries = rng.normal(size=(20, 33)).astype(kind)
+    gold = rng.integers(0, 400, 20)
+    found = search.search(queries, docs, gold, k=3)
+    for i in range(20):
+        cosines = search.cosines(np.repeat(queries[i : i + 1], 400, axis=0), docs)
+        order = np.lexsort((np.arange(400), -cosines))
+        assert found.ranks[i] == int(np.flatnonzero(order == gold[i])[0]) + 1
+        assert found.top[i].tolist() == order[:3].tolist()
+        assert (cosines[gold[i]] == cosines[(docs == docs[gold[i]]).all(axis=1)]).all()
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("k", [1, 3, 40])
+def test_tiles_do_not_matter(monkeypatch: pytest.MonkeyPatch, k: int, compiled: bool) -> None:
+    rng = np.random.default_rng(5)
+    queries, docs = rng.normal(size=(70, 24)).astype(np.float32), rng.normal(size=(1500, 24)).astype(np.float32)
+    docs[700:1400] = docs[:700]
+    gold = rng.integers(0, 1500, 70)
+    whole = search.search(queries, docs, gold, k=k)
+    monkeypatch.setattr(search, "_ROWS", 16)
+    monkeypatch.setattr(search, "_COLUMNS", 256)
+    monkeypatch.setattr(kernels, "_WORTH", 1)
+    if not compiled:
+        monkeypatch.setattr(compiling, "available", lambda: False)
+    parts = search.search(queries, docs, gold, k=k)
+    for name in ("ranks", "top", "scores"):
+        assert np.array_equal(getattr(whole, name), getattr(parts, name))
+    exact = np.array([search.cosines(np.repeat(q[None], 1500, axis=0), docs) for q in queries])
+    order = np.argsort(-exact, axis=1, kind="stable")
+    assert np.array_equal(whole.top, order[:, :k])
+    assert np.array_equal(whole.ranks, np.argmax(order == gold[:, None], axis=1) + 1)
+
+
+def test_a_query_without_gold_has_no_rank() -> None:
+    assert search.search([[1.0, 0.0]] * 2, [[1.0, 0.0], [0.0, 1.0]], [-1, 1]).ranks.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("factor", [1e-200, 1e-30, 1.0, 1e30, 1e200])
+def test_lengths_do_not_matter(factor: float) -> None:
+    queries, docs = np.array([[3.0, 1.0], [1.0, 2.0]]), np.array([[1.0, 1.0], [1.0, 0.0], [2.0, 2.0]])
+    assert gold_ranks(queries * factor, docs * factor, [2, 1]).tolist() == gold_ranks(queries, docs, [2, 1]).tolist()
+
+
+@pytest.mark.parametrize(
+    ("queries", "docs", "gold", "problem"),
+    [
+        ([[1.0, 2.0]], [[1.0]], [0], "2 dimensions and docs 1"),
+        ([[1.0]], [[1.0]], [1], "no index of 1 documents"),
+        ([[1.0]], [[1.0]], [-2], "no index"),
+        ([[1.0]], [[1.0]], [0, 0], "for each of 1 queries"),
+        ([[1.0]], [[1.0]], [0.5], "index"),
+        ([[float("nan")]], [[1.0]], [0], "queries hold a number that is not finite, in row 0"),
+        ([[1.0]], [[1.0], [float("inf")]], [0], "docs hold a number that is not finite, in row 1"),
+        ([1.0], [[1.0]], [0], "a matrix"),
+        ([["a"]], [[1.0]], [0], "a matrix of numbers"),
+        (np.zeros((0, 2)), [[1.0, 1.0]], [], "a matrix"),
+    ],
+)
+def test_what_is_refused(queries: Any, docs: Any, gold: Any, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        gold_ranks(queries, docs, gold)
