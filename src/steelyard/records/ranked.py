@@ -62,34 +62,18 @@ def rankings(records: Records, *, needed_by: str) -> Rankings:
 
 def gains_of(ranked: Codes, judged: Codes, grades: npt.NDArray[Any]) -> pa.Array:
     """The grade of every ranked key, null where it was not judged. Keys stand for a query and a document."""
-    marked = _marked(judged, size=len(ranked))
-    hit = np.arange(len(ranked)) if marked is None else np.flatnonzero(marked[np.minimum(ranked, len(marked) - 1)])
-    place = pc.index_in(pa.array(ranked[hit]), pa.array(judged))
-    found = np.asarray(place.is_valid())
-    hit, place = hit[found], np.asarray(place.drop_null())
-    gains, missing = np.zeros(len(ranked), grades.dtype), np.ones(len(ranked), bool)
-    gains[hit], missing[hit] = grades[place], False
-    return pa.array(gains, mask=missing)
+    place = pc.index_in(pa.array(ranked), pa.array(judged))
+    return pa.array(grades).take(place)
 
 
 def first_twice(keys: Codes) -> int | None:
     """The place of the first key that stood before, None if all differ."""
-    marked = _marked(keys, size=len(keys))
-    if marked is not None and int(np.count_nonzero(marked)) == len(keys):
+    ordered = np.sort(keys)
+    if not (ordered[1:] == ordered[:-1]).any():
         return None
     order = np.argsort(keys, kind="stable")
     again = order[1:][keys[order][1:] == keys[order][:-1]]
-    return int(again.min()) if len(again) else None
-
-
-def _marked(keys: Codes, *, size: int) -> npt.NDArray[np.bool_] | None:
-    """Which numbers are among the keys, as far as the largest; None where that takes more than 32 bytes an entry."""
-    span = int(keys.max(initial=0)) + 1
-    if span > 32 * max(size, 1_000):
-        return None
-    marked = np.zeros(span, bool)
-    marked[keys] = True
-    return marked
+    return int(again.min())
 
 
 def _from_gains(records: Records, needed_by: str) -> Rankings:

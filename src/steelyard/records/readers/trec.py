@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.records.ranked import first_twice, gains_of
-from steelyard.records.readers.contract import LONGEST_LINE, Block, Input, joined
+from steelyard.records.readers.contract import LONGEST_LINE, Block, Input
 from steelyard.records.readers.opening import opened
 from steelyard.records.readers.strict_json import NotJsonError, first_flaw, parse_document
 from steelyard.records.schema import text_array, texts
@@ -65,24 +65,42 @@ class _Ids:
 
 
 @dataclass(frozen=True)
+class _Places:
+    """The line of each row: rows that follow each other on lines that do have one entry, for the first of them."""
+
+    rows: Codes
+    lines: Codes
+
+    @classmethod
+    def of(cls, blocks: Sequence[tuple[int, Codes]]) -> _Places:
+        """From blocks: how many rows came before each, and the line of its first row, or of all."""
+        rows = [np.arange(before, before + len(lines)) for before, lines in blocks]
+        return cls(np.concatenate(rows), np.concatenate([lines for _, lines in blocks]))
+
+    def line(self, row: Any) -> Any:
+        at = np.searchsorted(self.rows, row, side="right") - 1
+        return self.lines[at] + row - self.rows[at]
+
+
+@dataclass(frozen=True)
 class _Columns:
     """The lines of a file as flat columns. `number` is a grade or a score; None where the order is the file's.
 
-    `empty` are the topics that hold nothing, as only JSON can say; `line` has no entries for JSON.
+    `empty` are the topics that hold nothing, as only JSON can say; JSON has no `places`.
     """
 
     source: Source
     topic: _Ids
     document: _Ids
-    number: pa.Array | None
+    number: npt.NDArray[Any] | None
     tag: str | None
-    line: Codes
+    places: _Places | None
     empty: _Ids
 
     def place(self, row: int, field: str) -> dict[str, Any]:
         """Where a row stands: its line and field; in JSON, which has no lines here, its topic."""
-        if len(self.line):
-            return {"file": self.source.name, "line": int(self.line[row]), "field": field}
+        if self.places is not None:
+            return {"file": self.source.name, "line": int(self.places.line(row)), "field": field}
         return {"file": self.source.name, "field": texts(self.topic.values)[self.topic.codes[row]]}
 
 
@@ -147,37 +165,51 @@ def _is_json(stream: BinaryIO) -> bool:
     return ahead.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"{", b"[")
 
 
-_Table = tuple[_Ids, _Ids, pa.Array | None, str | None, Codes, _Ids]
+_Table = tuple[_Ids, _Ids, npt.NDArray[Any] | None, str | None, _Places | None, _Ids]
 
 
 def _lines(source: Input, columns: tuple[str, ...]) -> _Table:
-    """Topic, document, number, tag and line of every row of a text file."""
+    """Topic, document, number, tag and place of every row of a text file."""
     kept = [name for name in columns if name in _TYPES]
-    parts: list[list[pa.Array]] = [[] for _ in kept]
-    lines: list[Codes] = []
+    topics, documents, numbers = list[pa.Array](), list[pa.Array](), list[npt.NDArray[Any]]()
+    places: list[tuple[int, Codes]] = []
     tag: str | None = None
-    line, blank = 1, True
+    line, rows, blank = 1, 0, True
     for block in source.blocks():
         if _is_overlong(block):
             raise source.error(f"the line is longer than {LONGEST_LINE // 2**20} MiB", line=line)
-        text = block.data if _is_regular(block.data, columns) else _tidied(block.data)
+        regular = _is_regular(block.data, columns)
+        text = block.data if regular else _tidied(block.data)
         count = text.count(b"\n") + (not text.endswith(b"\n"))
-        table = _quick(text, columns, kept) if _is_regular(text, columns) else None
+        table = _quick(text, columns, kept) if regular or _is_regular(text, columns) else None
+        at = np.array([line])
         if table is None or table.num_rows != count:
             blank = blank and not text.strip()
             table, at = _careful(source, text, line, columns, kept)
-        else:
-            at = np.arange(line, line + count)
-        for part, name in zip(parts, kept, strict=True):
-            part.extend(table[name].chunks)
+        topics += table["topic"].chunks
+        documents += table["document"].chunks
+        numbers.append(_number(table))
         if tag is None and "tag" in columns and len(at):
             tag = text.split(b"\n", int(at[0]) - line + 1)[int(at[0]) - line].split()[-1].decode(errors="replace")
-        lines.append(at)
+        places.append((rows, at))
         line += count
-    if not any(map(len, lines)):
+        rows += table.num_rows
+    if not rows:
         raise source.error("the file is empty" if blank else "there are no lines but comments")
-    ids = [_Ids.of(part) for part in parts[:2]]
-    return ids[0], ids[1], joined(parts[2]), tag, np.concatenate(lines), _Ids.of([text_array([])])
+    number = np.concatenate(numbers)
+    return _Ids.of(topics), _Ids.of(documents), number, tag, _Places.of(places), _Ids.of([text_array([])])
+
+
+def _number(table: pa.Table) -> npt.NDArray[Any]:
+    if "grade" in table.column_names:
+        return table["grade"].to_numpy()
+    return _as_floats(table["score"].to_numpy())
+
+
+def _as_floats(scores: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """Scores as trec_eval keeps them: −0.0 is 0.0, and what is too large for a 32-bit float is infinite."""
+    with np.errstate(over="ignore"):
+        return scores.astype(np.float32) + np.float32(0)
 
 
 def _is_overlong(block: Block) -> bool:
@@ -284,11 +316,10 @@ def _json(source: Input) -> _Table:
         topics, documents, numbers = _from_objects(source, document)
     else:
         raise source.error("every topic holds an object by document, or every topic holds a list of documents")
-    kind = pa.int64() if numbers and all(isinstance(n, int) for n in numbers) else pa.float64()
-    number = None if numbers is None else pa.array(numbers, kind)
+    number = None if numbers is None else np.array(numbers, np.float64)
     empty = [topic for topic, entries in document.items() if not entries]
     ids = [_Ids.of([text_array(names)]) for names in (topics, documents, empty)]
-    return ids[0], ids[1], number, None, np.zeros(0, np.int64), ids[2]
+    return ids[0], ids[1], number, None, None, ids[2]
 
 
 def _from_lists(source: Input, document: dict[str, list[Any]]) -> tuple[list[str], list[str], None]:
@@ -319,7 +350,7 @@ def _check_grades(judged: _Columns) -> None:
         raise InputError("no document is judged", file=judged.source.name)
     if judged.number is None:
         return
-    number = judged.number.to_numpy(zero_copy_only=False)
+    number = judged.number
     bad = (number != np.round(number)) | (number > _LARGEST_GRADE) | (number < -_LARGEST_GRADE)
     if bad.any():
         raise InputError(_WHOLE, **judged.place(int(np.argmax(bad)), "grade"))
@@ -348,7 +379,7 @@ def _ranked(
     complete: bool,
 ) -> tuple[dict[str, Any], Codes, list[str]]:
     """The columns of one run, the line of each query, and what to say of topics that are not on both sides."""
-    grades = np.ones(len(judged_topic), np.int32) if judged.number is None else _grades(judged.number)
+    grades = np.ones(len(judged_topic), np.int32) if judged.number is None else judged.number.astype(np.int32)
     size = int(max(document.max(initial=0), judged_document.max(initial=0))) + 1
     order = _order(run, topic, document)
     topic, document = topic[order], document[order]
@@ -364,30 +395,36 @@ def _ranked(
         "gains": _lists(topic, gains, rows),
         "judged": _lists(judged_topic[by_topic], pa.array(grades[by_topic]), rows),
     }
-    lines = np.append(run.line[order] if len(run.line) else np.ones(len(order), np.int64), 1)
-    return columns, lines[np.searchsorted(topic, rows)], said
+    return columns, _first_lines(run, order, topic, rows), said
 
 
-def _grades(number: pa.Array) -> npt.NDArray[np.int32]:
-    return number.to_numpy(zero_copy_only=False).astype(np.int32)
+def _first_lines(run: _Columns, order: Codes | slice, topic: Codes, rows: Codes) -> Codes:
+    """The line of the best document of every topic; 1 where there is none, or no lines."""
+    at = np.searchsorted(topic, rows)
+    lines = np.ones(len(rows), np.int64)
+    found = np.flatnonzero(np.searchsorted(topic, rows, side="right") > at)
+    if run.places is not None:
+        place = at[found] if isinstance(order, slice) else order[at[found]]
+        lines[found] = run.places.line(place)
+    return lines
 
 
-def _order(run: _Columns, topic: Codes, document: Codes) -> Codes:
+def _order(run: _Columns, topic: Codes, document: Codes) -> Codes | slice:
     """Topics upwards; within them scores downwards as 32-bit floats, equal ones by document downwards."""
     if run.number is None:
         return np.argsort(topic, kind="stable")
-    with np.errstate(over="ignore"):  # beyond the range of floats is infinite, as in C
-        score = run.number.to_numpy(zero_copy_only=False).astype(np.float32) + np.float32(0)  # −0.0 is 0.0
-    bits = score.view(np.uint32)
-    upwards = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))  # whole numbers in the order of the floats
-    key = (topic.astype(np.uint64) << np.uint64(32)) | (~upwards).astype(np.uint64)
-    sorted_already = bool((key[1:] >= key[:-1]).all())
-    order = np.arange(len(key)) if sorted_already else np.argsort(key, kind="stable")
-    ordered = key if sorted_already else key[order]
-    same = ordered[1:] == ordered[:-1]
+    key = topic.astype(np.uint64)  # and below it the score, as a whole number that grows as the score falls
+    key <<= np.uint64(32)
+    bits = _as_floats(run.number).view(np.uint32)
+    key |= np.where(bits >> 31, bits, ~(bits | np.uint32(1 << 31)))
+    if (key[1:] > key[:-1]).all():
+        return slice(None)
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    same = key[1:] == key[:-1]
     if same.any():
         tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
-        order[tied] = order[tied][np.lexsort((-document[order[tied]], ordered[tied]))]
+        order[tied] = order[tied][np.lexsort((-document[order[tied]], key[tied]))]
     return order
 
 

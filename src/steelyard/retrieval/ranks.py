@@ -1,0 +1,125 @@
+"""Where the relevant documents stand: per query, as KPIs with intervals, and what a shift does to them.
+
+`map@1` is 1/rank of the one relevant document, not cut off at 1: in these runs it is what `mrr` is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from steelyard.comparison import Comparison, compare
+from steelyard.evaluation import Evaluation, evaluate
+from steelyard.records.table import Records
+from steelyard.retrieval.corpus import Corpus, Progress
+from steelyard.retrieval.search import Floats, search
+from steelyard.retrieval.shift import Shift, applied
+from steelyard.runs.per_query import PerQueryEval, ap1, ndcg3, records_of
+
+KPIS = ("mrr", "ndcg@3", "hit@1")
+MAP_AT_1 = "map@1"
+_MEANING = "1/rank of the one relevant document, not cut off at 1"
+
+
+@dataclass(frozen=True)
+class Side:
+    """The queries as they are, or shifted: where their relevant documents stand."""
+
+    entries: tuple[PerQueryEval, ...]
+    records: Records
+    evaluation: Evaluation
+    zero_queries: int  # they have no direction and score 0 everywhere
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """A corpus searched with the queries as they are and, where there is a shift, shifted; and the difference."""
+
+    baseline: Side
+    shifted: Side | None
+    comparison: Comparison | None
+
+
+def retrieve(
+    corpus: Corpus,
+    shift: Shift | None = None,
+    *,
+    resamples: int = 10_000,
+    seed: int = 42,
+    level: float = 0.95,
+    progress: Progress | None = None,
+) -> Retrieval:
+    """Search the corpus; with a shift, twice."""
+    settings: dict[str, Any] = {"resamples": resamples, "seed": seed, "level": level}
+    half = progress if shift is None or progress is None else (lambda share: progress(share / 2))
+    baseline = _side(corpus, corpus.queries, settings, half)
+    if shift is None:
+        return Retrieval(baseline, None, None)
+    rest = None if progress is None else (lambda share: progress(0.5 + share / 2))
+    shifted = _side(corpus, applied(shift, corpus.queries), settings, rest)
+    found = compare(baseline.records, shifted.records, KPIS, **settings)
+    deltas = [
+        d for delta in found for d in ((replace(delta, metric=MAP_AT_1), delta) if delta.metric == "mrr" else (delta,))
+    ]
+    return Retrieval(baseline, shifted, replace(found, deltas=tuple(deltas)))
+
+
+def per_query(corpus: Corpus, queries: Any, progress: Progress | None = None) -> tuple[tuple[PerQueryEval, ...], int]:
+    """One entry a query, and how many queries have no direction."""
+    found = search(queries, corpus.docs.matrix, corpus.gold, k=3, progress=progress)
+    entries = []
+    for i, id in enumerate(corpus.query_ids):
+        rank = int(found.ranks[i])
+        tops = [_top(corpus, found.top[i], found.scores[i], place) for place in range(3)]
+        entries.append(
+            PerQueryEval(
+                query_id=id,
+                relevant_doc_id=corpus.gold_ids[i],
+                rank=rank,
+                ap1=ap1(rank),
+                ndcg3=ndcg3(rank),
+                top_doc_id=tops[0][0],
+                top_score=tops[0][1],
+                top2_doc_id=tops[1][0],
+                top2_score=tops[1][1],
+                top3_doc_id=tops[2][0],
+                top3_score=tops[2][1],
+                cluster=None if corpus.clusters is None else corpus.clusters[i],
+            )
+        )
+    return tuple(entries), found.zero_queries
+
+
+def _top(corpus: Corpus, documents: Any, scores: Floats, place: int) -> tuple[str | None, float | None]:
+    if place >= len(documents) or documents[place] < 0:
+        return None, None
+    return corpus.doc_ids[documents[place]], float(np.clip(scores[place], -1.0, 1.0))
+
+
+def _side(corpus: Corpus, queries: Any, settings: dict[str, Any], progress: Progress | None) -> Side:
+    entries, zero = per_query(corpus, queries, progress)
+    records = records_of(entries, tuple(corpus.left_out), source=replace(corpus.sources[0], rows=0))
+    evaluation = evaluate(records, KPIS, keep_evidence=True, **settings)
+    return Side(entries, records, with_map_at_1(evaluation, corpus.sources), zero)
+
+
+def with_map_at_1(evaluation: Evaluation, sources: Sequence[Any]) -> Evaluation:
+    """The same with `mrr` under its documented name too, kept evidence included."""
+    estimates = []
+    for e in evaluation:
+        if e.metric == "mrr":
+            note = "; ".join(part for part in (_MEANING, e.note) if part)
+            estimates.append(replace(e, metric=MAP_AT_1, note=note))
+        estimates.append(e)
+    kept = [
+        replace(
+            part,
+            evidence={**part.evidence, MAP_AT_1: part.evidence["mrr"]},
+            constants={**part.constants, MAP_AT_1: part.constants.get("mrr", {})},
+        )
+        for part in evaluation.kept
+    ]
+    return replace(evaluation, estimates=tuple(estimates), kept=tuple(kept), sources=tuple(sources))

@@ -1,0 +1,66 @@
+"""Documents with PascalCase keys, written exactly so and read whatever the case of their keys."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from steelyard.errors import InputError, printable
+from steelyard.records.readers.opening import opened
+from steelyard.records.readers.strict_json import NotJsonError, first_flaw, parse_document
+from steelyard.runs.artifact import DIALECT
+
+T = TypeVar("T", bound=msgspec.Struct)
+LARGEST = 2**30
+_PLACE = re.compile(r" - at `\$(?P<path>[^`]*)`")
+
+
+def read_strict(path: str | Path) -> tuple[Any, bytes]:
+    """The JSON in a file, and its bytes; what is not strict JSON is an error with its place."""
+    with opened(str(path)) as (name, stream):
+        raw = stream.read(LARGEST + 1)
+    if len(raw) > LARGEST:
+        raise InputError("more than a gigabyte; this is no document of this kind", file=name)
+    try:
+        document = parse_document(raw.removeprefix(b"\xef\xbb\xbf"))
+    except NotJsonError as problem:
+        raise InputError(problem.problem, file=name, line=problem.line) from None
+    flaw = first_flaw(document)
+    if flaw is not None:
+        raise InputError(flaw[1].problem, file=name, field=".".join(map(str, flaw[0])))
+    return document, raw
+
+
+def converted(document: Any, kind: type[T], name: str, place: str = "") -> T:
+    """A document as a struct of this kind, keys in any case; unknown keys are left alone."""
+    if not isinstance(document, dict):
+        raise InputError("an object is expected", file=name, field=place or None)
+    known = {field.encode_name.lower(): field.encode_name for field in msgspec.structs.fields(kind)}
+    found: dict[str, Any] = {}
+    for key, value in document.items():
+        standard = known.get(key.lower())
+        if standard is None:
+            continue
+        if standard in found:
+            raise InputError("the field stands twice, in different cases", file=name, field=_joined(place, standard))
+        found[standard] = value
+    try:
+        return msgspec.convert(found, kind)
+    except msgspec.ValidationError as problem:
+        text = str(problem)
+        at = _PLACE.search(text)
+        field = _joined(place, at["path"].lstrip(".") if at else "")
+        raise InputError(printable(_PLACE.sub("", text)), file=name, field=field or None) from None
+
+
+def schema(kind: type[msgspec.Struct], title: str) -> dict[str, Any]:
+    """The JSON Schema of documents of this kind."""
+    (shape,), parts = msgspec.json.schema_components((kind,), ref_template="#/$defs/{name}")
+    return {"$schema": DIALECT, "title": title, **shape, "$defs": parts}
+
+
+def _joined(place: str, field: str) -> str:
+    return f"{place}.{field}" if place and field else place or field
