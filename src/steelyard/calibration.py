@@ -27,10 +27,10 @@ from steelyard.confidence.calibrators.calibrator import (
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.evaluation import evaluate, one_cell, values
 from steelyard.metrics.calibration import bin_of
-from steelyard.metrics.randomness import words
 from steelyard.records.derive import loss_values
 from steelyard.records.table import Records
 from steelyard.uncertainty.estimate import Settings
+from steelyard.uncertainty.folds import fold_of
 
 Floats = npt.NDArray[np.float64]
 FOLDS = 5
@@ -195,14 +195,6 @@ def scores(p: Floats, y: Floats, *, binary: bool = True) -> dict[str, float | No
         return {"mae": float(np.abs(p - y).mean()), "mse": float(((p - y) ** 2).mean())}
     found = values(["ece", "nll", "brier", "auroc"], _judged(p, y, np.arange(len(y))))
     return {name: None if math.isnan(value) else value for name, value in found.items()}
-
-
-def fold_of(clusters: int, folds: int, seed: int) -> npt.NDArray[np.int64]:
-    """Which fold each cluster is left out in: a seeded shuffle, dealt round."""
-    order = np.argsort(words(seed, 0, 1, clusters)[0], kind="stable")
-    found = np.empty(clusters, np.int64)
-    found[order] = np.arange(clusters) % max(folds, 1)
-    return found
 
 
 def _cross_fitted(

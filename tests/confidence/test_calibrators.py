@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from steelyard.calibration import FOLDS, calibrate, fold_of, reliability_of, scores, target_values
+from steelyard.calibration import FOLDS, calibrate, reliability_of, scores, target_values
 from steelyard.confidence.calibrators import Calibrator, methods
 from steelyard.errors import InputError, StorageError, UsageError
 from steelyard.records.table import Records
 from steelyard.records.task import Task
 from steelyard.runs.artifact import dumps
 from steelyard.runs.calibration import calibration_document, read_calibrator
+from steelyard.uncertainty.folds import fold_of
 
 
 def rows(seed: int = 0, people: int = 40, *, shift: int = 0, **changed: Any) -> Records:

@@ -1,7 +1,8 @@
 """Does a learned shift help queries that it has not seen? Folds say, before anybody applies it.
 
-The shift is learned anew without each fold, and judged on that fold's queries. What is kept is learned from all queries;
-what is claimed of it comes from the held-out ones alone. A shift helps if its held-out gain is shown to be above 0.
+The shift is learned anew without each fold, and judged on that fold's queries. What is kept is learned from all
+queries; what is claimed of it comes from the held-out ones alone. A shift helps if its held-out gain is shown to be
+above 0.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from steelyard.comparison import Comparison, Delta, compare
-from steelyard.errors import InputError, UsageError
+from steelyard.errors import UsageError
 from steelyard.records.table import Records
 from steelyard.retrieval.corpus import Corpus, Progress
 from steelyard.retrieval.search import Codes, Floats, gold_ranks
 from steelyard.retrieval.shift import Additive, ShiftTraining, train_shift
 from steelyard.runs.per_query import ap1, ndcg3
+from steelyard.uncertainty.folds import held_out_folds
 
 SELECTION = "mean(selection, better=higher)"
 MAP_SHARE, NDCG_SHARE = 0.7, 0.3  # of the selection score
@@ -88,12 +90,10 @@ def train(
     progress: Progress | None = None,
 ) -> Trained:
     """Learn a shift and judge it on held-out queries."""
-    if folds < 2:
-        raise UsageError("at least 2 folds are needed to judge a shift on queries it has not seen")
     if hard_negatives < 1:
         raise UsageError("at least 1 hard negative is needed")
     options: dict[str, Any] = {"hard_negatives": hard_negatives, "max_norm": max_norm, "epsilon": epsilon}
-    assigned = fold_of(corpus.clusters or corpus.query_ids, folds, seed)
+    assigned = held_out_folds(corpus.clusters or corpus.query_ids, folds, seed)
     before = gold_ranks(corpus.queries, corpus.docs.matrix, corpus.gold)
     after = np.zeros(len(corpus), np.int64)
     found = []
@@ -118,16 +118,6 @@ def train(
         in_sample,
         {**options, "scale": scale, "folds": len(found), "seed": seed},
     )
-
-
-def fold_of(clusters: tuple[str, ...], folds: int, seed: int) -> Codes:
-    """The fold of each query: clusters stay together, and their order in the file does not matter."""
-    names = sorted(set(clusters))
-    if len(names) < 2:
-        raise InputError("at least 2 queries (or clusters of them) are needed: one half must be held out")
-    order = np.random.default_rng(seed).permutation(len(names))
-    place = {names[i]: int(position) % folds for position, i in enumerate(order)}
-    return np.array([place[name] for name in clusters])
 
 
 def selection(ranks: Codes) -> Floats:

@@ -1,0 +1,31 @@
+"""Folds: which clusters are left out together, so that what was learned from the others can be judged on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.errors import InputError, UsageError
+from steelyard.metrics.randomness import words
+
+Codes = npt.NDArray[np.int64]
+
+
+def fold_of(clusters: int, folds: int, seed: int) -> Codes:
+    """Which fold each cluster is left out in: a seeded shuffle, dealt round."""
+    order = np.argsort(words(seed, 0, 1, clusters)[0], kind="stable")
+    found = np.empty(clusters, np.int64)
+    found[order] = np.arange(clusters) % max(folds, 1)
+    return found
+
+
+def held_out_folds(clusters: Sequence[str], folds: int, seed: int) -> Codes:
+    """The fold of each row: rows of a cluster stay together, and their order does not matter."""
+    if folds < 2:
+        raise UsageError("at least 2 folds are needed: what is learned on some is judged on the others")
+    names, code = np.unique(np.array(clusters, dtype=object), return_inverse=True)
+    if len(names) < 2:
+        raise InputError("at least 2 queries (or clusters of them) are needed: some must be held out")
+    return fold_of(len(names), min(folds, len(names)), seed)[code]
