@@ -39,6 +39,8 @@ def rank(
     """Evaluate the rankings of one run, or of two and compare them query by query."""
     if not 1 <= len(runs) <= 2:
         raise UsageError(f"one run is evaluated or two are compared, these are {len(runs)}")
+    if align not in ("strict", "intersection"):  # of one run too, which does not need it
+        raise UsageError("align is strict or intersection")
     asked = [at_level(metric_of(name), relevance_level) for name in metrics]
     found = [evaluate(run, asked, **settings) for run in runs]
     if len(runs) == 1:
@@ -50,6 +52,8 @@ def rank(
 
 def at_level(metric: Metric, level: int) -> Metric:
     """The metric with this grade counting as relevant, where it has such a level and none was stated."""
+    if level < 1:
+        raise UsageError("the relevance level is a whole number from 1")
     has = any(param.name == "level" for param in metric.definition.params)
     if level == 1 or not has or metric.values["level"] != 1:
         return metric

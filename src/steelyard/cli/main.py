@@ -14,7 +14,20 @@ from types import FrameType
 import typer
 
 from steelyard import __version__
-from steelyard.cli import calibrate, compare, evaluate, gate, metrics, rank, runs, schema, selective
+from steelyard.cli import (
+    calibrate,
+    compare,
+    evaluate,
+    gate,
+    metrics,
+    rank,
+    retrieval,
+    runs,
+    schema,
+    segment,
+    selective,
+    shift,
+)
 from steelyard.errors import SteelyardError, printable
 
 SOFTWARE_FAULT = 70
@@ -30,6 +43,9 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("gate")(gate.gate)
 app.command("rank")(rank.rank)
+app.add_typer(retrieval.app, name="retrieval")
+app.add_typer(shift.app, name="shift")
+app.add_typer(segment.app, name="segment")
 app.add_typer(runs.app, name="runs")
 app.command("selective")(selective.selective)
 app.add_typer(calibrate.app, name="calibrate")

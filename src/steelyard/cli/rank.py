@@ -49,6 +49,7 @@ def rank(
     if [qrels, *runs].count("-") > 1:
         raise UsageError("standard input can be read once only")
     options.check_output(per_query, [qrels, *runs])
+    from steelyard.metrics.definition import metric_of
     from steelyard.ranking import STACK, by_query
     from steelyard.ranking import rank as ranked
     from steelyard.records.readers.trec import TIES, read_rankings
@@ -56,8 +57,10 @@ def rank(
     from steelyard.runs.artifact import ranking_document
     from steelyard.runs.store import write_atomic
 
-    tables = read_rankings(qrels, runs, complete=complete)
     metrics = metric or list(STACK)
+    for name in metrics:
+        metric_of(name)  # a wrong name is said before large files are read
+    tables = read_rankings(qrels, runs, complete=complete)
     found = ranked(
         tables,
         metrics,

@@ -7,8 +7,12 @@ from typing import Annotated
 import typer
 
 
-def schema(name: Annotated[str, typer.Argument(help="selective, calibrator or gate-rules.")]) -> None:
-    """Print the JSON Schema of a document: selective, calibrator, gate-rules."""
+def schema(
+    name: Annotated[
+        str, typer.Argument(help="selective, calibrator, gate-rules, per-query, segments or shift-training-result.")
+    ],
+) -> None:
+    """Print the JSON Schema of a document that Steelyard reads or writes."""
     from steelyard.report.schemas import schemas
     from steelyard.runs.artifact import dumps
 

@@ -19,6 +19,7 @@ from steelyard.errors import printable
 from steelyard.metrics.curve import hull_corners
 from steelyard.records.derive import loss_values
 from steelyard.report.document import number
+from steelyard.runs.shift_results import ShiftTrainingResult
 from steelyard.selection import Reading, Selection, curve_metric
 from steelyard.uncertainty.bands import curve_band
 
@@ -66,6 +67,11 @@ def reliability_figure(fit: Fit) -> Pictures:
     """Before calibration, and cross-fitted after it."""
     name = fit.calibrator.name
     return {f"reliability.{_file_name(name)}": _drawn(_diagrams, name, fit.reliability)}
+
+
+def held_out_figure(result: ShiftTrainingResult) -> Pictures:
+    """The gain of a learned shift on held-out queries, fold by fold and together with its interval."""
+    return {"held-out-gain": _drawn(_gains, result)} if result.held_out is not None else {}
 
 
 def sides(selection: Selection) -> list[str]:
@@ -215,4 +221,30 @@ def _diagrams(title: str, tables: Sequence[Reliability]) -> Figure:
         below.margins(y=0.35)
         below.set_xlabel("confidence: mean of each bin above, rows in each bin below")
         below.set_ylabel("rows")
+    return figure
+
+
+# -- held-out gain -----------------------------------------------------------------------------------------------------
+
+
+def _gains(result: ShiftTrainingResult) -> Figure:
+    held_out = result.held_out
+    assert held_out is not None
+    figure = _figure(f"Gain on held-out queries: {result.training_id or result.workflow_name}", 1)
+    axes = figure.subplots()
+    folds = [fold.gain for fold in held_out.folds]
+    places = np.arange(1, len(folds) + 1)
+    axes.axhline(0, color=GREY, linewidth=0.8, linestyle=":")
+    axes.plot(places, folds, color=ORANGE, linestyle="none", marker="o", markersize=5, label="one fold")
+    score, together = held_out.score, len(folds) + 1
+    if score is not None:
+        if held_out.interval is not None:
+            label = f"{100 * held_out.level:g}% interval"
+            axes.vlines(together, *held_out.interval, color=BLUE, linewidth=2, label=label)
+        axes.plot([together], [score], color=BLUE, linestyle="none", marker="s", markersize=7, label="all folds")
+    axes.set_xticks([*places, together], [*(str(i) for i in places), "all"])
+    axes.set_xlabel("fold: the shift was learned without its queries")
+    axes.set_ylabel("gain in 0.7 · map@1 + 0.3 · ndcg@3")
+    axes.set_title(f"{held_out.queries} queries; {'helps' if result.usable else 'not chosen: ' + result.why_not}")
+    _legend(figure, axes)
     return figure

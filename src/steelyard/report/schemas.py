@@ -8,9 +8,16 @@ from typing import Any
 from steelyard.decide.rules_file import rules_schema
 from steelyard.registry import Registry
 from steelyard.runs.calibration import calibrator_schema
+from steelyard.runs.pascal import schema
+from steelyard.runs.per_query import PerQueryEval
+from steelyard.runs.segments import Segments
 from steelyard.runs.selective import selective_schema
+from steelyard.runs.shift_results import ShiftTrainingResult
 
 schemas: Registry[Callable[[], dict[str, Any]]] = Registry("schema")
 schemas.add("selective", selective_schema)
 schemas.add("calibrator", calibrator_schema)
 schemas.add("gate-rules", rules_schema)
+schemas.add("per-query", lambda: schema(PerQueryEval, "One entry of eval.perQuery.*.json"))
+schemas.add("segments", lambda: schema(Segments, "Segments file"))
+schemas.add("shift-training-result", lambda: schema(ShiftTrainingResult, "Shift training result"))

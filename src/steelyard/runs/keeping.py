@@ -4,6 +4,8 @@ run.json            what the run is, its numbers, digests of the files beside it
 evaluation.json     every estimate with interval and denominator
 evidence.npz        what a later comparison needs instead of the rows
 records.parquet     the rows themselves, only where asked for: they may hold patient data
+
+A retrieval run has its per-query files, its ingest manifest and what its shift did beside them.
 """
 
 from __future__ import annotations
@@ -28,11 +30,14 @@ from steelyard.records.table import Records
 from steelyard.runs.artifact import SCHEMA_VERSION, documented_keys, dumps, evaluation_document, flat_key
 from steelyard.runs.evidence import packed, unpacked
 from steelyard.runs.layout import Scope, inside
+from steelyard.runs.per_query import BASELINE, SHIFTED
 from steelyard.runs.run_json import NAME, Run, read_run, run_document, stamp
 from steelyard.runs.store import read_plain, write_folder
 from steelyard.uncertainty.kept import Kept
 
 EVALUATION, EVIDENCE, RECORDS = "evaluation.json", "evidence.npz", "records.parquet"
+INGEST, METRICS, METRICS_REPORT = "ingest.json", "metrics-posneg.json", "metrics-posneg.md"
+_FILES = (EVALUATION, EVIDENCE, RECORDS, BASELINE, SHIFTED, INGEST, METRICS, METRICS_REPORT)
 
 
 class Clock:
@@ -59,8 +64,9 @@ def save(
     labels: Mapping[str, str] | None = None,
     run_id: str | None = None,
     records: Records | None = None,
+    beside: Mapping[str, bytes] | None = None,
 ) -> tuple[Run, Path]:
-    """Write a run folder; the run and where it is. `records` keeps the rows too.
+    """Write a run folder; the run and where it is. `records` keeps the rows too, `beside` further files of the run.
 
     A run on a file of which only a part could be read is kept as incomplete: it can be looked at, not promoted.
     """
@@ -70,6 +76,7 @@ def save(
         EVALUATION: dumps(evaluation_document(evaluation)).encode(),
         EVIDENCE: packed(evaluation.kept),
         **({RECORDS: _parquet(records)} if records is not None else {}),
+        **(beside or {}),
     }
     numbers = {flat_key(e.metric, e.slice): e for e in evaluation}
     defined = {key: e for key, e in numbers.items() if e.value is not None}
@@ -145,7 +152,7 @@ class Opened:
         return hashlib.sha256(b"".join(cells)).hexdigest()[:16]
 
     def _bytes(self, name: str) -> bytes:
-        if name not in (EVALUATION, EVIDENCE, RECORDS):
+        if name not in _FILES:
             raise StorageError(f"run {self.name}: Files: '{printable(name, limit=40)}' is no file of a run")
         try:
             data = read_plain(self.folder / name)

@@ -96,9 +96,9 @@ def inside(root: Path, path: Path) -> Path:
 
 def scopes(root: Path) -> Iterator[Scope]:
     """Every scope that has a folder."""
-    for domain in _folders(results(root)):
+    for domain in folders(results(root)):
         yield Scope(root, domain)
-        for tenant in _folders(results(root) / domain / "tenants"):
+        for tenant in folders(results(root) / domain / "tenants"):
             yield Scope(root, domain, tenant)
 
 
@@ -106,12 +106,12 @@ def run_folders(scope: Scope) -> Iterator[str]:
     """Every run folder of a scope, from the root on; hidden ones are unfinished writes and no runs."""
     runs = scope.runs
     base = runs.relative_to(scope.root).as_posix()
-    for workflow in _folders(runs):
-        for run_id in _folders(runs / workflow):
+    for workflow in folders(runs):
+        for run_id in folders(runs / workflow):
             yield f"{base}/{workflow}/{run_id}"
 
 
-def _folders(folder: Path) -> list[str]:
+def folders(folder: Path) -> list[str]:
     """The plain folders in a folder, by name; nothing behind a link."""
     if folder.is_symlink():
         return []

@@ -17,6 +17,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -138,10 +139,16 @@ def read_rankings(
 def _names(runs: Sequence[str | os.PathLike[str]], found: Sequence[_Columns]) -> list[str]:
     """What tells runs apart: their tags, else their files' names, else the paths."""
     candidates = ([run.tag or "" for run in found], [Path(run).name for run in runs], [os.fspath(run) for run in runs])
+    if any(_is_same_file(one, two) for one, two in combinations(runs, 2)):
+        raise UsageError("two runs are the same file; name two different ones")
     for names in candidates:
         if len(set(names)) == len(names) and all(names):
             return names
-    raise UsageError("two runs are the same file; name two different ones")
+    raise UsageError("two runs have the same name; name two different files")
+
+
+def _is_same_file(one: str | os.PathLike[str], two: str | os.PathLike[str]) -> bool:
+    return os.path.exists(one) and os.path.exists(two) and os.path.samefile(one, two)
 
 
 # -- one file ----------------------------------------------------------------------------------------------------------
@@ -178,13 +185,15 @@ def _lines(source: Input, columns: tuple[str, ...]) -> _Table:
     for block in source.blocks():
         if _is_overlong(block):
             raise source.error(f"the line is longer than {LONGEST_LINE // 2**20} MiB", line=line)
-        regular = _is_regular(block.data, columns)
+        if block.data.isspace():
+            line += block.data.count(b"\n")
+            continue
+        blank, regular = False, _is_regular(block.data, columns)
         text = block.data if regular else _tidied(block.data)
         count = text.count(b"\n") + (not text.endswith(b"\n"))
         table = _quick(text, columns, kept) if regular or _is_regular(text, columns) else None
         at = np.array([line])
         if table is None or table.num_rows != count:
-            blank = blank and not text.strip()
             table, at = _careful(source, text, line, columns, kept)
         topics += table["topic"].chunks
         documents += table["document"].chunks
@@ -226,7 +235,8 @@ def _is_regular(text: bytes, columns: tuple[str, ...]) -> bool:
     if gaps[:1].any() or (gaps[1:] & gaps[:-1]).any() or np.count_nonzero(codes < _SPACE) > len(ends):
         return False
     hex_ = "grade" in columns and (b" 0x" in text or b" 0X" in text)  # which the fast parser takes for a number
-    return not (text.startswith(b"#") or (codes[starts] == _COMMENT).any() or hex_)
+    skipped = text.startswith((b"#", codecs.BOM_UTF8))  # the fast parser drops a mark wherever a block starts
+    return not (skipped or (codes[starts] == _COMMENT).any() or hex_)
 
 
 def _tidied(text: bytes) -> bytes:

@@ -1,0 +1,66 @@
+"""Options of commands that embed documents and queries, and the corpus that they mean."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from steelyard.errors import UsageError, printable
+
+Docs = Annotated[
+    str, typer.Option("--docs", help="A folder of .txt and .md files, a .jsonl or .json file, or vectors in a .npz.")
+]
+Queries = Annotated[
+    str, typer.Option("--queries", help="A .json or .jsonl file with id, text and relevantDocId; or a .npz.")
+]
+EmbedderName = Annotated[
+    str,
+    typer.Option("--embedder", help="hash[:DIMENSION], wordllama, openai:MODEL, npz:FILE or npy:FILE."),
+]
+BaseUrl = Annotated[
+    str | None, typer.Option("--base-url", help="openai: the server, such as http://localhost:8080/v1.")
+]
+ApiKeyVariable = Annotated[
+    str, typer.Option("--api-key-env", help="openai: the environment variable that holds the key.")
+]
+Cache = Annotated[Path | None, typer.Option("--cache", help="openai: a folder in which vectors are kept by content.")]
+ChunkSize = Annotated[
+    int | None, typer.Option("--chunk-size", help="Cut documents into pieces of so many words; their mean counts.")
+]
+Overlap = Annotated[int, typer.Option("--overlap", help="Words that neighbouring pieces share.")]
+API_KEY = "OPENAI_API_KEY"
+
+
+def corpus(
+    docs: str,
+    queries: str,
+    embedder: str,
+    *,
+    base_url: str | None,
+    api_key_env: str,
+    cache: Path | None,
+    chunk_size: int | None,
+    overlap: int,
+) -> Any:
+    """Documents and queries, embedded."""
+    from steelyard.cli.options import progress
+    from steelyard.retrieval.corpus import load
+
+    made = named(embedder, base_url=base_url, api_key_env=api_key_env, cache=cache)
+    with progress("embedding") as bar:
+        return load(docs, queries, made, chunk_size=chunk_size, overlap=overlap, progress=bar)
+
+
+def named(text: str, *, base_url: str | None, api_key_env: str, cache: Path | None) -> Any:
+    """The embedder that the options mean; the key comes from the environment, never from the command line."""
+    from steelyard.retrieval.embedders import embedder
+
+    settings: dict[str, Any] = {"base_url": base_url, "cache": cache}
+    if text.partition(":")[0] == "openai":
+        settings["api_key"] = os.environ.get(api_key_env) or None
+        if api_key_env != API_KEY and settings["api_key"] is None:
+            raise UsageError(f"--api-key-env: the variable {printable(api_key_env)} is not set")
+    return embedder(text, **settings)

@@ -1,0 +1,254 @@
+"""`steelyard retrieval`: search with embeddings, with and without a shift of the queries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from steelyard.cli import embedding_options as embedding
+from steelyard.cli import options
+from steelyard.cli import store_options as store
+from steelyard.errors import UsageError
+
+app = typer.Typer(no_args_is_help=True, help="Embedding retrieval: ranks of the relevant documents, and shifts.")
+ShiftName = Annotated[
+    str | None, typer.Option("--shift", help="none, best, best:WORKFLOW, a training's id, or a .json, .npy file.")
+]
+Scale = Annotated[float | None, typer.Option("--scale", help="How far along the shift; its own scale by default.")]
+AllowCancelled = Annotated[
+    bool, typer.Option("--allow-cancelled", help="Apply a shift that was cancelled when it was trained.")
+]
+
+
+@app.command()
+def run(
+    docs: embedding.Docs,
+    queries: embedding.Queries,
+    embedder: embedding.EmbedderName = "hash",
+    shift: ShiftName = None,
+    scale: Scale = None,
+    allow_cancelled: AllowCancelled = False,
+    workflow: Annotated[str, typer.Option("--workflow", help="The kind of run.")] = "retrieval",
+    label: Annotated[
+        list[str] | None, typer.Option("--label", help="What to find it by: model=m1. Repeatable.")
+    ] = None,
+    run_id: Annotated[str | None, typer.Option("--run-id", help="Its id; by default a new one is made.")] = None,
+    save: Annotated[bool, typer.Option("--save/--no-save", help="Keep the run under the root.")] = True,
+    out: Annotated[Path | None, typer.Option("--out", help="A folder for the same files outside the store.")] = None,
+    base_url: embedding.BaseUrl = None,
+    api_key_env: embedding.ApiKeyVariable = embedding.API_KEY,
+    cache: embedding.Cache = None,
+    chunk_size: embedding.ChunkSize = None,
+    overlap: embedding.Overlap = 0,
+    resamples: options.Resamples = 10_000,
+    seed: options.Seed = 42,
+    level: options.Level = 0.95,
+    tenant: store.Tenant = None,
+    domain: store.Domain = None,
+    root: store.Root = None,
+    format_: options.Format = "table",
+) -> None:
+    """Search all documents for every query; write run.json, per-query files and, with a shift, what it did.
+
+    KPIs: map@1 (1/rank of the one relevant document), ndcg@3, mrr, hit@1, each with an interval.
+    """
+    options.check_format(format_)
+    labels = {**store.matrix_labels(), **options.pairs(label, "label")}
+    scope = store.scope(root, tenant, domain)
+    from steelyard.report.retrieval import retrieval_report
+    from steelyard.retrieval.artifacts import embedder_of, retrieval_document
+    from steelyard.retrieval.ranks import retrieve
+    from steelyard.retrieval.shift_files import named_shift
+    from steelyard.runs.keeping import Clock
+    from steelyard.runs.keeping import save as keep
+    from steelyard.runs.store import write_atomic
+
+    clock = Clock()
+    corpus = embedding.corpus(
+        docs,
+        queries,
+        embedder,
+        base_url=base_url,
+        api_key_env=api_key_env,
+        cache=cache,
+        chunk_size=chunk_size,
+        overlap=overlap,
+    )
+    named = None
+    if shift is not None and shift != "none":
+        named = named_shift(
+            shift,
+            scope=scope,
+            workflow=workflow,
+            embedder=embedder_of(corpus),
+            scale=scale,
+            allow_cancelled=allow_cancelled,
+        )
+    with options.progress("searching") as progress:
+        found = retrieve(
+            corpus,
+            named.shift if named is not None else None,
+            resamples=resamples,
+            seed=seed,
+            level=level,
+            progress=progress,
+        )
+    document = retrieval_document(found, corpus, named)
+    report = retrieval_report(found, corpus, named)
+    files = _files(found, corpus, document, report)
+    if save:
+        about = {"embedder": f"{corpus.ingest.provider} {corpus.ingest.model}".strip()}
+        about |= {"shift": named.name if named is not None else "none"}
+        kept, folder = keep(
+            scope,
+            (found.shifted or found.baseline).evaluation,
+            workflow=workflow,
+            clock=clock,
+            labels={**about, **labels},
+            run_id=run_id,
+            beside=files,
+        )
+        document = {**document, "run_id": kept.run_id, "folder": str(folder)}
+        options.say(f"saved run {kept.run_id} in {folder}")
+    if out is not None:
+        for name, data in files.items():
+            write_atomic(out / name, data)
+        options.say(f"wrote {', '.join(files)} in {out}")
+    options.show(document, report, format_, None)
+
+
+def _files(found: Any, corpus: Any, document: dict[str, Any], report: Any) -> dict[str, bytes]:
+    """What lies beside run.json."""
+    from steelyard.report import markdown
+    from steelyard.runs.artifact import dumps
+    from steelyard.runs.keeping import INGEST, METRICS, METRICS_REPORT
+    from steelyard.runs.per_query import BASELINE, SHIFTED, per_query_text
+
+    files = {
+        BASELINE: per_query_text(found.baseline.entries).encode(),
+        INGEST: dumps(corpus.ingest.document()).encode(),
+    }
+    if found.shifted is not None:
+        files[SHIFTED] = per_query_text(found.shifted.entries).encode()
+        files[METRICS] = dumps(document).encode()
+        files[METRICS_REPORT] = markdown.render(report).encode()
+    return files
+
+
+@app.command("eval")
+def eval_(
+    refs: Annotated[str, typer.Option("--refs", help="The references, shared by all queries: a .npz or .npy file.")],
+    queries: Annotated[str, typer.Option("--queries", help="The queries: a .npz or .npy file.")],
+    shift: ShiftName = None,
+    scale: Scale = None,
+    allow_cancelled: AllowCancelled = False,
+    baseline: Annotated[bool, typer.Option("--baseline", help="Also without the shift, and the difference.")] = False,
+    relevant: Annotated[
+        str, typer.Option("--relevant", help="Indices of the relevant references for NdcgEvaluator: 0,3,7.")
+    ] = "0",
+    k: Annotated[int, typer.Option("--k", help="How deep NdcgEvaluator looks.")] = 10,
+    mrr_index: Annotated[int, typer.Option("--mrr-index", help="The relevant reference for MrrEvaluator.")] = 0,
+    gate_profile: Annotated[
+        str | None, typer.Option("--gate-profile", help="Judge by documented rules: rank or rank+cosine.")
+    ] = None,
+    rule: Annotated[
+        list[str] | None, typer.Option("--rule", help='A rule of your own: "NdcgEvaluator.delta >= 0". Repeatable.')
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="A folder for evaluators.json and acceptance_gate.json.")
+    ] = None,
+    resamples: options.Resamples = 10_000,
+    seed: options.Seed = 42,
+    level: options.Level = 0.95,
+    tenant: store.Tenant = None,
+    domain: store.Domain = None,
+    root: store.Root = None,
+    format_: options.Format = "table",
+) -> None:
+    """Run the four evaluators over one shared set of references; with rules, decide whether the shift may pass.
+
+    Exit code with rules: 0 pass, 1 fail, 6 inconclusive.
+    """
+    options.check_format(format_)
+    gate = _gate(gate_profile, rule, baseline)
+    from steelyard.records.table import Source
+    from steelyard.report.retrieval import diagnosis_report
+    from steelyard.retrieval.artifacts import diagnosis_document
+    from steelyard.retrieval.evaluators import Relevance, diagnose
+    from steelyard.retrieval.shift_files import named_shift
+    from steelyard.retrieval.vectors import read_vectors, same_dimension
+    from steelyard.runs.artifact import dumps
+    from steelyard.runs.store import write_atomic
+
+    references, asked = read_vectors(refs), read_vectors(queries)
+    same_dimension(references, asked)
+    named = named_shift(
+        shift or "none",
+        scope=store.scope(root, tenant, domain),
+        scale=scale,
+        allow_cancelled=allow_cancelled,
+    )
+    found = diagnose(
+        asked.matrix,
+        references.matrix,
+        named.shift,
+        baseline=baseline,
+        relevance=Relevance(_indices(relevant), k, mrr_index),
+        sources=[Source(each.name, each.sha256, 0) for each in (asked, references)],
+        resamples=resamples,
+        seed=seed,
+        level=level,
+    )
+    document = diagnosis_document(found, {"shift": {"name": named.name, "kind": named.shift.kind}})
+    report = diagnosis_report(found)
+    for note in named.notes:
+        options.say(f"note: {note}")
+    decision = None
+    if gate is not None:
+        decision, document["gate"], judged = _decided(gate, found, named.name)
+        report += judged
+        if out is not None:
+            write_atomic(out / "acceptance_gate.json", dumps(document["gate"]))
+            options.say(f"wrote {out / 'acceptance_gate.json'}")
+    options.show(document, report, format_, out / "evaluators.json" if out else None)
+    if decision is not None:
+        raise typer.Exit(decision.exit_code)
+
+
+def _gate(profile: str | None, rules: list[str] | None, baseline: bool) -> Any:
+    """The rules to judge by, None where there are none."""
+    if profile is None and not rules:
+        return None
+    from steelyard.decide.gate import Gate
+
+    parts = [Gate.profile(profile)] if profile is not None else []
+    parts += [Gate.parse(rules)] if rules else []
+    if profile is not None and not baseline:
+        raise UsageError("the rules of --gate-profile are about differences; add --baseline")
+    return Gate(tuple(rule for part in parts for rule in part.rules))
+
+
+def _decided(gate: Any, found: Any, name: str) -> tuple[Any, dict[str, Any], Any]:
+    from steelyard.decide.gate import Subject
+    from steelyard.report.gate import acceptance_document, gate_report
+
+    known = {key: value for key, value in found.metrics.items() if value is not None}
+    subject = Subject(
+        evaluation=tuple(found.evaluation),
+        comparison=found.comparison,
+        metrics=known,
+        baseline=found.comparison is not None,
+    )
+    decision = gate.check(subject)
+    about = {"run": name, "baseline": "none" if found.comparison is not None else None}
+    document = {**acceptance_document(decision, about), "metrics": known}
+    return decision, document, gate_report(decision, about)
+
+
+def _indices(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() for part in parts):
+        raise UsageError("--relevant takes indices from 0: 0,3,7")
+    return tuple(int(part) for part in parts)

@@ -1,0 +1,74 @@
+"""`steelyard segment`: for which queries a shift is worth applying."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from steelyard.cli import options
+
+app = typer.Typer(no_args_is_help=True, help="Apply a shift to some queries only: propose and compare.")
+
+
+@app.command()
+def propose(
+    baseline: Annotated[str, typer.Option("--baseline", help="eval.perQuery.baseline.json of a run.")],
+    shifted: Annotated[str, typer.Option("--shifted", help="eval.perQuery.posneg.json of the same run.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The segments file to write.")],
+    rule: Annotated[str, typer.Option("--rule", help="oracle (an upper bound), gap, or learned.")] = "gap",
+    tau: Annotated[
+        float | None, typer.Option("--tau", help="gap: apply where the first two scores are closer than this.")
+    ] = None,
+    eps: Annotated[float, typer.Option("--eps", help="oracle: apply where the shift gains more than this.")] = 0.0,
+    metric: Annotated[str, typer.Option("--metric", "-m", help="What to gain in: ndcg@3 or map@1.")] = "ndcg@3",
+    folds: Annotated[int, typer.Option("--folds", help="learned: folds, each decided by the others.")] = 5,
+    seed: options.Seed = 42,
+    format_: options.Format = "table",
+) -> None:
+    """Decide for every query whether to apply the shift, and write the decisions."""
+    options.check_format(format_)
+    options.check_output(output, [baseline, shifted])
+    from steelyard.decide.segment import propose as decide
+    from steelyard.report.segment import proposal_report
+    from steelyard.runs.per_query import read_per_query
+    from steelyard.runs.segments import segments_document
+
+    found = decide(
+        read_per_query(baseline),
+        read_per_query(shifted),
+        rule=rule,
+        metric=metric,
+        eps=eps,
+        tau=tau,
+        folds=folds,
+        seed=seed,
+    )
+    options.show(segments_document(found), proposal_report(found), format_, output)
+
+
+@app.command()
+def compare(
+    segments: Annotated[str, typer.Argument(help="A segments file.")],
+    baseline: Annotated[str | None, typer.Option("--baseline", help="Instead of its BaselinePath.")] = None,
+    shifted: Annotated[str | None, typer.Option("--shifted", help="Instead of its PosNegPath.")] = None,
+    out: options.Out = None,
+    resamples: options.Resamples = 10_000,
+    seed: options.Seed = 42,
+    format_: options.Format = "table",
+) -> None:
+    """Compare baseline, shift everywhere, and shift by segments: means and paired differences."""
+    options.check_format(format_)
+    from steelyard.decide.segment import compared
+    from steelyard.report.segment import compared_document, compared_report
+    from steelyard.runs.per_query import read_per_query
+    from steelyard.runs.segments import beside, read_segments
+
+    decisions = read_segments(segments)
+    base = read_per_query(baseline or beside(segments, decisions.baseline_path))
+    new = read_per_query(shifted or beside(segments, decisions.pos_neg_path))
+    found = compared(decisions, base, new, segments, resamples=resamples, seed=seed)
+    options.show(
+        compared_document(found), compared_report(found), format_, out / "segment-comparison.json" if out else None
+    )

@@ -1,0 +1,209 @@
+"""Retrieval for people: a search with and without a shift, the evaluators, and trainings of shifts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from steelyard.report.document import Document, Heading, Note, Remarks, Table, interval_text, number
+from steelyard.retrieval.artifacts import remarks
+from steelyard.retrieval.corpus import Corpus
+from steelyard.retrieval.evaluators import Diagnosis, evaluators
+from steelyard.retrieval.ranks import Retrieval
+from steelyard.retrieval.shift_files import Named
+from steelyard.runs.shift_results import ShiftTrainingResult, Stored
+
+_RIGHT = frozenset(
+    {"value", "baseline", "shifted", "delta", "p", "n", "duration ms", "queries", "gain", "pairs", "norm", "held-out"}
+    | {"dimension", "in sample"}
+)
+_TOP = 10
+
+
+def retrieval_report(retrieval: Retrieval, corpus: Corpus, named: Named | None) -> Document:
+    """KPIs of the queries as they are; with a shift, of both and the difference."""
+    made = corpus.ingest
+    left_out = sum(corpus.reasons.values())
+    document: Document = [
+        Note(
+            f"{len(corpus):,} queries against {len(corpus.doc_ids):,} documents"
+            f"{f' ({left_out:,} queries left out)' if left_out else ''}; "
+            f"{made.provider} {made.model}, {made.dimension} dimensions".replace(" ,", ",")
+        )
+    ]
+    level = f"{100 * retrieval.baseline.evaluation.settings.level:g}% interval"
+    if retrieval.comparison is None or named is None:
+        alone = retrieval.baseline.evaluation
+        kpis = tuple((e.metric, number(e.value), interval_text(e.interval), f"{e.n:,}") for e in alone)
+        document.append(Table(("metric", "value", level, "n"), kpis, _RIGHT))
+    else:
+        document.append(Note(f"shift: {named.name} ({named.shift.kind})"))
+        rows = [
+            (
+                d.metric,
+                number(d.base),
+                number(d.new),
+                number(d.delta, signed=True),
+                interval_text(d.interval, signed=True),
+                number(d.p_value),
+                d.verdict,
+            )
+            for d in retrieval.comparison
+        ]
+        columns = ("metric", "baseline", "shifted", "delta", level, "p", "verdict")
+        document.append(Table(columns, tuple(rows), _RIGHT))
+    document.append(Note("map@1 is 1/rank of the one relevant document, not cut off at 1: the same as mrr"))
+    warnings = retrieval.baseline.evaluation.warnings
+    return document + [Note(f"note: {text}") for text in (*remarks(retrieval, corpus, named), *warnings)]
+
+
+def diagnosis_report(diagnosis: Diagnosis) -> Document:
+    """One row an evaluator."""
+    level = f"{100 * diagnosis.evaluation.settings.level:g}% interval"
+    document: Document = [
+        Note(
+            f"{diagnosis.queries:,} queries against {diagnosis.references:,} references that all of them share: "
+            "this measures alignment, not retrieval"
+        )
+    ]
+    metrics = diagnosis.metrics
+    durations = [number(metrics[f"{name}.duration_ms"]) for name in evaluators]
+    if diagnosis.comparison is None:
+        rows = [
+            (name, number(metrics[name]), interval_text(e.interval), duration)
+            for name, e, duration in zip(evaluators, diagnosis.evaluation, durations, strict=True)
+        ]
+        document.append(Table(("evaluator", "value", level, "duration ms"), tuple(rows), _RIGHT))
+    else:
+        paired = [
+            (
+                name,
+                number(metrics[f"{name}.baseline"]),
+                number(metrics[f"{name}.shift"]),
+                number(metrics[f"{name}.delta"], signed=True),
+                interval_text(d.interval, signed=True),
+                duration,
+            )
+            for name, d, duration in zip(evaluators, diagnosis.comparison, durations, strict=True)
+        ]
+        columns = ("evaluator", "baseline", "shifted", "delta", level, "duration ms")
+        document.append(Table(columns, tuple(paired), _RIGHT))
+    if any(metrics[name] is None for name in evaluators):
+        document.append(Note("note: a margin needs at least two references"))
+    if diagnosis.zero_queries:
+        zero = f"{diagnosis.zero_queries} queries have no direction"
+        document.append(Note(f"note: {zero}: all their cosines are 0 and the first reference wins"))
+    return document
+
+
+def training_report(result: ShiftTrainingResult, *, picture: str | None = None) -> Document:
+    """A training: what held-out queries say first, then what the learner saw and where the shift points."""
+    held_out = result.held_out
+    document: Document = [
+        Heading(f"shift training {result.training_id or ''}".strip()),
+        Note(
+            f"workflow {result.workflow_name}, {result.created_utc}, {result.training_mode}; "
+            f"{len(result.delta_vector)} dimensions, norm {number(result.delta_norm)}"
+        ),
+        Note(_verdict(result)),
+    ]
+    if held_out is not None:
+        level = f"{100 * held_out.level:g}% interval"
+        rows = [
+            (
+                g.metric,
+                number(g.baseline),
+                number(g.shifted),
+                number(g.delta, signed=True),
+                interval_text(g.interval, signed=True),
+                number(g.p_value),
+            )
+            for g in held_out.gains
+        ]
+        score = interval_text(held_out.interval, signed=True)
+        rows.append(
+            ("0.7 map@1 + 0.3 ndcg@3", "", "", number(held_out.score, signed=True), score, number(held_out.p_value))
+        )
+        document += [
+            Heading("on held-out queries"),
+            Table(("metric", "baseline", "shifted", "delta", level, "p"), tuple(rows), _RIGHT),
+            _folds(result),
+        ]
+        if picture:
+            document.append(Note(f"picture: {picture}"))
+    if result.in_sample:
+        shown = tuple((name, number(value)) for name, value in result.in_sample.items())
+        document += [
+            Heading("on the training queries themselves (optimistic)"),
+            Table(("number", "in sample"), shown, _RIGHT),
+        ]
+    if result.stats is not None:
+        document += [Heading("what the learner saw"), _stats(result)]
+    document += [Heading("largest dimensions"), _dimensions(result)]
+    return document + ([Remarks(tuple(result.notes))] if result.notes else [])
+
+
+def _verdict(result: ShiftTrainingResult) -> str:
+    if result.is_cancelled:
+        return f"CANCELLED: {result.cancel_reason}. It is not applied."
+    if result.usable:
+        return "HELPS: the gain on held-out queries is shown to be above 0."
+    return f"NOT CHOSEN: it is {result.why_not}."
+
+
+def _folds(result: ShiftTrainingResult) -> Table:
+    folds = result.held_out.folds if result.held_out else []
+    rows = [
+        (
+            str(i),
+            f"{f.queries:,}",
+            number(f.baseline),
+            number(f.shifted),
+            number(f.gain, signed=True),
+            f"{f.pairs:,}",
+            "yes" if f.cancelled else "",
+        )
+        for i, f in enumerate(folds, 1)
+    ]
+    columns = ("fold", "queries", "baseline", "shifted", "gain", "pairs", "cancelled")
+    return Table(columns, tuple(rows), _RIGHT)
+
+
+def _stats(result: ShiftTrainingResult) -> Table:
+    rows = (
+        [
+            (name.replace("_", " "), ("yes" if value else "no") if isinstance(value, bool) else number(value))
+            for name, value in msgspec.structs.asdict(result.stats).items()
+        ]
+        if result.stats
+        else []
+    )
+    return Table(("statistic", "value"), tuple(rows), _RIGHT)
+
+
+def _dimensions(result: ShiftTrainingResult) -> Table:
+    order = sorted(range(len(result.delta_vector)), key=lambda i: -abs(result.delta_vector[i]))[:_TOP]
+    rows = [(str(i), number(result.delta_vector[i], signed=True)) for i in order]
+    return Table(("dimension", "value"), tuple(rows), _RIGHT)
+
+
+def history_report(found: Sequence[Stored], said: Sequence[str], best: str | None) -> Document:
+    """The trainings of a scope, newest first."""
+    rows = tuple(
+        (
+            stored.id,
+            stored.result.workflow_name,
+            number(stored.result.held_out.score, signed=True) if stored.result.held_out else "n/a",
+            interval_text(stored.result.held_out.interval, signed=True) if stored.result.held_out else "",
+            number(stored.result.delta_norm),
+            "best" if stored.id == best else stored.result.why_not or "helps",
+        )
+        for stored in found
+    )
+    document: Document = [Table(("training", "workflow", "held-out", "interval", "norm", "status"), rows, _RIGHT)]
+    if not rows:
+        document = [Note("no training yet; `steelyard shift train` makes one")]
+    if sum(stored.result.usable for stored in found) > 1:
+        document.append(Note("note: the largest of several held-out scores is optimistic"))
+    return document + [Note(text) for text in said]

@@ -1,0 +1,194 @@
+"""What retrieval leaves behind: the wire form of a search with a shift, of a training, and of the evaluators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from steelyard.comparison import Delta
+from steelyard.retrieval.corpus import Corpus
+from steelyard.retrieval.evaluators import Diagnosis
+from steelyard.retrieval.ranks import MAP_AT_1, Retrieval, Side
+from steelyard.retrieval.shift_files import Named
+from steelyard.retrieval.training import SELECTION, Trained
+from steelyard.runs.artifact import delta_document, estimate_document, evaluation_document, plain
+from steelyard.runs.shift_results import (
+    EmbedderResult,
+    FoldResult,
+    Gain,
+    HeldOutResult,
+    ShiftTrainingResult,
+    Stats,
+    query_digest,
+)
+
+TIES = "equal cosines in document order"
+TRAINING_MODE = "posneg-uniform"
+
+
+def embedder_of(corpus: Corpus) -> EmbedderResult:
+    """What made the corpus's vectors."""
+    made = corpus.ingest
+    return EmbedderResult(provider=made.provider, model=made.model, dimension=made.dimension)
+
+
+def seen_in_training(corpus: Corpus, named: Named) -> int:
+    """How many of the corpus's queries the shift was learned from."""
+    if named.training is None:
+        return 0
+    seen = set(named.training.query_digests)
+    return sum(query_digest(id) in seen for id in corpus.query_ids)
+
+
+def remarks(retrieval: Retrieval, corpus: Corpus, named: Named | None) -> list[str]:
+    """What must be said beside the numbers."""
+    found = [f"{n} queries left out: {reason}" for reason, n in corpus.reasons.items()]
+    for title, side in (("", retrieval.baseline), ("shifted ", retrieval.shifted)):
+        if side is not None and side.zero_queries:
+            found.append(f"{side.zero_queries} {title}queries have no direction and score 0 everywhere")
+    if named is not None:
+        found += named.notes
+        seen = seen_in_training(corpus, named)
+        if seen:
+            found.append(
+                f"the shift was learned from {seen} of these {len(corpus)} queries: it is judged on what it has seen; "
+                "its held-out score says what to expect of others"
+            )
+    return found
+
+
+def retrieval_document(retrieval: Retrieval, corpus: Corpus, named: Named | None) -> dict[str, Any]:
+    """`metrics-posneg.json`, and what `retrieval run` prints: KPIs of both sides, deltas with paired intervals."""
+    sides = {"baseline": retrieval.baseline, "posneg": retrieval.shifted}
+    kpis = {name: _kpis(side) for name, side in sides.items() if side is not None}
+    whole = evaluation_document((retrieval.shifted or retrieval.baseline).evaluation)
+    document: dict[str, Any] = {
+        "schema_version": "1",
+        "kind": "retrieval",
+        "tool": whole["tool"],
+        "inputs": whole["inputs"],
+        "uncertainty": whole["uncertainty"],
+        "ties": TIES,
+        "effective_queries": len(corpus),
+        "left_out": corpus.reasons,
+        "documents": len(corpus.doc_ids),
+        "embedder": {"provider": corpus.ingest.provider, "model": corpus.ingest.model},
+        "zero_queries": {name: side.zero_queries for name, side in sides.items() if side is not None},
+        **kpis,
+        "estimates": {
+            name: [estimate_document(e) for e in side.evaluation] for name, side in sides.items() if side is not None
+        },
+    }
+    if named is not None and retrieval.comparison is not None:
+        document["shift"] = {
+            "name": named.name,
+            "kind": named.shift.kind,
+            "queries_seen_in_training": seen_in_training(corpus, named),
+        }
+        document["deltas"] = [delta_document(d) for d in retrieval.comparison]
+    return plain({**document, "notes": remarks(retrieval, corpus, named)})
+
+
+def _kpis(side: Side) -> dict[str, float | None]:
+    return {e.metric: e.value for e in side.evaluation}
+
+
+def training_result(
+    trained: Trained, corpus: Corpus, *, workflow: str, training_id: str, created: str, base_directory: str
+) -> ShiftTrainingResult:
+    """A training as it is kept, every statistic included."""
+    training, held_out = trained.training, trained.held_out
+    score = held_out.score.delta or 0.0
+    return ShiftTrainingResult(
+        workflow_name=workflow,
+        created_utc=created,
+        base_directory=base_directory,
+        training_mode=TRAINING_MODE,
+        cancel_out_epsilon=float(trained.options["epsilon"]),
+        is_cancelled=training.cancelled,
+        cancel_reason=training.cancel_reason,
+        delta_vector=[float(x) for x in training.delta],
+        delta_norm=training.norm,
+        improvement_first_plus_delta=score,
+        delta_improvement=score,
+        schema_version="1",
+        training_id=training_id,
+        scale=float(trained.options["scale"]),
+        options=dict(trained.options),
+        stats=Stats(**asdict(training.stats)),
+        held_out=_held_out(trained),
+        in_sample=dict(trained.in_sample),
+        embedder=embedder_of(corpus),
+        inputs=[{"Path": s.name, "Sha256": s.sha256} for s in corpus.sources],
+        query_digests=sorted(query_digest(id) for id in corpus.query_ids),
+        notes=training_notes(trained, corpus),
+    )
+
+
+def training_notes(trained: Trained, corpus: Corpus) -> list[str]:
+    """What must be said of a training."""
+    found = [f"{n} queries left out: {reason}" for reason, n in corpus.reasons.items()]
+    training = trained.training
+    if training.stats.pairs == 0:
+        found.append("every relevant document already stands first, or no direction leads to it: nothing to learn")
+    if training.stats.cancel_out_suspected:
+        found.append("the directions of the pairs cancel each other out: there is no shared drift to undo")
+    if training.cancelled:
+        found.append(f"cancelled: {training.cancel_reason}; it is not applied")
+    elif not trained.held_out.helps:
+        found.append("not shown to help on held-out queries: `best` will not choose it")
+    found.append("in-sample numbers are judged on the queries the shift was learned from: optimistic")
+    return found
+
+
+def _held_out(trained: Trained) -> HeldOutResult:
+    held_out = trained.held_out
+    score = held_out.score
+    deltas = [d for d in held_out.comparison if d.metric != SELECTION]
+    return HeldOutResult(
+        score=score.delta,
+        interval=score.interval,
+        level=held_out.comparison.settings.level,
+        p_value=score.p_value,
+        helps=held_out.helps,
+        queries=score.n,
+        clusters=score.clusters,
+        seed=held_out.seed,
+        folds=[FoldResult(**asdict(fold), gain=fold.gain) for fold in held_out.folds],
+        gains=[_gain(d) for d in deltas],
+        note=score.note,
+    )
+
+
+def _gain(delta: Delta) -> Gain:
+    return Gain(
+        metric=MAP_AT_1 if delta.metric == "mrr" else delta.metric,
+        baseline=delta.base,
+        shifted=delta.new,
+        delta=delta.delta,
+        interval=delta.interval,
+        p_value=delta.p_value,
+        verdict=delta.verdict,
+    )
+
+
+def diagnosis_document(diagnosis: Diagnosis, about: Mapping[str, Any]) -> dict[str, Any]:
+    """What `retrieval eval` prints and keeps: documented keys under `metrics`, intervals beside them."""
+    whole = evaluation_document(diagnosis.evaluation)
+    document = {
+        "schema_version": "1",
+        "kind": "retrieval-evaluators",
+        "tool": whole["tool"],
+        "inputs": whole["inputs"],
+        **about,
+        "queries": diagnosis.queries,
+        "references": diagnosis.references,
+        "zero_queries": diagnosis.zero_queries,
+        "metrics": dict(diagnosis.metrics),
+        "uncertainty": whole["uncertainty"],
+        "estimates": whole["estimates"],
+    }
+    if diagnosis.comparison is not None:
+        document["deltas"] = [delta_document(d) for d in diagnosis.comparison]
+    return plain(document)
