@@ -63,7 +63,6 @@ def run(
     from steelyard.retrieval.shift_files import named_shift
     from steelyard.runs.keeping import Clock
     from steelyard.runs.keeping import save as keep
-    from steelyard.runs.store import write_atomic
 
     clock = Clock()
     corpus = embedding.corpus(
@@ -113,10 +112,16 @@ def run(
         document = {**document, "run_id": kept.run_id, "folder": str(folder)}
         options.say(f"saved run {kept.run_id} in {folder}")
     if out is not None:
-        for name, data in files.items():
-            write_atomic(out / name, data)
-        options.say(f"wrote {', '.join(files)} in {out}")
+        _write(files, out)
     options.show(document, report, format_, None)
+
+
+def _write(files: dict[str, bytes], folder: Path) -> None:
+    from steelyard.runs.store import write_atomic
+
+    for name, data in files.items():
+        write_atomic(folder / name, data)
+        options.say(f"wrote {folder / name}")
 
 
 def _files(found: Any, corpus: Any, document: dict[str, Any], report: Any) -> dict[str, bytes]:
@@ -157,8 +162,11 @@ def eval_(
         list[str] | None, typer.Option("--rule", help='A rule of your own: "NdcgEvaluator.delta >= 0". Repeatable.')
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="A folder for evaluators.json and acceptance_gate.json.")
+        Path | None, typer.Option("--out", help="A folder for evaluators.json and, with rules, acceptance_gate.json.")
     ] = None,
+    save: Annotated[
+        bool, typer.Option("--save", help="Keep it as a run: workflow evaluation, or evaluation+baseline.")
+    ] = False,
     resamples: options.Resamples = 10_000,
     seed: options.Seed = 42,
     level: options.Level = 0.95,
@@ -180,13 +188,15 @@ def eval_(
     from steelyard.retrieval.shift_files import named_shift
     from steelyard.retrieval.vectors import read_vectors, same_dimension
     from steelyard.runs.artifact import dumps
-    from steelyard.runs.store import write_atomic
+    from steelyard.runs.keeping import ACCEPTANCE, EVALUATORS, Clock
+    from steelyard.runs.keeping import save as keep
 
+    clock, scope = Clock(), store.scope(root, tenant, domain)
     references, asked = read_vectors(refs), read_vectors(queries)
     same_dimension(references, asked)
     named = named_shift(
         shift or "none",
-        scope=store.scope(root, tenant, domain),
+        scope=scope,
         scale=scale,
         allow_cancelled=allow_cancelled,
     )
@@ -209,10 +219,23 @@ def eval_(
     if gate is not None:
         decision, document["gate"], judged = _decided(gate, found, named.name)
         report += judged
-        if out is not None:
-            write_atomic(out / "acceptance_gate.json", dumps(document["gate"]))
-            options.say(f"wrote {out / 'acceptance_gate.json'}")
-    options.show(document, report, format_, out / "evaluators.json" if out else None)
+    files = {EVALUATORS: dumps(document).encode()}
+    if decision is not None:
+        files[ACCEPTANCE] = dumps(document["gate"]).encode()
+    if save:
+        kept, folder = keep(
+            scope,
+            found.evaluation,
+            workflow="evaluation+baseline" if baseline else "evaluation",
+            clock=clock,
+            labels={"shift": named.name},
+            beside=files,
+            numbers={key: value for key, value in found.metrics.items() if value is not None},
+        )
+        options.say(f"saved run {kept.run_id} in {folder}")
+    if out is not None:
+        _write(files, out)
+    options.show(document, report, format_, None)
     if decision is not None:
         raise typer.Exit(decision.exit_code)
 

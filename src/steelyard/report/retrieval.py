@@ -172,14 +172,17 @@ def _folds(result: ShiftTrainingResult) -> Table:
 
 def _stats(result: ShiftTrainingResult) -> Table:
     rows = (
-        [
-            (name.replace("_", " "), ("yes" if value else "no") if isinstance(value, bool) else number(value))
-            for name, value in msgspec.structs.asdict(result.stats).items()
-        ]
+        [(name.replace("_", " "), _plain(value)) for name, value in msgspec.structs.asdict(result.stats).items()]
         if result.stats
         else []
     )
     return Table(("statistic", "value"), tuple(rows), _RIGHT)
+
+
+def _plain(value: bool | int | float) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else number(value)
 
 
 def _dimensions(result: ShiftTrainingResult) -> Table:

@@ -126,7 +126,7 @@ def diagnose(
     comparison = None if base is None else compare(_records(base, sources), table, asked, **settings)
     return Diagnosis(
         {**metrics, **durations},
-        evaluate(table, asked, **settings),
+        evaluate(table, asked, keep_evidence=True, **settings),
         comparison,
         len(queries),
         len(refs),

@@ -37,7 +37,8 @@ from steelyard.uncertainty.kept import Kept
 
 EVALUATION, EVIDENCE, RECORDS = "evaluation.json", "evidence.npz", "records.parquet"
 INGEST, METRICS, METRICS_REPORT = "ingest.json", "metrics-posneg.json", "metrics-posneg.md"
-_FILES = (EVALUATION, EVIDENCE, RECORDS, BASELINE, SHIFTED, INGEST, METRICS, METRICS_REPORT)
+EVALUATORS, ACCEPTANCE = "evaluators.json", "acceptance_gate.json"
+_FILES = (EVALUATION, EVIDENCE, RECORDS, BASELINE, SHIFTED, INGEST, METRICS, METRICS_REPORT, EVALUATORS, ACCEPTANCE)
 
 
 class Clock:
@@ -65,8 +66,11 @@ def save(
     run_id: str | None = None,
     records: Records | None = None,
     beside: Mapping[str, bytes] | None = None,
+    numbers: Mapping[str, float] | None = None,
 ) -> tuple[Run, Path]:
-    """Write a run folder; the run and where it is. `records` keeps the rows too, `beside` further files of the run.
+    """Write a run folder; the run and where it is. `records` keeps the rows too.
+
+    `beside` are further files of the run, `numbers` further ones among its Metrics.
 
     A run on a file of which only a part could be read is kept as incomplete: it can be looked at, not promoted.
     """
@@ -78,8 +82,9 @@ def save(
         **({RECORDS: _parquet(records)} if records is not None else {}),
         **(beside or {}),
     }
-    numbers = {flat_key(e.metric, e.slice): e for e in evaluation}
-    defined = {key: e for key, e in numbers.items() if e.value is not None}
+    estimates = {flat_key(e.metric, e.slice): e for e in evaluation}
+    defined = {key: e for key, e in estimates.items() if e.value is not None}
+    values = {key: float(e.value) for key, e in defined.items() if e.value is not None}
     run = Run(
         name,
         workflow,
@@ -88,10 +93,10 @@ def save(
         clock.now,
         not any(source.torn for source in evaluation.sources),
         {str(k): str(v) for k, v in (labels or {}).items()},
-        {key: float(e.value) for key, e in defined.items() if e.value is not None} | documented_keys(evaluation),
+        values | documented_keys(evaluation) | dict(numbers or {}),
         {key: e.interval for key, e in defined.items() if e.interval is not None},
         {key: e.n for key, e in defined.items()},
-        {key: e.better for key, e in numbers.items() if e.better is not None},
+        {key: e.better for key, e in estimates.items() if e.better is not None},
         {file: hashlib.sha256(data).hexdigest() for file, data in files.items()},
         tuple({"Path": s.name, "Sha256": s.sha256, "Rows": s.rows} for s in evaluation.sources),
         sealed=True,

@@ -123,7 +123,7 @@ def read_rankings(
     documents = _shared_codes([judged.document, *(run.document for run in found)])
     tables = []
     for i, (run, name) in enumerate(zip(found, names, strict=True), start=1):
-        asked = np.union1d(topics[i], topics[i + len(found)])
+        asked = _distinct(np.concatenate((topics[i], topics[i + len(found)])))
         columns, lines, said = _ranked(
             run, topics[i], documents[i], asked, judged, topics[0], documents[0], complete=complete
         )
@@ -394,18 +394,35 @@ def _ranked(
     order = _order(run, topic, document)
     topic, document = topic[order], document[order]
     gains = gains_of(topic * size + document, judged_topic * size + judged_document, grades)
-    known, first = np.unique(judged_topic, return_index=True)
-    rows = known if complete else np.intersect1d(known, asked)
+    known = _distinct(judged_topic)
+    rows = known if complete else np.intersect1d(known, asked, assume_unique=True)
     if not len(rows):
         raise InputError("no topic of this run was judged; do both files use the same ids?", file=run.source.name)
     said = _said(known, asked, judged_topic[grades >= 1], rows, complete=complete)
     by_topic = np.argsort(judged_topic, kind="stable")
     columns = {
-        "item": judged.topic.values.take(pa.array(judged.topic.codes[first[np.searchsorted(known, rows)]])),
+        "item": _names_of(judged.topic, judged_topic, rows),
         "gains": _lists(topic, gains, rows),
         "judged": _lists(judged_topic[by_topic], pa.array(grades[by_topic]), rows),
     }
     return columns, _first_lines(run, order, topic, rows), said
+
+
+def _distinct(codes: Codes) -> Codes:
+    """The codes that occur, upwards. They count from 0, so no sorting is needed, which millions would feel."""
+    return np.flatnonzero(np.bincount(codes))
+
+
+def _count_beyond(codes: Codes, others: Codes) -> int:
+    """How many of some distinct codes are not among others."""
+    return len(codes) - len(np.intersect1d(codes, others, assume_unique=True))
+
+
+def _names_of(ids: _Ids, shared: Codes, rows: Codes) -> pa.Array:
+    """The ids whose shared codes these are."""
+    place = np.zeros(int(shared.max()) + 1, np.int64)
+    place[shared] = ids.codes
+    return ids.values.take(pa.array(place[rows]))
 
 
 def _first_lines(run: _Columns, order: Codes | slice, topic: Codes, rows: Codes) -> Codes:
@@ -454,14 +471,14 @@ def _lists(owner: Codes, values: pa.Array, rows: Codes) -> pa.Array:
 def _said(known: Codes, asked: Codes, relevant: Codes, rows: Codes, *, complete: bool) -> list[str]:
     """What is left out of the averages, or counted as 0 in them."""
     found = []
-    missing, extra = len(np.setdiff1d(known, asked)), len(np.setdiff1d(asked, known))
+    missing, extra = _count_beyond(known, asked), _count_beyond(asked, known)
     if missing and complete:
         found.append(f"{missing} judged topics are not in the run and score 0")
     elif missing:
         found.append(f"{missing} judged topics are not in the run and left out; --complete counts them as 0")
     if extra:
         found.append(f"{extra} topics of the run were not judged and are left out")
-    barren = len(np.setdiff1d(rows, relevant))
+    barren = _count_beyond(rows, _distinct(relevant))
     if barren:
         found.append(f"{barren} topics have no relevant document and score 0, as in trec_eval")
     return found
