@@ -25,7 +25,13 @@ def pages() -> list[Path]:
 
 def example() -> None:
     """Make the bundled examples that are not there."""
-    for made in ("triage/answers.jsonl", "phq8/run.json", "phq8/train.json"):
+    for made in (
+        "triage/answers.jsonl",
+        "phq8/run.json",
+        "phq8/train.json",
+        "trec/qrels.txt",
+        "insurance/queries-drifted.json",
+    ):
         path = ROOT / "examples" / made
         if not path.exists():
             subprocess.run([sys.executable, path.parent / "make.py"], check=True, capture_output=True)
@@ -84,7 +90,22 @@ def _pictures() -> dict[str, str]:
         "risk-coverage.token_msp": selective(zero, few, confidence="token_msp"),
         "reliability.verbalized_calibrated": selective(few, confidence="verbalized_calibrated", calibrators=[scaled]),
     }
-    return {name: selection_figures(found)[name]["svg"].decode() for name, found in shown.items()}
+    pictures = {name: selection_figures(found)[name]["svg"].decode() for name, found in shown.items()}
+    return pictures | {f"held-out-gain.{name}": _gain(name) for name in ("drifted", "paraphrased")}
+
+
+def _gain(name: str) -> str:
+    """What a shift learned from the insurance example gains on held-out queries."""
+    from steelyard.report.figures import held_out_figure
+    from steelyard.retrieval.artifacts import training_result
+    from steelyard.retrieval.corpus import load
+    from steelyard.retrieval.embedders import embedder
+    from steelyard.retrieval.training import train
+
+    folder = ROOT / "examples/insurance"
+    corpus = load(folder / "policies", folder / f"queries-{name}.json", embedder("hash"))
+    result = training_result(train(corpus), corpus, workflow="docs", training_id=name, created="", base_directory="")
+    return held_out_figure(result)["held-out-gain"]["svg"].decode()
 
 
 def main() -> None:

@@ -31,6 +31,9 @@ def train(
     scale: Annotated[float, typer.Option("--scale", help="How far along the learned shift.")] = 1.0,
     folds: Annotated[int, typer.Option("--folds", help="Folds of queries that are held out in turn.")] = 5,
     workflow: Annotated[str, typer.Option("--workflow", help="The kind of run it is for.")] = "PosNeg",
+    training_id: Annotated[
+        str | None, typer.Option("--training-id", help="Its id; by default a new one is made from the time.")
+    ] = None,
     base_url: embedding.BaseUrl = None,
     api_key_env: embedding.ApiKeyVariable = embedding.API_KEY,
     cache: embedding.Cache = None,
@@ -56,6 +59,8 @@ def train(
     from steelyard.runs.shift_results import REPORT, new_id, save_training, training_document
 
     checked("workflow", workflow)
+    if training_id is not None:
+        checked("training id", training_id)
     corpus = embedding.corpus(
         docs,
         queries,
@@ -79,7 +84,8 @@ def train(
             level=level,
             progress=progress,
         )
-    id, created = new_id()
+    made, created = new_id()
+    id = training_id or made
     result = training_result(
         trained, corpus, workflow=workflow, training_id=id, created=created, base_directory=str(scope.root)
     )

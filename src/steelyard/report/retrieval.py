@@ -103,7 +103,7 @@ def training_report(result: ShiftTrainingResult, *, picture: str | None = None) 
     document: Document = [
         Heading(f"shift training {result.training_id or ''}".strip()),
         Note(
-            f"workflow {result.workflow_name}, {result.created_utc}, {result.training_mode}; "
+            f"workflow {result.workflow_name}, {result.training_mode}; "
             f"{len(result.delta_vector)} dimensions, norm {number(result.delta_norm)}"
         ),
         Note(_verdict(result)),

@@ -78,4 +78,4 @@ def _compiled() -> dict[str, Any]:
                 found[i, s] = n
         return found
 
-    return {"above": compiling.compile_(above), "strips": compiling.compile_(strips)}
+    return {name: compiling.compile_(kernel, nogil=True) for name, kernel in (("above", above), ("strips", strips))}

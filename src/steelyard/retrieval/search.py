@@ -10,6 +10,7 @@ one by one, all in the same order of operations. Ranks therefore do not depend o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,6 +153,7 @@ class _Block:
         self._slack = _slack(queries.matrix.shape[1], queries.matrix.dtype) * queries.norm
         self._zero = queries.norm == 0
         self._has_gold = bool((gold >= 0).any())
+        self._above = np.zeros(len(gold), np.int64)  # how many documents surely stand before the gold one
         self._best = np.full(len(gold), -np.inf)  # of every query, what the k-th score is at least
         self._firsts: list[tuple[Codes, Codes, Matrix]] = []  # row, document and score of what may be among them
         self._close: list[tuple[Codes, Codes]] = []  # row and document too close to the gold's score to tell
@@ -162,28 +164,44 @@ class _Block:
         goal[asked] = self._exact(asked, self._gold[asked])
         around = goal * self._queries.norm
         low, high = ((around + sign * self._slack).astype(self._docs.matrix.dtype) for sign in (-1, 1))
-        above = np.zeros(len(self._gold), np.int64)
-        for start, tile in self._tiles():
-            if self._has_gold:
-                above += kernels.above(tile, high)
-                rows, columns = kernels.between(tile, low, high)
-                self._close.append((rows, start + columns))
-            if self._k:
-                self._note_firsts(tile, start)
-        above += self._settled(goal)
+        self._look_at_all(low, high)
+        above = self._above + self._settled(goal)
         ranks = self._gold + 1  # of a query without direction, which scores 0 everywhere: document order
         ranks[asked] = 1 + above[asked]
         return ranks, *self._ordered()
 
+    def _look_at_all(self, low: Matrix, high: Matrix) -> None:
+        """Look at every tile, one while the next is multiplied."""
+        with ThreadPoolExecutor(1) as other:
+            looking = None
+            for start, tile in self._tiles():
+                if looking is not None:
+                    looking.result()
+                looking = other.submit(self._look_at, start, tile, low, high)
+            if looking is not None:
+                looking.result()
+
+    def _look_at(self, start: int, tile: Matrix, low: Matrix, high: Matrix) -> None:
+        if self._has_gold:
+            self._above += kernels.above(tile, high)
+            rows, columns = kernels.between(tile, low, high)
+            self._close.append((rows, start + columns))
+        if self._k:
+            self._note_firsts(tile, start)
+
     def _tiles(self) -> Iterator[tuple[int, Matrix]]:
-        """Products of the queries with some documents each, divided by the documents' lengths."""
+        """Products of the queries with some documents each, divided by the documents' lengths.
+
+        Two tiles exist at a time: the one before may still be looked at.
+        """
         docs = self._docs
         inverse = np.divide(1, docs.norm, out=np.zeros_like(docs.norm), where=docs.norm > 0)
         is_unit = bool((np.abs(docs.norm - 1) < 1e-6).all()) and docs.norm.dtype == np.float32
-        buffer = np.empty((len(self._gold), min(_COLUMNS, len(docs.matrix))), docs.matrix.dtype)
-        for start in range(0, len(docs.matrix), _COLUMNS):
+        width = min(_COLUMNS, len(docs.matrix))
+        buffers = [np.empty((len(self._gold), width), docs.matrix.dtype) for _ in range(2)]
+        for turn, start in enumerate(range(0, len(docs.matrix), _COLUMNS)):
             part = docs.matrix[start : start + _COLUMNS]
-            tile = buffer[:, : len(part)] if len(part) == buffer.shape[1] else np.empty_like(buffer[:, : len(part)])
+            tile = buffers[turn % 2] if len(part) == width else np.empty((len(self._gold), len(part)), part.dtype)
             np.matmul(self._queries.matrix, part.T, out=tile)
             if not is_unit:
                 tile *= inverse[start : start + _COLUMNS]
