@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from bench import jsonl, peers
 from steelyard.evaluation import evaluate, value, values
+from steelyard.records.readers.trec import read_rankings
 from steelyard.records.table import Records
 from steelyard.report.runs import listed_document
 from steelyard.runs.artifact import dumps
@@ -265,6 +266,60 @@ def reading() -> Iterator[Row]:
         yield Row(job, peer, ratio, 1.0, goal or 1.1, at_most=True)
 
 
+def ranking() -> Iterator[Row]:
+    """10,000 queries × 1,000 documents. The peer takes them in slices: as one run, its dicts would fill the memory."""
+    import pytrec_eval
+
+    rng = np.random.default_rng(7)
+    queries, part = 10_000, 500
+    names = {"ndcg@10": "ndcg_cut_10", "mrr": "recip_rank", "map": "map"}
+    spent, totals = np.zeros(3), dict.fromkeys(names, 0.0)
+    with tempfile.TemporaryDirectory() as folder:
+        whole, slices = ([Path(folder) / f"{name}.{size}" for name in ("qrels", "run")] for size in ("all", "part"))
+        for start in range(0, queries, part):
+            for text, path, of_all in zip(_ranked_lines(rng, start, part), slices, whole, strict=True):
+                path.write_text(text)
+                with of_all.open("a") as file:
+                    file.write(text)
+            times = [time.process_time()]
+            with slices[0].open() as judgements, slices[1].open() as answers:
+                judged, ranked = pytrec_eval.parse_qrel(judgements), pytrec_eval.parse_run(answers)
+            times.append(time.process_time())
+            evaluator = pytrec_eval.RelevanceEvaluator(judged, {"ndcg_cut.10", "recip_rank", "map"})
+            times.append(time.process_time())
+            told = evaluator.evaluate(ranked)
+            times.append(time.process_time())
+            spent += np.diff(times)
+            totals = {name: totals[name] + sum(of[key] for of in told.values()) for name, key in names.items()}
+        found: dict[str, Any] = {}
+
+        def read_and_value() -> None:
+            (found["records"],) = read_rankings(whole[0], [whole[1]])
+            found["values"] = values(tuple(names), found["records"])
+
+        from_files = cpu(read_and_value, times=2)
+    for name, total in totals.items():
+        assert abs(found["values"][name] - total / queries) < 1e-9, f"{name} is not what the peer says"
+    columns = {name: found["records"].column(name) for name in ("item", "gains", "judged")}
+    from_columns = cpu(lambda: values(tuple(names), Records(columns)))
+    job, remark = "nDCG@10, MRR, MAP on 10,000 × 1,000", f"peer: slices of {part} queries"
+    yield Row(f"{job} from columns", "pytrec_eval from dicts", from_columns, float(spent[2]), 5, remark=remark)
+    yield Row(f"{job} from text files", "pytrec_eval and its parsers", from_files, float(spent.sum()), 5, remark=remark)
+
+
+def _ranked_lines(rng: np.random.Generator, start: int, queries: int) -> tuple[str, str]:
+    """Judgements and a run as TREC lines: 1,000 of 20,000 documents a query, about 50 of them judged."""
+    depth, every = 1_000, 40
+    judged, ranked = [], []
+    for query in range(start, start + queries):
+        found = rng.choice(20 * depth, depth, replace=False).tolist()
+        scores = np.sort(rng.random(depth))[::-1].round(6).tolist()
+        known = dict.fromkeys([*found[::every], *rng.integers(0, 20 * depth, depth // every).tolist()])
+        judged += [f"q{query} 0 doc{d} {g}\n" for d, g in zip(known, rng.integers(0, 3, len(known)), strict=True)]
+        ranked += [f"q{query} Q0 doc{d} {i} {scores[i]} tag\n" for i, d in enumerate(found)]
+    return "".join(judged), "".join(ranked)
+
+
 def run_store() -> Iterator[Row]:
     """Ten thousand runs of fifty metrics, listed and pivoted once they are indexed."""
     with tempfile.TemporaryDirectory() as folder:
@@ -306,9 +361,8 @@ def _judged(confidence: Any, wrong: Any, cluster: Any = None) -> dict[str, Any]:
     return columns
 
 
-JOBS = (selective_small, selective_large, one_curve, macro_f1, calibration, reading, run_store, command_line)
+JOBS = (selective_small, selective_large, one_curve, macro_f1, calibration, reading, ranking, run_store, command_line)
 LATER = (
-    "nDCG@10, MRR, MAP against pytrec_eval",
     "gold rank against the bare matrix product",
     "a curve over 1e8 Parquet rows",
 )

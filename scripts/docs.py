@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-STORE = "build/docs/store"
+STORES = re.compile(r"build/docs/[a-z]+")  # every page has its own
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 
 
@@ -39,8 +39,8 @@ def example() -> None:
 
 def refreshed(text: str) -> str:
     """The page with the output of every shown command as it is now."""
-    if STORE in text:
-        shutil.rmtree(ROOT / STORE, ignore_errors=True)  # a run is never written over
+    for store in set(STORES.findall(text)):
+        shutil.rmtree(ROOT / store, ignore_errors=True)  # a run is never written over
     return BLOCK.sub(lambda found: f"```console\n{_run(found.group(1))}```", text)
 
 

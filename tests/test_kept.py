@@ -29,6 +29,8 @@ def other(records: Records, seed: int) -> Records:
         moved = np.arange(len(records))
         moved[given] = np.where(rng.random(len(given)) < 0.4, rng.permutation(given), given)
         changed[name] = column.take(pa.array(moved))
+    gains = records.column("gains")
+    changed["gains"] = pa.array([g[::-1] if g and rng.random() < 0.4 else g for g in gains.to_pylist()], gains.type)
     return records.with_columns(changed)
 
 

@@ -356,6 +356,17 @@ def test_regression(case: dict[str, Any]) -> None:
         same(value(f"mae_by_bin.{label}", **columns), wanted)
 
 
+@pytest.mark.parametrize("case", named(RUN["ranking"]))
+def test_ranking(case: dict[str, Any]) -> None:
+    """`true` are the relevant documents of every query, `pred` the ranked ones."""
+    columns, out = {"target": case["true"], "prediction": case["pred"]}, case["out"]
+    assert set(out) == {f"ndcg_at_{case['k']}", "mrr", "n_queries"}
+    same(value(f"ndcg@{case['k']}", **columns), out[f"ndcg_at_{case['k']}"])
+    same(value("mrr", **columns), out["mrr"])
+    found = evaluate(Records.from_columns({"item": list(range(len(case["true"]))), **columns}), ["mrr"], resamples=100)
+    assert found["mrr"].n == out["n_queries"]
+
+
 @pytest.mark.parametrize("case", named(RUN["latency"]))
 def test_latency(case: dict[str, Any]) -> None:
     if not case["latency_ms"]:

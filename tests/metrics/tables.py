@@ -25,6 +25,13 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "f1_macro": ("f1_macro", "f1_macro(labels=[a, b, c, d, e])", "f1_macro(answered_only=true)"),
     "ece": ("ece", "ece(bins=3)"),
     "brier": ("brier", "brier(binary=true)"),
+    "ndcg": ("ndcg", "ndcg@3"),
+    "mrr": ("mrr", "mrr@2", "mrr(level=2)"),
+    "map": ("map", "map@3", "map@3(level=2)"),
+    "precision@": ("precision@3", "precision@3(level=2)"),
+    "recall@": ("recall@3", "recall@3(level=2)"),
+    "hit": ("hit@2", "hit@2(level=2)"),
+    "rprec": ("rprec", "rprec(level=2)"),
     "aurc_at": ("aurc_at", "aurc_at(c=0.25)", "aurc_at(c=1)"),
 }
 NUMERIC = {"mae", "mdae", "rmse", "bias", "r2", "pearson", "spearman", "mae_by_bin"}
@@ -58,6 +65,7 @@ def table(rng: np.random.Generator, *, rows: int = 60, clusters: int = 7, numeri
         "should_abstain": [None if rng.random() < 0.1 else bool(rng.random() < 0.4) for _ in range(rows)],
         "group.site": rng.choice(["x", "y", "z"], rows).tolist(),
     }
+    values["gains"], values["judged"] = rankings(rng, rows)
     truth, guess = (pick * 1.5, near * 1.5) if numeric else (labels[pick], labels[near])
     values["target"] = truth.tolist()
     values["prediction"] = [p if a else None for p, a in zip(guess.tolist(), answered, strict=True)]
@@ -65,6 +73,18 @@ def table(rng: np.random.Generator, *, rows: int = 60, clusters: int = 7, numeri
     values["item"] = [f"{i}-{r}" for i, r in zip(values["item"], values["repeat"], strict=True)]
     facts = {"facts": {"wall_seconds": 30.0}}
     return Records.from_columns(values, cluster="patient", task=facts)
+
+
+def rankings(rng: np.random.Generator, rows: int) -> tuple[list[Any], list[Any]]:
+    """Grades in ranked order and all judged grades; a few queries have no ranking, and a few nobody judged."""
+    gains: list[Any] = []
+    judged: list[Any] = []
+    for row in range(rows):
+        grades = rng.integers(-1, 4, rng.integers(0, 6)).tolist()
+        ranked = [*grades[: len(grades) // 2 + 1], *[None] * int(rng.integers(0, 5))]
+        gains.append([ranked[i] for i in rng.permutation(len(ranked))] if row % 11 else None)
+        judged.append(grades if row % 13 != 5 else None)
+    return gains, judged
 
 
 def instances(definition: Definition, records: Records) -> list[Metric]:
