@@ -11,7 +11,8 @@ import numpy as np
 from steelyard.comparison import Comparison, compare
 from steelyard.errors import UsageError
 from steelyard.evaluation import Evaluation, evaluate
-from steelyard.metrics.definition import Metric, metric_of
+from steelyard.metrics import metrics as registry
+from steelyard.metrics.definition import CUTOFF, Metric, metric_of
 from steelyard.metrics.evidence import Terms
 from steelyard.metrics.sources import RowSource
 from steelyard.records.labels import value_name
@@ -41,13 +42,24 @@ def rank(
         raise UsageError(f"one run is evaluated or two are compared, these are {len(runs)}")
     if align not in ("strict", "intersection"):  # of one run too, which does not need it
         raise UsageError("align is strict or intersection")
-    asked = [at_level(metric_of(name), relevance_level) for name in metrics]
+    asked = chosen(metrics, relevance_level)
     found = [evaluate(run, asked, **settings) for run in runs]
     if len(runs) == 1:
         return Ranked(found[0], None)
     base, new = runs
     together = _together(found, [str(run.only("model")) for run in runs])
     return Ranked(together, compare(base, new, asked, align=align, **settings))
+
+
+def chosen(metrics: Sequence[str], relevance_level: int = 1) -> list[Metric]:
+    """The metrics asked for, at this relevance level; one that reads no rankings says which does."""
+    found = [at_level(metric_of(name), relevance_level) for name in metrics]
+    for metric in found:
+        if set(metric.reads) != {"gains", "judged"}:
+            with_cutoff = f"{metric.definition.name}{CUTOFF}" in registry
+            hint = f"; did you mean {metric.definition.name}@10?" if with_cutoff else f": try {', '.join(STACK)}"
+            raise UsageError(f"{metric} is not about rankings{hint}")
+    return found
 
 
 def at_level(metric: Metric, level: int) -> Metric:
@@ -62,7 +74,7 @@ def at_level(metric: Metric, level: int) -> Metric:
 
 def by_query(run: Records, metrics: Sequence[str], *, relevance_level: int = 1) -> list[dict[str, Any]]:
     """Every query's own values: one mapping a row, ready to be written as JSON lines and evaluated again."""
-    asked = [at_level(metric_of(name), relevance_level) for name in metrics]
+    asked = chosen(metrics, relevance_level)
     scores = {metric.name: _scores(metric, run) for metric in asked}
     labels = {name: run.labels(name) for name in ("model", "item") if name in run}
     return [

@@ -92,7 +92,7 @@ def check_output(output: Path | None, inputs: list[str]) -> None:
     """Refuse to write over what is read."""
     for name in inputs:
         if output is not None and os.path.exists(output) and os.path.exists(name) and os.path.samefile(output, name):
-            raise UsageError(f"--output is the input {printable(name)} itself; name another file")
+            raise UsageError(f"{printable(output)} is what would be read; name another file to write to")
 
 
 def allow_plugins(metrics: list[str] | None) -> None:

@@ -136,6 +136,8 @@ def _from_list(name: str, values: list[Any], where: Where) -> pa.Array:
             raise _first_offender(name, values, kinds, where) from None
         except pa.ArrowTypeError:
             raise InputError("the lists in this column hold mixed kinds", field=name) from None
+        except UnicodeEncodeError:
+            raise InputError("a text in these lists is half a character (a lone surrogate)", field=name) from None
     raise _first_offender(name, values, kinds, where)
 
 
