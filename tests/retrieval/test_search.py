@@ -98,6 +98,35 @@ def test_tiles_do_not_matter(monkeypatch: pytest.MonkeyPatch, k: int, compiled: 
     assert np.array_equal(whole.ranks, np.argmax(order == gold[:, None], axis=1) + 1)
 
 
+@pytest.mark.parametrize("batch", [1, 7, 64, 300])
+def test_small_numbers_after_a_large_one_are_not_lost(batch: int) -> None:
+    """A 32-bit sum that starts with 1 loses small products: errors of one sign, as large as they get."""
+    query = np.full(384, 2.4e-4, np.float32)
+    query[0] = 1.0
+    other = query.copy()
+    other[200] += np.float32(1.4e-3)
+    found = search.search(np.repeat(query[None], batch, axis=0), np.stack([query, other]), np.ones(batch, int), k=2)
+    assert set(found.ranks.tolist()) == {2}
+    assert found.top.tolist() == [[0, 1]] * batch
+
+
+@pytest.mark.parametrize("k", [0, 3, 30])
+def test_queries_that_are_not_asked_cost_nothing(k: int) -> None:
+    """Zero queries and queries without gold, and documents that all tie: memory stays bounded, answers right."""
+    rng = np.random.default_rng(3)
+    docs = np.eye(40, dtype=np.float32)[rng.integers(0, 40, 5000)]
+    queries = np.eye(40, dtype=np.float32)[rng.integers(0, 40, 30)]
+    queries[:10] = 0
+    gold = rng.integers(0, 5000, 30)
+    gold[5:15] = -1
+    found = search.search(queries, docs, gold, k=k)
+    for i in range(30):
+        cosines = search.cosines(np.repeat(queries[i : i + 1], 5000, axis=0), docs)
+        order = np.argsort(-cosines, kind="stable")
+        assert found.ranks[i] == (int(np.flatnonzero(order == gold[i])[0]) + 1 if gold[i] >= 0 else 0)
+        assert found.top[i].tolist() == order[:k].tolist()
+
+
 def test_a_query_without_gold_has_no_rank() -> None:
     assert search.search([[1.0, 0.0]] * 2, [[1.0, 0.0], [0.0, 1.0]], [-1, 1]).ranks.tolist() == [0, 2]
 

@@ -11,31 +11,51 @@ import numpy.typing as npt
 from steelyard.metrics import compiling
 
 Matrix = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
 _WORTH = 1 << 20  # scores from which compiled code is worth loading
-_STRIP = 256  # scores of a row that are looked at together
+_PAIRS = 1 << 14  # looked at together
+_STRIP = 64  # scores of a row that are looked at together
 _FEW = 16  # up to here the k-th largest is found by k maxima
 
 
-def above(tile: Matrix, high: Matrix) -> Codes:
-    """Of every row, how many scores are above its `high`."""
-    if tile.size >= _WORTH and compiling.available():
-        return _compiled()["above"](tile, high)
-    return np.array([np.count_nonzero(row) for row in tile > high[:, None]])  # along an axis would be slower
+def sides(tile: Matrix, low: Matrix, high: Matrix) -> tuple[Codes, Codes, Codes]:
+    """Of every row, how many scores are above its `high`; and row and column of those from `low` to `high`.
 
-
-def between(tile: Matrix, low: Matrix, high: Matrix) -> tuple[Codes, Codes]:
-    """Row and column of the scores from a row's `low` to its `high`, which are few."""
+    The latter are meant to be few.
+    """
     if tile.size < _WORTH or tile.shape[1] % _STRIP or not compiling.available():
-        inside = (tile >= low[:, None]) & (tile <= high[:, None])
-        rows, columns = np.divmod(np.flatnonzero(inside), tile.shape[1])
-        return rows, columns
-    strips = np.flatnonzero(_compiled()["strips"](tile, low, high))
+        above = np.array([np.count_nonzero(row) for row in tile > high[:, None]])  # along an axis would be slower
+        between = (tile >= low[:, None]) & (tile <= high[:, None])
+        rows, columns = np.divmod(np.flatnonzero(between), tile.shape[1])
+        return above, rows, columns
+    above, counts = _compiled()["sides"](tile, low, high)
+    strips = np.flatnonzero(counts)
     scores = tile.reshape(-1, _STRIP)[strips]
     rows = strips // (tile.shape[1] // _STRIP)
-    found, place = np.divmod(np.flatnonzero((scores >= low[rows, None]) & (scores <= high[rows, None])), _STRIP)
-    return rows[found], strips[found] % (tile.shape[1] // _STRIP) * _STRIP + place
+    inside = np.flatnonzero((scores >= low[rows, None]) & (scores <= high[rows, None]))
+    found, place = np.divmod(inside, _STRIP)
+    return above, rows[found], strips[found] % (tile.shape[1] // _STRIP) * _STRIP + place
+
+
+def lengths(matrix: Matrix) -> Floats:
+    """The length of every row, summed in 64 bits; NaN or infinite where a row is, or is too long."""
+    if matrix.size >= _WORTH and compiling.available() and matrix.flags.c_contiguous:
+        return _compiled()["lengths"](matrix)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        return np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
+
+
+def dots(queries: Matrix, docs: Matrix, rows: Codes, columns: Codes) -> Floats:
+    """Products of pairs of rows, summed in 64 bits in some order."""
+    if len(rows) * docs.shape[1] >= _WORTH // 64 and compiling.available():  # pairs cost more than scores of a tile
+        return _compiled()["dots"](queries, docs, rows, columns)
+    found = np.empty(len(rows))
+    for start in range(0, len(rows), _PAIRS):
+        part = slice(start, start + _PAIRS)
+        found[part] = np.einsum("ij,ij->i", queries[rows[part]], docs[columns[part]], dtype=np.float64)
+    return found
 
 
 def kth_largest(tile: Matrix, k: int) -> Matrix:
@@ -56,26 +76,47 @@ def kth_largest(tile: Matrix, k: int) -> Matrix:
 
 @cache
 def _compiled() -> dict[str, Any]:
-    def above(tile, high):  # type: ignore[no-untyped-def]
-        found = np.zeros(tile.shape[0], np.int64)
-        for i in range(tile.shape[0]):
-            n = np.int32(0)
-            for j in range(tile.shape[1]):
-                n += np.int32(tile[i, j] > high[i])
-            found[i] = n
-        return found
-
-    def strips(tile, low, high):  # type: ignore[no-untyped-def]
+    def sides(tile, low, high):  # type: ignore[no-untyped-def]
         rows, columns = tile.shape
-        found = np.zeros((rows, columns // _STRIP), np.int32)
+        above = np.zeros(rows, np.int64)
+        strips = np.zeros((rows, columns // _STRIP), np.int32)
         for i in range(rows):
             down, up = low[i], high[i]
             for s in range(columns // _STRIP):
                 strip = tile[i, s * _STRIP : (s + 1) * _STRIP]
-                n = np.int32(0)
-                for j in range(_STRIP):  # without a branch, so that it runs in lanes
-                    n += np.int32(strip[j] >= down) - np.int32(strip[j] > up)
-                found[i, s] = n
+                a = np.int32(0)
+                b = np.int32(0)
+                for j in range(_STRIP):  # two loops without a branch run in lanes, one with two sums does not
+                    a += np.int32(strip[j] > up)
+                for j in range(_STRIP):
+                    b += np.int32(strip[j] >= down)
+                above[i] += a
+                strips[i, s] = b - a
+        return above, strips
+
+    def lengths(matrix):  # type: ignore[no-untyped-def]
+        found = np.empty(matrix.shape[0])
+        for i in range(matrix.shape[0]):
+            total = 0.0
+            for j in range(matrix.shape[1]):
+                total += np.float64(matrix[i, j]) * np.float64(matrix[i, j])
+            found[i] = np.sqrt(total)
         return found
 
-    return {name: compiling.compile_(kernel, nogil=True) for name, kernel in (("above", above), ("strips", strips))}
+    def dots(queries, docs, rows, columns):  # type: ignore[no-untyped-def]
+        found = np.empty(len(rows))
+        for n in range(len(rows)):
+            q, p = queries[rows[n]], docs[columns[n]]
+            total = 0.0
+            for j in range(docs.shape[1]):
+                total += np.float64(q[j]) * np.float64(p[j])
+            found[n] = total
+        return found
+
+    # sums may run in any order, in lanes; NaN and infinity keep their meaning
+    any_order = {"nogil": True, "fastmath": {"reassoc", "contract"}}
+    return {
+        "sides": compiling.compile_(sides, nogil=True),
+        "lengths": compiling.compile_(lengths, **any_order),
+        "dots": compiling.compile_(dots, **any_order),
+    }

@@ -10,7 +10,6 @@ one by one, all in the same order of operations. Ranks therefore do not depend o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +23,11 @@ Floats = npt.NDArray[np.float64]
 Matrix = npt.NDArray[Any]  # float32 or float64
 Codes = npt.NDArray[np.int64]
 
-_ROWS, _COLUMNS = 1024, 4096  # of a tile: it stays in the processor's cache while it is looked at
-_PAIRS = 1 << 14  # scored again at once
+_ROWS, _COLUMNS = 1024, 16384  # of a tile: larger ones multiply faster, up to what is at hand in memory
+_PAIRS = 1 << 14  # scored exactly at once
+_NOTED = 1 << 21  # candidates for the first k that are held before they are settled
+_UNIT = 1e-6  # up to here documents need not be divided by their lengths
+_FINE = 1e-11  # beyond the rounding of a 64-bit sum, whatever its order
 
 
 @dataclass(frozen=True)
@@ -93,10 +95,10 @@ def cosines(queries: Matrix, docs: Matrix) -> Floats:
 
 @dataclass(frozen=True)
 class _Side:
-    """The vectors of one side, and their lengths to some last bits."""
+    """The vectors of one side, and their lengths to some last bits of 64."""
 
     matrix: Matrix
-    norm: Matrix
+    norm: Floats
 
     def part(self, rows: slice) -> _Side:
         return _Side(self.matrix[rows], self.norm[rows])
@@ -112,8 +114,7 @@ def _prepared(name: str, vectors: Any) -> _Side:
 
 
 def _side(matrix: Matrix) -> _Side:
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        return _Side(matrix, np.sqrt(np.einsum("ij,ij->i", matrix, matrix)))
+    return _Side(matrix, kernels.lengths(matrix))
 
 
 def _is_moderate(side: _Side) -> bool:
@@ -150,113 +151,93 @@ class _Block:
 
     def __init__(self, queries: _Side, docs: _Side, gold: Codes, k: int) -> None:
         self._queries, self._docs, self._gold, self._k = queries, docs, gold, k
-        self._slack = _slack(queries.matrix.shape[1], queries.matrix.dtype) * queries.norm
+        unevenness = float(np.abs(docs.norm - 1).max())
+        self._is_unit = unevenness < _UNIT
+        self._slack = (_slack(queries.matrix) + (unevenness if self._is_unit else 0.0)) * queries.norm
         self._zero = queries.norm == 0
-        self._has_gold = bool((gold >= 0).any())
-        self._above = np.zeros(len(gold), np.int64)  # how many documents surely stand before the gold one
-        self._best = np.full(len(gold), -np.inf)  # of every query, what the k-th score is at least
-        self._firsts: list[tuple[Codes, Codes, Matrix]] = []  # row, document and score of what may be among them
-        self._close: list[tuple[Codes, Codes]] = []  # row and document too close to the gold's score to tell
+        self._asked = (gold >= 0) & ~self._zero
+        self._goal = np.zeros(len(gold))  # the gold document's score
+        self._above = np.zeros(len(gold), np.int64)  # how many documents stand before it
+        self._best = np.where(self._zero, np.inf, -np.inf)  # of every query, what the k-th score is at least
+        self._noted: list[tuple[Codes, Codes, Floats]] = []  # row, document, score of what may be among the first k
+        self._near, self._first = _Firsts(len(gold), k), _Firsts(len(gold), k)  # by tiles, and exactly
 
     def searched(self) -> tuple[Codes, Codes, Floats]:
-        asked = np.flatnonzero((self._gold >= 0) & ~self._zero)
-        goal = np.zeros(len(self._gold))
-        goal[asked] = self._exact(asked, self._gold[asked])
-        around = goal * self._queries.norm
-        low, high = ((around + sign * self._slack).astype(self._docs.matrix.dtype) for sign in (-1, 1))
-        self._look_at_all(low, high)
-        above = self._above + self._settled(goal)
+        asked = np.flatnonzero(self._asked)
+        self._goal[asked] = self._exact(asked, self._gold[asked])
+        around = self._goal * self._queries.norm
+        kind = self._docs.matrix.dtype
+        low, high = (np.where(self._asked, around + sign * self._slack, np.inf).astype(kind) for sign in (-1, 1))
+        for start, tile in self._tiles():
+            self._look_at(start, tile, low, high)
+        self._settle_firsts()
         ranks = self._gold + 1  # of a query without direction, which scores 0 everywhere: document order
-        ranks[asked] = 1 + above[asked]
-        return ranks, *self._ordered()
-
-    def _look_at_all(self, low: Matrix, high: Matrix) -> None:
-        """Look at every tile, one while the next is multiplied."""
-        with ThreadPoolExecutor(1) as other:
-            looking = None
-            for start, tile in self._tiles():
-                if looking is not None:
-                    looking.result()
-                looking = other.submit(self._look_at, start, tile, low, high)
-            if looking is not None:
-                looking.result()
-
-    def _look_at(self, start: int, tile: Matrix, low: Matrix, high: Matrix) -> None:
-        if self._has_gold:
-            self._above += kernels.above(tile, high)
-            rows, columns = kernels.between(tile, low, high)
-            self._close.append((rows, start + columns))
-        if self._k:
-            self._note_firsts(tile, start)
+        ranks[asked] = 1 + self._above[asked]
+        top, scores = self._first.top, self._first.scores
+        top[self._zero], scores[self._zero] = np.arange(self._k), 0.0
+        return ranks, top, scores
 
     def _tiles(self) -> Iterator[tuple[int, Matrix]]:
-        """Products of the queries with some documents each, divided by the documents' lengths.
-
-        Two tiles exist at a time: the one before may still be looked at.
-        """
+        """Products of the queries with some documents each, divided by the documents' lengths."""
         docs = self._docs
-        inverse = np.divide(1, docs.norm, out=np.zeros_like(docs.norm), where=docs.norm > 0)
-        is_unit = bool((np.abs(docs.norm - 1) < 1e-6).all()) and docs.norm.dtype == np.float32
+        inverse = np.divide(1, docs.norm, out=np.zeros_like(docs.norm), where=docs.norm > 0).astype(docs.matrix.dtype)
         width = min(_COLUMNS, len(docs.matrix))
-        buffers = [np.empty((len(self._gold), width), docs.matrix.dtype) for _ in range(2)]
-        for turn, start in enumerate(range(0, len(docs.matrix), _COLUMNS)):
+        buffer = np.empty((len(self._gold), width), docs.matrix.dtype)
+        for start in range(0, len(docs.matrix), _COLUMNS):
             part = docs.matrix[start : start + _COLUMNS]
-            tile = buffers[turn % 2] if len(part) == width else np.empty((len(self._gold), len(part)), part.dtype)
+            tile = buffer if len(part) == width else np.empty((len(self._gold), len(part)), part.dtype)
             np.matmul(self._queries.matrix, part.T, out=tile)
-            if not is_unit:
+            if not self._is_unit:
                 tile *= inverse[start : start + _COLUMNS]
             yield start, tile
 
-    def _settled(self, goal: Floats) -> Codes:
-        """How many of the documents too close to tell stand before each query's gold document."""
-        if not self._close:
-            return np.zeros(len(goal), np.int64)
-        rows, columns = (np.concatenate(parts) for parts in zip(*self._close, strict=True))
-        meant = (self._gold[rows] >= 0) & ~self._zero[rows]
-        rows, columns = rows[meant], columns[meant]
-        score = self._exact(rows, columns)
-        before = (score > goal[rows]) | ((score == goal[rows]) & (columns < self._gold[rows]))
-        return np.bincount(rows[before], minlength=len(goal))
+    def _look_at(self, start: int, tile: Matrix, low: Matrix, high: Matrix) -> None:
+        if self._asked.any():
+            above, rows, columns = kernels.sides(tile, low, high)
+            self._above += above + self._before(rows, start + columns)
+        if self._k:
+            self._note_firsts(tile, start)
+
+    def _before(self, rows: Codes, columns: Codes) -> Codes:
+        """How many of these documents, too close to tell in a tile, stand before each query's gold document."""
+        goal = self._goal[rows]
+        score = self._fine(rows, columns)
+        close = np.flatnonzero(np.abs(score - goal) <= _FINE)
+        score[close] = self._exact(rows[close], columns[close])
+        before = (score > goal) | ((score == goal) & (columns < self._gold[rows]))
+        return np.bincount(rows[before], minlength=len(self._gold))
 
     def _note_firsts(self, tile: Matrix, start: int) -> None:
         """Note the documents of a tile that may be among the first k."""
-        rows = np.flatnonzero(tile.max(axis=1) >= self._best - 2 * self._slack)
-        if not len(rows):
+        if start == 0 and self._k <= tile.shape[1]:  # nothing is known yet: else all of it would be noted
+            self._best = np.maximum(self._best, kernels.kth_largest(tile, self._k))
+        low = (self._best - 2 * self._slack).astype(tile.dtype)
+        _, row, column = kernels.sides(tile, low, np.where(self._zero, -np.inf, np.inf).astype(tile.dtype))
+        score = tile[row, column].astype(np.float64)
+        self._noted.append((row, start + column, score))
+        self._near.add(row, start + column, score)
+        self._best = np.fmax(self._best, self._near.scores[:, -1])  # NaN: fewer than k so far
+        if sum(len(row) for row, _, _ in self._noted) > _NOTED:
+            self._settle_firsts()
+
+    def _settle_firsts(self) -> None:
+        """Score what was noted exactly, and keep the first k."""
+        if not self._noted:
             return
-        part, k = tile[rows], min(self._k, tile.shape[1])
-        floor = kernels.kth_largest(part, k)
-        if k == self._k:
-            self._best[rows] = np.maximum(self._best[rows], floor)
-        self._note_all(part, rows, start, np.maximum(floor, self._best[rows]) if k == self._k else floor)
-
-    def _note_all(self, tile: Matrix, rows: Codes, start: int, floor: Matrix) -> None:
-        """Note every document of these rows whose score is at least the floor, or too close to tell."""
-        low = (floor - 2 * self._slack[rows]).astype(tile.dtype)
-        row, column = kernels.between(tile, low, np.full_like(low, np.inf))
-        self._firsts.append((rows[row], start + column, tile[row, column]))
-
-    def _ordered(self) -> tuple[Codes, Floats]:
-        """The first k of what was noted, by exact score and document order."""
-        size = len(self._gold)
-        top, scores = np.full((size, self._k), -1), np.full((size, self._k), np.nan)
-        if not self._k:
-            return top, scores
-        row, column, near = (np.concatenate(parts) for parts in zip(*self._firsts, strict=True))
-        order = np.lexsort((-near, row))
-        row, column, near = row[order], column[order], near[order]
-        first = np.searchsorted(row, np.arange(size))
-        kth = near[np.minimum(first + self._k - 1, len(near) - 1)]
-        kept = near >= (kth - 2 * self._slack)[row]
+        row, column, near = (np.concatenate(parts) for parts in zip(*self._noted, strict=True))
+        self._noted = []
+        kept = near >= (self._best - 2 * self._slack)[row]
         row, column = row[kept], column[kept]
-        score = self._exact(row, column)
-        order = np.lexsort((column, -score, row))
-        row, column, score = row[order], column[order], score[order]
-        place = np.arange(len(row)) - np.searchsorted(row, row)
-        inside = place < self._k
-        top[row[inside], place[inside]] = column[inside]
-        scores[row[inside], place[inside]] = score[inside]
-        top[self._zero], scores[self._zero] = np.arange(self._k), 0.0
-        return top, scores
+        near = self._fine(row, column)
+        kept = near >= _kth(row, near, len(self._gold), self._k)[row] - _FINE
+        row, column = row[kept], column[kept]
+        self._first.add(row, column, self._exact(row, column))
+
+    def _fine(self, rows: Codes, columns: Codes) -> Floats:
+        """Cosines of pairs to some last bits of 64."""
+        lengths = self._queries.norm[rows] * self._docs.norm[columns]
+        dots = kernels.dots(self._queries.matrix, self._docs.matrix, rows, columns)
+        return np.divide(dots, lengths, out=np.zeros(len(rows)), where=lengths > 0)
 
     def _exact(self, rows: Codes, columns: Codes) -> Floats:
         """Cosines of pairs, the same wherever they stand."""
@@ -267,11 +248,40 @@ class _Block:
         return found
 
 
-def _slack(dimension: int, kind: np.dtype[Any]) -> float:
-    """How far a cosine from a tile may be from the exact one, lengths included.
+class _Firsts:
+    """The first k documents of every query so far: by score downwards, equal ones in document order."""
 
-    A sum of d products rounds d times. Compiled products add in four lanes or more, so errors of one sign stay below
-    d/4 roundings; errors of either sign grow like √d, and six times that is beyond chance.
-    """
-    rounding = float(np.finfo(kind).eps) / 2
-    return rounding * (2 * dimension + 16 if kind == np.float64 else max(6 * dimension**0.5, dimension / 4) + 16)
+    def __init__(self, queries: int, k: int) -> None:
+        self.top = np.full((queries, k), -1)
+        self.scores = np.full((queries, k), np.nan)
+
+    def add(self, row: Codes, column: Codes, score: Floats) -> None:
+        """Let further documents compete."""
+        place_row, place = np.nonzero(self.top >= 0)
+        row = np.concatenate((place_row, row))
+        column = np.concatenate((self.top[place_row, place], column))
+        score = np.concatenate((self.scores[place_row, place], score))
+        order = np.lexsort((column, -score, row))
+        row, column, score = row[order], column[order], score[order]
+        rank = np.arange(len(row)) - np.searchsorted(row, row)
+        inside = rank < self.top.shape[1]
+        self.top[row[inside], rank[inside]] = column[inside]
+        self.scores[row[inside], rank[inside]] = score[inside]
+
+
+def _kth(row: Codes, score: Floats, rows: int, k: int) -> Floats:
+    """The k-th score of every row; −∞ where it has fewer."""
+    order = np.lexsort((-score, row))
+    first, last = (
+        np.searchsorted(row[order], np.arange(rows)),
+        np.searchsorted(row[order], np.arange(rows), side="right"),
+    )
+    found = np.full(rows, -np.inf)
+    enough = last - first >= k
+    found[enough] = score[order][first[enough] + k - 1]
+    return found
+
+
+def _slack(queries: Matrix) -> float:
+    """How far a cosine from a tile may be from the exact one: a sum of d products rounds d times."""
+    return float(np.finfo(queries.dtype).eps) / 2 * (queries.shape[1] + 16)
