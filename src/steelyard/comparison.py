@@ -132,7 +132,7 @@ def compare(
             progress((done + 1) / len(parts))
     cells = [pair for slice_, pair in parts if set(slice_) <= set(CELL)]
     return Comparison(
-        tuple(_judged(deltas, settings)),
+        tuple(judged(deltas, settings)),
         settings,
         {"base": _population(base), "new": _population(new), "paired": sum(map(len, cells))},
         base.cluster_columns,
@@ -173,7 +173,7 @@ def compare_kept(
         slice_ = {k: v for k, v in part.slice.items() if k not in dropped}
         deltas += [_kept_delta(pair, m, samples, slice_) for m in asked if not m.definition.no_delta]
     return Comparison(
-        tuple(_judged(deltas, settings)),
+        tuple(judged(deltas, settings)),
         settings,
         {side: kept_population(kept) for side, kept in (("base", base), ("new", new))},
         (),
@@ -447,7 +447,7 @@ def _range_width(sides: Sequence[Sample]) -> float | None:
 # -- verdicts ------------------------------------------------------------------------------------------------------
 
 
-def _judged(deltas: Sequence[Delta], settings: Settings) -> Iterator[Delta]:
+def judged(deltas: Sequence[Delta], settings: Settings) -> Iterator[Delta]:
     """Verdicts: the interval excludes 0 and the p-value, Holm-adjusted over all comparisons, is at most α."""
     deciding = [_deciding(d) for d in deltas]
     adjusted = holm([math.nan if p is None else p for _, p, _ in deciding])

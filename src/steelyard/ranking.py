@@ -63,7 +63,7 @@ def chosen(metrics: Sequence[str], relevance_level: int = 1) -> list[Metric]:
 
 
 def at_level(metric: Metric, level: int) -> Metric:
-    """The metric with this grade counting as relevant, where it has such a level and none was stated."""
+    """The metric with this grade counting as relevant, where it has such a level and its own is the usual 1."""
     if level < 1:
         raise UsageError("the relevance level is a whole number from 1")
     has = any(param.name == "level" for param in metric.definition.params)
@@ -73,7 +73,7 @@ def at_level(metric: Metric, level: int) -> Metric:
 
 
 def by_query(run: Records, metrics: Sequence[str], *, relevance_level: int = 1) -> list[dict[str, Any]]:
-    """Every query's own values: one mapping a row, ready to be written as JSON lines and evaluated again."""
+    """Every query's own values: one mapping a row. As JSON lines they can be evaluated again: `mean("ndcg@10")`."""
     asked = chosen(metrics, relevance_level)
     scores = {metric.name: _scores(metric, run) for metric in asked}
     labels = {name: run.labels(name) for name in ("model", "item") if name in run}

@@ -19,8 +19,8 @@ from steelyard.retrieval.artifacts import retrieval_document
 from steelyard.retrieval.evaluators import Relevance, diagnose, evaluators
 from steelyard.retrieval.ranks import retrieve
 from steelyard.retrieval.search import gold_ranks
-from steelyard.retrieval.shift import Additive, NoShift, Shift, _pairs, applied, shift_of, train_shift
-from steelyard.retrieval.training import _in_sample, train
+from steelyard.retrieval.shift import Additive, NoShift, Shift, applied, mistakes, shift_of, train_shift
+from steelyard.retrieval.training import Options, _in_sample, train
 from steelyard.runs.per_query import PerQuery, PerQueryEval, ap1, ndcg3
 from steelyard.runs.segments import Segments
 from tests.e2e.test_retrieval import command
@@ -308,7 +308,8 @@ def test_learned_shift(case: dict[str, Any]) -> None:
 def test_pairs_of_a_learned_shift(case: dict[str, Any]) -> None:
     corpus = in_memory(case)
     docs = corpus.docs.matrix
-    positive, negative, zero = _pairs(corpus.queries, docs, corpus.gold, max(case["options"]["HardNegTopK"], 1))
+    pairs = mistakes(corpus.queries, docs, corpus.gold, case["options"]["HardNegTopK"])
+    positive, negative, zero = pairs.positive, pairs.negative, pairs.zero
     assert int(zero.sum()) == case["expected"]["Stats"]["ZeroDirections"]
     ids = [doc["id"] for doc in case["docs"]]
     found = [(ids[p], ids[n]) for p, n in zip(positive[~zero], negative[~zero], strict=True)]
@@ -325,14 +326,14 @@ def test_pairs_of_a_learned_shift(case: dict[str, Any]) -> None:
 
 @shift_cases
 def test_selection_numbers_in_sample(case: dict[str, Any]) -> None:
-    """The oracle applies the shift to its training queries even where it was cancelled; `train` never does."""
+    """The oracle applies the shift to its training queries even where it was cancelled; in these numbers, so do we."""
     corpus, wanted = in_memory(case), case["expected"]["Selection"]
     docs = corpus.docs.matrix
     learned = train_shift(corpus.queries, docs, corpus.gold, **options_of(case))
     before = gold_ranks(corpus.queries, docs, corpus.gold)
     after = gold_ranks(Additive(learned.delta).applied(corpus.queries), docs, corpus.gold)
     assert _in_sample(before, after) == pytest.approx(wanted, **near)
-    if len(corpus) >= 2 and case["options"]["HardNegTopK"] >= 1:
-        trained = train(corpus, **options_of(case), resamples=100)
+    if len(set(corpus.digests)) >= 2 and case["options"]["HardNegTopK"] >= 1:
+        trained = train(corpus, Options(**options_of(case)), resamples=100)
         assert trained.in_sample == pytest.approx(wanted, **near)
         assert trained.training.delta.tolist() == pytest.approx(case["expected"]["DeltaVector"], **near)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.errors import InputError, UsageError
+from steelyard.errors import InputError
 from steelyard.runs.per_query import PerQueryEval, ap1, ndcg3, per_query_text, read_per_query, records_of
 from steelyard.runs.segments import Segments, beside, read_segments, segments_document
 
@@ -123,11 +123,10 @@ def test_rows_of_a_table() -> None:
     entries = [
         PerQueryEval(query_id=f"q{i}", relevant_doc_id="d", rank=i, ap1=ap1(i), ndcg3=ndcg3(i)) for i in range(3)
     ]
-    records = records_of(entries, ["x", "y"])
-    assert len(records) == 5
-    assert records.column("item").to_pylist() == ["q0", "q1", "q2", "x", "y"]
-    assert records.column("gold_rank").to_pylist() == [0, 1, 2, None, None]
-    with pytest.raises(UsageError):
+    records = records_of(entries)
+    assert records.column("item").to_pylist() == ["q0", "q1", "q2"]
+    assert records.column("gold_rank").to_pylist() == [0, 1, 2]
+    with pytest.raises(InputError):
         records_of([])
 
 

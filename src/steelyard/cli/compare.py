@@ -39,6 +39,8 @@ def compare(
     column, sides = _versus(versus) if versus else ("", ())
     if not versus and len(files) != 2:
         raise UsageError("compare takes two files, or --versus column=base,new to compare parts of one table")
+    target = out / "comparison.json" if out is not None else None
+    options.check_output(target, files)
     if files.count("-") > 1:
         raise UsageError("standard input can be read once only")
     from steelyard.comparison import compare as run
@@ -74,9 +76,7 @@ def compare(
             stream=stream,
             progress=progress,
         )
-    options.show(
-        comparison_document(result), comparison_report(result), format_, out / "comparison.json" if out else None
-    )
+    options.show(comparison_document(result), comparison_report(result), format_, target)
 
 
 def _versus(text: str) -> tuple[str, tuple[str, str]]:

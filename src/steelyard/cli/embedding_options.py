@@ -17,8 +17,8 @@ Queries = Annotated[
     str, typer.Option("--queries", help="A .json or .jsonl file with id, text and relevantDocId; or a .npz.")
 ]
 EmbedderName = Annotated[
-    str,
-    typer.Option("--embedder", help="hash[:DIMENSION], wordllama, openai:MODEL, npz:FILE or npy:FILE."),
+    str | None,
+    typer.Option("--embedder", help="hash[:DIMENSION] (the default), wordllama, openai:MODEL, npz:FILE or npy:FILE."),
 ]
 BaseUrl = Annotated[
     str | None, typer.Option("--base-url", help="openai: the server, such as http://localhost:8080/v1.")
@@ -37,7 +37,7 @@ API_KEY = "OPENAI_API_KEY"
 def corpus(
     docs: str,
     queries: str,
-    embedder: str,
+    embedder: str | None,
     *,
     base_url: str | None,
     api_key_env: str,
@@ -46,18 +46,28 @@ def corpus(
     overlap: int,
 ) -> Any:
     """Documents and queries, embedded."""
-    from steelyard.cli.options import progress
+    from steelyard.cli.options import progress, say
     from steelyard.retrieval.corpus import load
 
-    made = named(embedder, base_url=base_url, api_key_env=api_key_env, cache=cache)
+    if embedder is None and (base_url is not None or cache is not None):
+        raise UsageError("--base-url and --cache belong to an embedder; name it: --embedder openai:MODEL")
+    made = None
+    if embedder is not None:
+        made = named(embedder, base_url=base_url, api_key_env=api_key_env, cache=cache)
     with progress("embedding") as bar:
-        return load(docs, queries, made, chunk_size=chunk_size, overlap=overlap, progress=bar)
+        found = load(docs, queries, made, chunk_size=chunk_size, overlap=overlap, progress=bar)
+    if made is not None and made.damaged:
+        say(f"note: {made.damaged} damaged records of the cache were passed over; their texts were embedded anew")
+    return found
 
 
 def named(text: str, *, base_url: str | None, api_key_env: str, cache: Path | None) -> Any:
     """The embedder that the options mean; the key comes from the environment, never from the command line."""
+    import logging
+
     from steelyard.retrieval.embedders import embedder
 
+    logging.getLogger("stamina").setLevel(logging.ERROR)  # attempts that are repeated are not news
     settings: dict[str, Any] = {"base_url": base_url, "cache": cache}
     if text.partition(":")[0] == "openai":
         settings["api_key"] = os.environ.get(api_key_env) or None

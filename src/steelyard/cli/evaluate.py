@@ -49,6 +49,8 @@ def evaluate(
     """Say how good the answers are, and how sure that is: every metric with its interval, per cell and slice."""
     options.check_format(format_)
     options.allow_plugins(metric)
+    target = out / "evaluation.json" if out is not None else None
+    options.check_output(target, files)
     labels = {**store.matrix_labels(), **options.pairs(label, "label")}
     save = save or save_records
     clock: Any = _clock() if save else None
@@ -95,7 +97,7 @@ def evaluate(
         )
         document = {**document, "run_id": run_.run_id, "folder": str(folder)}
         options.say(f"saved run {run_.run_id} in {folder}")
-    options.show(document, evaluation_report(result), format_, out / "evaluation.json" if out else None)
+    options.show(document, evaluation_report(result), format_, target)
 
 
 def _clock() -> Any:

@@ -48,7 +48,9 @@ def rank(
         raise UsageError(f"rank takes one run or two, not {len(runs)}")
     if [qrels, *runs].count("-") > 1:
         raise UsageError("standard input can be read once only")
-    options.check_output(per_query, [qrels, *runs])
+    target = out / "evaluation.json" if out is not None else None
+    for written in (per_query, target):
+        options.check_output(written, [qrels, *runs])
     from steelyard.metrics.definition import metric_of
     from steelyard.ranking import STACK, by_query
     from steelyard.ranking import rank as ranked
@@ -60,7 +62,7 @@ def rank(
     metrics = metric or list(STACK)
     for name in metrics:
         metric_of(name)  # a wrong name is said before large files are read
-    tables = read_rankings(qrels, runs, complete=complete)
+    tables = read_rankings(qrels, runs, complete=complete, relevance_level=relevance_level)
     found = ranked(
         tables,
         metrics,
@@ -76,4 +78,4 @@ def rank(
         write_atomic(per_query, "".join(json.dumps(row) + "\n" for row in rows))
         options.say(f"wrote {per_query}")
     document = ranking_document(found, ties=TIES, complete=complete, relevance_level=relevance_level)
-    options.show(document, ranking_report(found), format_, out / "evaluation.json" if out else None)
+    options.show(document, ranking_report(found), format_, target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Any
+from uuid import uuid4
 
 import typer
 
@@ -26,7 +27,7 @@ AllowCancelled = Annotated[
 def run(
     docs: embedding.Docs,
     queries: embedding.Queries,
-    embedder: embedding.EmbedderName = "hash",
+    embedder: embedding.EmbedderName = None,
     shift: ShiftName = None,
     scale: Scale = None,
     allow_cancelled: AllowCancelled = False,
@@ -58,13 +59,22 @@ def run(
     labels = {**store.matrix_labels(), **options.pairs(label, "label")}
     scope = store.scope(root, tenant, domain)
     from steelyard.report.retrieval import retrieval_report
-    from steelyard.retrieval.artifacts import embedder_of, retrieval_document
+    from steelyard.retrieval.artifacts import embedder_of, retrieval_document, seen_in_training
     from steelyard.retrieval.ranks import retrieve
     from steelyard.retrieval.shift_files import named_shift
-    from steelyard.runs.keeping import Clock
+    from steelyard.runs.keeping import SEEN, Clock, free_place
     from steelyard.runs.keeping import save as keep
+    from steelyard.uncertainty.estimate import Settings
 
-    clock = Clock()
+    clock, run_id = Clock(), run_id or str(uuid4())
+    Settings(resamples, seed, level)
+    chosen: dict[str, Any] = {"scope": scope, "scale": scale, "allow_cancelled": allow_cancelled}
+    wanted = shift if shift not in (None, "none") else None
+    if wanted is not None:
+        named_shift(wanted, **chosen)  # what is wrong with it is better said before documents are embedded
+    if save:
+        free_place(scope, workflow, run_id)
+    _check_folder(out, [docs, queries])
     corpus = embedding.corpus(
         docs,
         queries,
@@ -75,20 +85,13 @@ def run(
         chunk_size=chunk_size,
         overlap=overlap,
     )
-    named = None
-    if shift is not None and shift != "none":
-        named = named_shift(
-            shift,
-            scope=scope,
-            workflow=workflow,
-            embedder=embedder_of(corpus),
-            scale=scale,
-            allow_cancelled=allow_cancelled,
-        )
+    named = None if wanted is None else named_shift(wanted, embedder=embedder_of(corpus), **chosen)
+    learned_from = () if named is None or named.training is None else frozenset(named.training.query_digests)
     with options.progress("searching") as progress:
         found = retrieve(
             corpus,
             named.shift if named is not None else None,
+            seen=learned_from,
             resamples=resamples,
             seed=seed,
             level=level,
@@ -98,8 +101,10 @@ def run(
     report = retrieval_report(found, corpus, named)
     files = _files(found, corpus, document, report)
     if save:
-        about = {"embedder": f"{corpus.ingest.provider} {corpus.ingest.model}".strip()}
-        about |= {"shift": named.name if named is not None else "none"}
+        about = {"embedder": " ".join(corpus.embedder).strip(), "shift": named.name if named is not None else "none"}
+        seen = seen_in_training(corpus.digests, named)
+        if seen:
+            about[SEEN] = f"{seen} of {len(corpus)} queries"
         kept, folder = keep(
             scope,
             (found.shifted or found.baseline).evaluation,
@@ -114,6 +119,14 @@ def run(
     if out is not None:
         _write(files, out)
     options.show(document, report, format_, None)
+
+
+def _check_folder(out: Path | None, inputs: list[str]) -> None:
+    """Refuse a folder in which a file of the run would replace an input."""
+    from steelyard.runs.keeping import FILES
+
+    for name in FILES if out is not None else ():
+        options.check_output(Path(str(out)) / name, inputs)
 
 
 def _write(files: dict[str, bytes], folder: Path) -> None:
@@ -183,8 +196,10 @@ def eval_(
     gate = _gate(gate_profile, rule, baseline)
     from steelyard.records.table import Source
     from steelyard.report.retrieval import diagnosis_report
-    from steelyard.retrieval.artifacts import diagnosis_document
+    from steelyard.retrieval.artifacts import diagnosis_document, seen_in_training
+    from steelyard.retrieval.corpus import vector_digests
     from steelyard.retrieval.evaluators import Relevance, diagnose
+    from steelyard.retrieval.ranks import seen_remark
     from steelyard.retrieval.shift_files import named_shift
     from steelyard.retrieval.vectors import read_vectors, same_dimension
     from steelyard.runs.artifact import dumps
@@ -192,6 +207,8 @@ def eval_(
     from steelyard.runs.keeping import save as keep
 
     clock, scope = Clock(), store.scope(root, tenant, domain)
+    relevance = Relevance(_indices(relevant), k, mrr_index)
+    _check_folder(out, [refs, queries, *([shift] if shift else [])])
     references, asked = read_vectors(refs), read_vectors(queries)
     same_dimension(references, asked)
     named = named_shift(
@@ -205,16 +222,18 @@ def eval_(
         references.matrix,
         named.shift,
         baseline=baseline,
-        relevance=Relevance(_indices(relevant), k, mrr_index),
+        relevance=relevance,
         sources=[Source(each.name, each.sha256, 0) for each in (asked, references)],
         resamples=resamples,
         seed=seed,
         level=level,
     )
     document = diagnosis_document(found, {"shift": {"name": named.name, "kind": named.shift.kind}})
-    report = diagnosis_report(found)
-    for note in named.notes:
-        options.say(f"note: {note}")
+    document["notes"] += named.notes
+    seen = seen_in_training(vector_digests(asked.matrix), named)
+    if seen:
+        document["notes"].append(seen_remark(seen, len(asked)))
+    report = diagnosis_report(found, document["notes"])
     decision = None
     if gate is not None:
         decision, document["gate"], judged = _decided(gate, found, named.name)
@@ -257,7 +276,8 @@ def _decided(gate: Any, found: Any, name: str) -> tuple[Any, dict[str, Any], Any
     from steelyard.decide.gate import Subject
     from steelyard.report.gate import acceptance_document, gate_report
 
-    known = {key: value for key, value in found.metrics.items() if value is not None}
+    measured = {key: v for key, v in found.metrics.items() if key.partition(".")[0] not in found.idle}
+    known = {key: value for key, value in measured.items() if value is not None}
     subject = Subject(
         evaluation=tuple(found.evaluation),
         comparison=found.comparison,
@@ -272,6 +292,6 @@ def _decided(gate: Any, found: Any, name: str) -> tuple[Any, dict[str, Any], Any
 
 def _indices(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() for part in parts):
+    if not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts):
         raise UsageError("--relevant takes indices from 0: 0,3,7")
     return tuple(int(part) for part in parts)

@@ -65,10 +65,10 @@ def compare(
     from steelyard.runs.per_query import read_per_query
     from steelyard.runs.segments import beside, read_segments
 
+    target = out / "segment-comparison.json" if out is not None else None
     decisions = read_segments(segments)
-    base = read_per_query(baseline or beside(segments, decisions.baseline_path))
-    new = read_per_query(shifted or beside(segments, decisions.pos_neg_path))
+    paths = [baseline or beside(segments, decisions.baseline_path), shifted or beside(segments, decisions.pos_neg_path)]
+    options.check_output(target, [segments, *map(str, paths)])
+    base, new = (read_per_query(path) for path in paths)
     found = compared(decisions, base, new, segments, resamples=resamples, seed=seed)
-    options.show(
-        compared_document(found), compared_report(found), format_, out / "segment-comparison.json" if out else None
-    )
+    options.show(compared_document(found), compared_report(found), format_, target)

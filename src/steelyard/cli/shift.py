@@ -21,7 +21,7 @@ Workflow = Annotated[str | None, typer.Option("--workflow", help="Only trainings
 def train(
     docs: embedding.Docs,
     queries: embedding.Queries,
-    embedder: embedding.EmbedderName = "hash",
+    embedder: embedding.EmbedderName = None,
     hard_negatives: Annotated[
         int,
         typer.Option("--hard-negatives", help="How many wrong documents each mistake pushes away from."),
@@ -41,7 +41,6 @@ def train(
     overlap: embedding.Overlap = 0,
     resamples: options.Resamples = 10_000,
     seed: options.Seed = 42,
-    level: options.Level = 0.95,
     tenant: store.Tenant = None,
     domain: store.Domain = None,
     root: store.Root = None,
@@ -54,13 +53,16 @@ def train(
     from steelyard.report.figures import held_out_figure
     from steelyard.report.retrieval import training_report
     from steelyard.retrieval.artifacts import training_result
+    from steelyard.retrieval.training import Options
     from steelyard.retrieval.training import train as learn
-    from steelyard.runs.layout import checked
-    from steelyard.runs.shift_results import REPORT, new_id, save_training, training_document
+    from steelyard.runs.shift_results import REPORT, free_training, new_id, save_training, training_document
+    from steelyard.uncertainty.estimate import Settings
 
-    checked("workflow", workflow)
-    if training_id is not None:
-        checked("training id", training_id)
+    chosen = Options(hard_negatives, max_norm or None, epsilon, scale, folds, seed)
+    Settings(resamples, seed)
+    made, created = new_id()
+    id = training_id or made
+    free_training(scope, workflow, id)
     corpus = embedding.corpus(
         docs,
         queries,
@@ -72,20 +74,7 @@ def train(
         overlap=overlap,
     )
     with options.progress("training") as progress:
-        trained = learn(
-            corpus,
-            hard_negatives=hard_negatives,
-            max_norm=max_norm or None,
-            epsilon=epsilon,
-            scale=scale,
-            folds=folds,
-            resamples=resamples,
-            seed=seed,
-            level=level,
-            progress=progress,
-        )
-    made, created = new_id()
-    id = training_id or made
+        trained = learn(corpus, chosen, resamples=resamples, progress=progress)
     result = training_result(
         trained, corpus, workflow=workflow, training_id=id, created=created, base_directory=str(scope.root)
     )
@@ -100,8 +89,9 @@ def train(
 
 @app.command()
 def inspect(
-    training: Annotated[str, typer.Argument(help="A training's id, the beginning of it, best, or a file.")],
-    workflow: Workflow = None,
+    training: Annotated[
+        str, typer.Argument(help="A training's id, the beginning of it, best, best:WORKFLOW, or a file.")
+    ],
     tenant: store.Tenant = None,
     domain: store.Domain = None,
     root: store.Root = None,
@@ -113,7 +103,7 @@ def inspect(
     from steelyard.retrieval.shift_files import named_shift
     from steelyard.runs.shift_results import training_document
 
-    found = named_shift(training, scope=store.scope(root, tenant, domain), workflow=workflow, allow_cancelled=True)
+    found = named_shift(training, scope=store.scope(root, tenant, domain), allow_cancelled=True)
     if found.training is None:
         raise UsageError(f"'{printable(training, limit=60)}' is a shift, but not a training's result")
     options.show(training_document(found.training), training_report(found.training), format_, None)
@@ -147,10 +137,13 @@ def best(
     root: store.Root = None,
     format_: options.Format = "table",
 ) -> None:
-    """Name the training with the highest held-out score; cancelled ones and those that do not help are skipped."""
+    """Name the training with the highest held-out score; cancelled ones and those that do not help are skipped.
+
+    Exit code 1 where none can be chosen.
+    """
     options.check_format(format_)
     from steelyard.report.document import Note
-    from steelyard.report.retrieval import training_report
+    from steelyard.report.retrieval import choice_notes, training_report
     from steelyard.runs.shift_results import best_training, trainings
 
     found, said = trainings(store.scope(root, tenant, domain), workflow)
@@ -162,6 +155,7 @@ def best(
     }
     report: Any = [Note("no training can be chosen")] if chosen is None else training_report(chosen.result)
     report += [Note(f"not chosen: {stored.id}: {reason}") for stored, reason in rejected]
+    report += [Note(text) for text in (*choice_notes(found), *said)]
     options.show(document, report, format_, None)
     if chosen is None:
         raise typer.Exit(1)
@@ -174,7 +168,6 @@ def apply(
     output: Annotated[Path, typer.Option("--output", "-o", help="The .npz file to write: vectors, ids, gold.")],
     scale: Scale = None,
     allow_cancelled: AllowCancelled = False,
-    workflow: Workflow = None,
     tenant: store.Tenant = None,
     domain: store.Domain = None,
     root: store.Root = None,
@@ -196,7 +189,6 @@ def apply(
     named = named_shift(
         shift,
         scope=store.scope(root, tenant, domain),
-        workflow=workflow,
         scale=scale,
         allow_cancelled=allow_cancelled,
     )

@@ -112,6 +112,7 @@ class Subject:
     failure_rates: tuple[float, float] | None = None  # of the baseline and of the run
     resamples: int = 10_000
     baseline: bool = False  # whether there is one, comparable or not
+    remarks: tuple[str, ...] = ()  # what must be said beside any verdict
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ class Gate:
             judged.append(Verdict("the run is complete", "point", FAIL, "the run is incomplete", "complete"))
         verdicts = [v.verdict for v in judged]
         whole = FAIL if FAIL in verdicts else INCONCLUSIVE if INCONCLUSIVE in verdicts else PASS
-        return Decision(whole, tuple(judged), tuple(_notes(self.rules)))
+        return Decision(whole, tuple(judged), (*_notes(self.rules), *subject.remarks))
 
 
 # -- one rule ----------------------------------------------------------------------------------------------------------

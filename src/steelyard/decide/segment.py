@@ -10,26 +10,28 @@ A query in the baseline's file alone has no partner and is left out; one without
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.comparison import Comparison, Delta, compare
+from steelyard.comparison import Delta, compare, judged
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.records.table import Records
-from steelyard.runs.per_query import PerQuery, PerQueryEval, by_id, records_of
-from steelyard.runs.segments import APPLY, SKIP, Decision, Segments, decided
+from steelyard.runs.per_query import PerQuery, PerQueryEval, ap1, by_id, ndcg3, records_of
+from steelyard.runs.segments import APPLY, METRICS, SKIP, Decision, Segments, decided
+from steelyard.uncertainty.estimate import Settings
 from steelyard.uncertainty.folds import held_out_folds
 
 Floats = npt.NDArray[np.float64]
-METRICS = ("map@1", "ndcg@3")
 RULES = ("oracle", "gap", "learned")
 UPPER_BOUND = "decided by the outcome itself: an upper bound, not a rule that can be used"
 OWN_QUERIES = "tau was given; if it was chosen by looking at these queries, it is judged on them"
+UNKNOWN_RULE = "no rule is stated: if the decisions knew the outcomes, this is an upper bound"
 CROSS_FITTED = "each query was decided with a tau that was chosen without its fold; Tau is the one chosen on all"
+_LABELS = {"oracle": UPPER_BOUND, "gap": OWN_QUERIES, "learned": CROSS_FITTED}
 _KEPT = {"map@1": "mrr", "ndcg@3": "ndcg@3"}  # the metrics of single-gold rows
 
 
@@ -44,8 +46,9 @@ class Compared:
     unknown: int  # decisions about queries that are not there
     apply: int
     skip: int
-    values: dict[str, dict[str, float]]  # baseline, posneg, segmented → metric → mean
-    deltas: dict[str, tuple[Delta, ...]]  # posneg and segmented against baseline, segmented against posneg
+    values: dict[str, dict[str, float]]  # baseline, posneg (the shifted queries), segmented → metric → mean
+    deltas: dict[str, tuple[Delta, ...]]  # shifted and segmented against baseline, segmented against shifted
+    level: float
     notes: tuple[str, ...]
 
 
@@ -71,7 +74,7 @@ def propose(
         raise UsageError("the rule gap needs --tau" if rule == "gap" else f"the rule {rule} takes no --tau")
     pairs = _pairs(baseline, shifted)
     gains = np.array([_value(new, metric) - _value(base, metric) for base, new in pairs])
-    note, cut = {"oracle": UPPER_BOUND, "gap": OWN_QUERIES, "learned": CROSS_FITTED}[rule], tau
+    cut = tau
     if rule == "oracle":
         apply = gains > eps
     elif tau is not None:
@@ -91,9 +94,10 @@ def propose(
         tau=cut,
         folds=folds if rule == "learned" else None,
         seed=seed if rule == "learned" else None,
-        note=note,
+        note=_LABELS[rule],
         baseline_sha256=baseline.source.sha256,
         pos_neg_sha256=shifted.source.sha256,
+        schema_version="1",
     )
 
 
@@ -109,12 +113,11 @@ def compared(segments: Segments, baseline: PerQuery, shifted: PerQuery, name: st
         "segmented": [new if yes else base for (base, new), yes in zip(pairs, apply, strict=True)],
     }
     tables = {side: _records(entries, pairs) for side, entries in sides.items()}
-    versus = {"posneg - baseline": ("baseline", "posneg"), "segmented - baseline": ("baseline", "segmented")}
-    versus |= {"segmented - posneg": ("posneg", "segmented")}
     values = {
         side: {metric: float(np.mean([_value(entry, metric) for entry in entries])) for metric in METRICS}
         for side, entries in sides.items()
     }
+    used = Settings(**settings)
     effective = {base.query_id.casefold() for base, _ in pairs}
     return Compared(
         used=len(pairs),
@@ -125,16 +128,36 @@ def compared(segments: Segments, baseline: PerQuery, shifted: PerQuery, name: st
         apply=sum(apply),
         skip=len(apply) - sum(apply),
         values=values,
-        deltas={
-            title: _named(compare(tables[base], tables[new], list(_KEPT.values()), **settings))
-            for title, (base, new) in versus.items()
-        },
+        deltas=_differences(tables, used),
+        level=used.level,
         notes=tuple(_notes(segments, baseline, shifted)),
     )
 
 
+def _differences(tables: dict[str, Records], settings: Settings) -> dict[str, tuple[Delta, ...]]:
+    """Paired differences between all three, judged together: they are one family of tests."""
+    versus = {
+        "posneg - baseline": ("baseline", "posneg"),
+        "segmented - baseline": ("baseline", "segmented"),
+        "segmented - posneg": ("posneg", "segmented"),
+    }
+    names = {kept: documented for documented, kept in _KEPT.items()}
+    asked = list(names)
+    found = [
+        replace(delta, metric=names[delta.metric])
+        for base, new in versus.values()
+        for delta in compare(tables[base], tables[new], asked, **asdict(settings))
+    ]
+    together = list(judged(found, settings))
+    return {title: tuple(together[i * len(asked) : (i + 1) * len(asked)]) for i, title in enumerate(versus)}
+
+
 def _notes(segments: Segments, baseline: PerQuery, shifted: PerQuery) -> list[str]:
-    found = [segments.note] if segments.note else []
+    """What the rule means for what can be claimed, what the shift has seen, and files that are not what they were."""
+    found = [_LABELS.get(segments.rule or "", UNKNOWN_RULE)]
+    seen = sum(entry.seen_in_training or False for entry in shifted)
+    if seen:
+        found.append(f"the shift was learned from {seen} of these queries: its gains are those on queries it has seen")
     for stated, file in ((segments.baseline_sha256, baseline), (segments.pos_neg_sha256, shifted)):
         if stated is not None and stated != file.source.sha256:
             found.append(f"{printable(file.source.name)} has changed since the decisions were made")
@@ -166,13 +189,9 @@ def _records(entries: Sequence[PerQueryEval], pairs: Sequence[tuple[PerQueryEval
     return records_of(aligned)
 
 
-def _named(comparison: Comparison) -> tuple[Delta, ...]:
-    names = {kept: documented for documented, kept in _KEPT.items()}
-    return tuple(replace(delta, metric=names[delta.metric]) for delta in comparison)
-
-
 def _value(entry: PerQueryEval, metric: str) -> float:
-    return entry.ap1 if metric == "map@1" else entry.ndcg3
+    """The query's score, from its rank: a stated one may be rounded."""
+    return ap1(entry.rank) if metric == "map@1" else ndcg3(entry.rank)
 
 
 def _gaps(pairs: Sequence[tuple[PerQueryEval, PerQueryEval]]) -> Floats:
@@ -190,7 +209,8 @@ def _learned(
 ) -> tuple[npt.NDArray[np.bool_], float]:
     """Whether to apply, each query by a threshold chosen on the other folds; and the threshold chosen on all."""
     gaps = _gaps(pairs)
-    fold = held_out_folds([base.cluster or base.query_id for base, _ in pairs], folds, seed)
+    together = [base.query_id if base.cluster is None else base.cluster for base, _ in pairs]
+    fold = held_out_folds(together, folds, seed)
     apply = np.zeros(len(pairs), bool)
     for each in np.unique(fold):
         held = fold == each
@@ -204,7 +224,7 @@ def _threshold(gaps: Floats, gains: Floats) -> float:
     Candidates lie halfway between neighbouring gaps, so that a tau does not sit on a query.
     """
     order = np.argsort(gaps, kind="stable")
-    sorted_gaps, total = gaps[order], np.cumsum(gains[order])
+    sorted_gaps, total = gaps[order], np.round(np.cumsum(gains[order]), 9)  # sums that should be equal are equal
     finite = np.isfinite(sorted_gaps)
     ends = np.flatnonzero(finite & (np.append(sorted_gaps[1:], np.inf) > sorted_gaps))  # of runs of equal gaps
     if not len(ends) or total[ends].max() <= 0:

@@ -7,11 +7,11 @@ from typing import Any
 
 from steelyard.comparison import Comparison, compare, kept_population
 from steelyard.decide.gate import Gate, Subject
-from steelyard.errors import StorageError
+from steelyard.errors import StorageError, printable
 from steelyard.evaluation import evaluate
 from steelyard.records.schema import CELL
 from steelyard.records.table import Records
-from steelyard.runs.keeping import EVALUATION, EVIDENCE, Opened, compare_runs
+from steelyard.runs.keeping import EVALUATION, EVIDENCE, SEEN, Opened, compare_runs
 from steelyard.uncertainty.estimate import Estimate
 
 
@@ -24,6 +24,7 @@ def of_runs(gate: Gate, run: Opened, baseline: Opened | None) -> Subject:
         exact_keys=run.run.sealed,
         complete=run.run.complete,
         resamples=_resamples(run),
+        remarks=_remarks(run),
     )
     if baseline is None:
         return found
@@ -42,6 +43,7 @@ def of_runs(gate: Gate, run: Opened, baseline: Opened | None) -> Subject:
         (rates[0], rates[1]) if rates[0] is not None and rates[1] is not None else None,
         found.resamples,
         baseline=True,
+        remarks=(*found.remarks, *_remarks(baseline)),
     )
 
 
@@ -77,6 +79,12 @@ def _columns(gate: Gate) -> list[str]:
         if sliced:
             found.append("*".join(sliced))
     return list(dict.fromkeys(found))
+
+
+def _remarks(run: Opened) -> tuple[str, ...]:
+    """What a run itself says of how far its numbers can be trusted."""
+    seen = run.run.labels.get(SEEN)
+    return (f"run {run.name}: its shift was learned from {printable(seen)} that it is judged on",) if seen else ()
 
 
 def _estimates(run: Opened) -> Sequence[Estimate]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from steelyard.evaluation import known_metrics
 from steelyard.metrics import metrics as registry
-from steelyard.metrics.definition import AS_BASE, Definition, bound
+from steelyard.metrics.definition import AS_BASE, CUTOFF, Definition, bound
 from steelyard.metrics.options import option_text
 from steelyard.naming import parse
 from steelyard.report.document import Document, Heading, Note, Table
@@ -17,7 +17,7 @@ def catalogue_report() -> Document:
     """Every metric: what it reads, better, bounds, and its first sentence."""
     document: Document = []
     for module, found in _by_question().items():
-        rows = tuple((d.name, _reads(d), d.better or "", _bounds(d), _options(d), _first_sentence(d)) for d in found)
+        rows = tuple((_name(d), _reads(d), d.better or "", _bounds(d), _options(d), _first_sentence(d)) for d in found)
         document += [Heading(module), Table(("metric", "reads", "better", "bounds", "options", "what it says"), rows)]
     return [*document, Note("`steelyard metrics NAME` explains one with formula and example.")]
 
@@ -38,7 +38,7 @@ def explanation(name: str) -> Document:
         ("interval", f"none: {d.no_interval}" if isinstance(d.no_interval, str) and d.no_interval else ""),
         ("reference", d.reference),
     ]
-    document: Document = [Heading(d.name), *(Note(paragraph) for paragraph in prose)]
+    document: Document = [Heading(_name(d)), *(Note(paragraph) for paragraph in prose)]
     document.append(Table(("fact", "value"), tuple((k, v) for k, v in facts if v)))
     if example:
         document += [Note("Example (from steelyard import value):"), *(Note(line) for line in example)]
@@ -50,7 +50,7 @@ def reference() -> Document:
     document: Document = []
     for module, found in _by_question().items():
         document.append(Heading(module))
-        rows = tuple((d.name, _first_sentence(d), d.formula, _options(d), d.better or "", _bounds(d)) for d in found)
+        rows = tuple((_name(d), _first_sentence(d), d.formula, _options(d), d.better or "", _bounds(d)) for d in found)
         document.append(Table(("metric", "what it says", "formula", "options", "better", "bounds"), rows))
     return document
 
@@ -83,9 +83,14 @@ def catalogue_document(name: str | None = None) -> Any:
 
 
 def _found(name: str) -> Definition:
-    if ":" in name or "(" in name or "." in name:
-        return bound(parse(name)).definition
+    if any(mark in name for mark in ":(.@"):
+        return bound(parse(name.replace("@k", "@1"))).definition
     return registry[name]
+
+
+def _name(d: Definition) -> str:
+    """The name as it is written: `precision@k` where the cutoff belongs to it."""
+    return f"{d.name}k" if d.name.endswith(CUTOFF) else d.name
 
 
 def _reads(d: Definition) -> str:

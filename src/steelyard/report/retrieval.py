@@ -12,13 +12,20 @@ from steelyard.retrieval.corpus import Corpus
 from steelyard.retrieval.evaluators import Diagnosis, evaluators
 from steelyard.retrieval.ranks import Retrieval
 from steelyard.retrieval.shift_files import Named
-from steelyard.runs.shift_results import ShiftTrainingResult, Stored
+from steelyard.runs.shift_results import ShiftTrainingResult, Stored, same_queries
 
 _RIGHT = frozenset(
     {"value", "baseline", "shifted", "delta", "p", "n", "duration ms", "queries", "gain", "pairs", "norm", "held-out"}
-    | {"dimension", "in sample"}
+    | {"dimension", "in sample", "p adjusted"}
 )
 _TOP = 10
+_IN_SAMPLE = {
+    "SelectionMapAt1Baseline": "map@1, baseline",
+    "SelectionMapAt1Shifted": "map@1, shifted",
+    "SelectionNdcg3Baseline": "ndcg@3, baseline",
+    "SelectionNdcg3Shifted": "ndcg@3, shifted",
+    "SelectionScore": "gain in 0.7 map@1 + 0.3 ndcg@3",
+}
 
 
 def retrieval_report(retrieval: Retrieval, corpus: Corpus, named: Named | None) -> Document:
@@ -29,7 +36,7 @@ def retrieval_report(retrieval: Retrieval, corpus: Corpus, named: Named | None) 
         Note(
             f"{len(corpus):,} queries against {len(corpus.doc_ids):,} documents"
             f"{f' ({left_out:,} queries left out)' if left_out else ''}; "
-            f"{made.provider} {made.model}, {made.dimension} dimensions".replace(" ,", ",")
+            f"{' '.join(corpus.embedder).strip()}, {made.dimension} dimensions"
         )
     ]
     level = f"{100 * retrieval.baseline.evaluation.settings.level:g}% interval"
@@ -47,18 +54,18 @@ def retrieval_report(retrieval: Retrieval, corpus: Corpus, named: Named | None) 
                 number(d.delta, signed=True),
                 interval_text(d.interval, signed=True),
                 number(d.p_value),
+                number(d.p_adjusted),
                 d.verdict,
             )
             for d in retrieval.comparison
         ]
-        columns = ("metric", "baseline", "shifted", "delta", level, "p", "verdict")
+        columns = ("metric", "baseline", "shifted", "delta", level, "p", "p adjusted", "verdict")
         document.append(Table(columns, tuple(rows), _RIGHT))
     document.append(Note("map@1 is 1/rank of the one relevant document, not cut off at 1: the same as mrr"))
-    warnings = retrieval.baseline.evaluation.warnings
-    return document + [Note(f"note: {text}") for text in (*remarks(retrieval, corpus, named), *warnings)]
+    return document + [Note(f"note: {text}") for text in remarks(retrieval, corpus, named)]
 
 
-def diagnosis_report(diagnosis: Diagnosis) -> Document:
+def diagnosis_report(diagnosis: Diagnosis, notes: Sequence[str]) -> Document:
     """One row an evaluator."""
     level = f"{100 * diagnosis.evaluation.settings.level:g}% interval"
     document: Document = [
@@ -94,7 +101,7 @@ def diagnosis_report(diagnosis: Diagnosis) -> Document:
     if diagnosis.zero_queries:
         zero = f"{diagnosis.zero_queries} queries have no direction"
         document.append(Note(f"note: {zero}: all their cosines are 0 and the first reference wins"))
-    return document
+    return document + [Note(f"note: {text}") for text in notes]
 
 
 def training_report(result: ShiftTrainingResult, *, picture: str | None = None) -> Document:
@@ -122,18 +129,19 @@ def training_report(result: ShiftTrainingResult, *, picture: str | None = None) 
             for g in held_out.gains
         ]
         score = interval_text(held_out.interval, signed=True)
-        rows.append(
-            ("0.7 map@1 + 0.3 ndcg@3", "", "", number(held_out.score, signed=True), score, number(held_out.p_value))
-        )
+        means = number(held_out.baseline), number(held_out.shifted), number(held_out.score, signed=True)
+        rows.append(("0.7 map@1 + 0.3 ndcg@3", *means, score, number(held_out.p_value)))
         document += [
             Heading("on held-out queries"),
             Table(("metric", "baseline", "shifted", "delta", level, "p"), tuple(rows), _RIGHT),
             _folds(result),
         ]
+        if held_out.note:
+            document.append(Note(f"note: {held_out.note}"))
         if picture:
             document.append(Note(f"picture: {picture}"))
     if result.in_sample:
-        shown = tuple((name, number(value)) for name, value in result.in_sample.items())
+        shown = tuple((_IN_SAMPLE.get(name, name), number(value)) for name, value in result.in_sample.items())
         document += [
             Heading("on the training queries themselves (optimistic)"),
             Table(("number", "in sample"), shown, _RIGHT),
@@ -207,6 +215,15 @@ def history_report(found: Sequence[Stored], said: Sequence[str], best: str | Non
     document: Document = [Table(("training", "workflow", "held-out", "interval", "norm", "status"), rows, _RIGHT)]
     if not rows:
         document = [Note("no training yet; `steelyard shift train` makes one")]
-    if sum(stored.result.usable for stored in found) > 1:
-        document.append(Note("note: the largest of several held-out scores is optimistic"))
-    return document + [Note(text) for text in said]
+    return document + [Note(text) for text in (*choice_notes(found), *said)]
+
+
+def choice_notes(found: Sequence[Stored]) -> list[str]:
+    """What to bear in mind where one of several trainings is chosen."""
+    usable = [stored for stored in found if stored.result.usable]
+    if len(usable) < 2:
+        return []
+    notes = ["note: the largest of several held-out scores is optimistic"]
+    if not same_queries(usable):
+        notes.append("note: they were judged on different queries: the scores are not quite comparable")
+    return notes

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from steelyard.errors import printable
 from steelyard.report.document import Document, Heading, Note, Table, interval_text, number
 from steelyard.runs.index import Listed, Problem
-from steelyard.runs.keeping import Opened
+from steelyard.runs.keeping import SEEN, Opened
 from steelyard.runs.pointers import Pointer
 from steelyard.runs.ranking import Choice, Ranked
 
@@ -97,6 +98,10 @@ def ranking_report(rows: Sequence[Ranked], metric: str, reference: str | None, b
     if len([row for row in rows if row.value is not None]) > 1:
         count = len([row for row in rows if row.value is not None])
         document.append(Note(f"the best of {count} runs is optimistic: part of its lead is chance"))
+    for row in rows:
+        if SEEN in row.run.labels:
+            seen = printable(row.run.labels[SEEN])
+            document.append(Note(f"run {row.run.run_id}: its shift was learned from {seen} that it is judged on"))
     return document
 
 

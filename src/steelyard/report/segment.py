@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from steelyard.decide.segment import METRICS, Compared
+from steelyard.decide.segment import Compared
 from steelyard.errors import printable
 from steelyard.report.document import Document, Heading, Note, Table, interval_text, number
 from steelyard.runs.artifact import delta_document, plain
-from steelyard.runs.segments import APPLY, Segments
+from steelyard.runs.segments import APPLY, METRICS, Segments
 
-_RIGHT = frozenset({"baseline", "posneg", "segmented", "delta", "p"})
+_RIGHT = frozenset({"baseline", "shifted", "segmented", "delta", "p", "p adjusted"})
 _SHOWN = 10  # ids that are named
 
 
@@ -29,16 +29,17 @@ def compared_report(compared: Compared) -> Document:
     document: Document = [
         Note(f"{compared.used} effective queries: shift applied to {compared.apply}, skipped for {compared.skip}")
     ]
-    sides = tuple(compared.values)
-    means = tuple((metric, *(number(compared.values[side][metric]) for side in sides)) for metric in METRICS)
-    document.append(Table(("metric", *sides), means, _RIGHT))
+    means = tuple((metric, *(number(side[metric]) for side in compared.values.values())) for metric in METRICS)
+    document.append(Table(("metric", "baseline", "shifted", "segmented"), means, _RIGHT))
+    level = f"{100 * compared.level:g}% interval"
     rows = [
         (
-            title,
+            title.replace("posneg", "shifted"),
             d.metric,
             number(d.delta, signed=True),
             interval_text(d.interval, signed=True),
             number(d.p_value),
+            number(d.p_adjusted),
             d.verdict,
         )
         for title, deltas in compared.deltas.items()
@@ -46,7 +47,7 @@ def compared_report(compared: Compared) -> Document:
     ]
     document += [
         Heading("paired differences"),
-        Table(("difference", "metric", "delta", "95% interval", "p", "verdict"), tuple(rows), _RIGHT),
+        Table(("difference", "metric", "delta", level, "p", "p adjusted", "verdict"), tuple(rows), _RIGHT),
     ]
     return document + [Note(f"note: {text}") for text in _remarks(compared)]
 

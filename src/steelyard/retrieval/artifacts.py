@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,7 +11,7 @@ from steelyard.retrieval.corpus import Corpus
 from steelyard.retrieval.evaluators import Diagnosis
 from steelyard.retrieval.ranks import MAP_AT_1, Retrieval, Side
 from steelyard.retrieval.shift_files import Named
-from steelyard.retrieval.training import SELECTION, Trained
+from steelyard.retrieval.training import LEVEL, Trained
 from steelyard.runs.artifact import delta_document, estimate_document, evaluation_document, plain
 from steelyard.runs.shift_results import (
     EmbedderResult,
@@ -19,8 +19,6 @@ from steelyard.runs.shift_results import (
     Gain,
     HeldOutResult,
     ShiftTrainingResult,
-    Stats,
-    query_digest,
 )
 
 TIES = "equal cosines in document order"
@@ -29,16 +27,16 @@ TRAINING_MODE = "posneg-uniform"
 
 def embedder_of(corpus: Corpus) -> EmbedderResult:
     """What made the corpus's vectors."""
-    made = corpus.ingest
-    return EmbedderResult(provider=made.provider, model=made.model, dimension=made.dimension)
+    provider, model = corpus.embedder
+    return EmbedderResult(provider=provider, model=model, dimension=corpus.docs.dimension)
 
 
-def seen_in_training(corpus: Corpus, named: Named) -> int:
-    """How many of the corpus's queries the shift was learned from."""
-    if named.training is None:
+def seen_in_training(queries: Sequence[str], named: Named | None) -> int:
+    """How many of these queries, by the digests of their vectors, the shift was learned from."""
+    if named is None or named.training is None:
         return 0
     seen = set(named.training.query_digests)
-    return sum(query_digest(id) in seen for id in corpus.query_ids)
+    return sum(digest in seen for digest in queries)
 
 
 def remarks(retrieval: Retrieval, corpus: Corpus, named: Named | None) -> list[str]:
@@ -46,16 +44,14 @@ def remarks(retrieval: Retrieval, corpus: Corpus, named: Named | None) -> list[s
     found = [f"{n} queries left out: {reason}" for reason, n in corpus.reasons.items()]
     for title, side in (("", retrieval.baseline), ("shifted ", retrieval.shifted)):
         if side is not None and side.zero_queries:
-            found.append(f"{side.zero_queries} {title}queries have no direction and score 0 everywhere")
+            found.append(
+                f"{side.zero_queries} {title}queries have no direction: all their cosines are 0, "
+                "so their ranks are the documents' order"
+            )
     if named is not None:
         found += named.notes
-        seen = seen_in_training(corpus, named)
-        if seen:
-            found.append(
-                f"the shift was learned from {seen} of these {len(corpus)} queries: it is judged on what it has seen; "
-                "its held-out score says what to expect of others"
-            )
-    return found
+    said = [w for side in (retrieval.baseline, retrieval.shifted) if side is not None for w in side.evaluation.warnings]
+    return list(dict.fromkeys((*found, *said)))
 
 
 def retrieval_document(retrieval: Retrieval, corpus: Corpus, named: Named | None) -> dict[str, Any]:
@@ -73,7 +69,7 @@ def retrieval_document(retrieval: Retrieval, corpus: Corpus, named: Named | None
         "effective_queries": len(corpus),
         "left_out": corpus.reasons,
         "documents": len(corpus.doc_ids),
-        "embedder": {"provider": corpus.ingest.provider, "model": corpus.ingest.model},
+        "embedder": dict(zip(("provider", "model"), corpus.embedder, strict=True)),
         "zero_queries": {name: side.zero_queries for name, side in sides.items() if side is not None},
         **kpis,
         "estimates": {
@@ -84,7 +80,7 @@ def retrieval_document(retrieval: Retrieval, corpus: Corpus, named: Named | None
         document["shift"] = {
             "name": named.name,
             "kind": named.shift.kind,
-            "queries_seen_in_training": seen_in_training(corpus, named),
+            "queries_seen_in_training": seen_in_training(corpus.digests, named),
         }
         document["deltas"] = [delta_document(d) for d in retrieval.comparison]
     return plain({**document, "notes": remarks(retrieval, corpus, named)})
@@ -99,13 +95,13 @@ def training_result(
 ) -> ShiftTrainingResult:
     """A training as it is kept, every statistic included."""
     training, held_out = trained.training, trained.held_out
-    score = held_out.score.delta or 0.0
+    score = held_out.score.delta
     return ShiftTrainingResult(
         workflow_name=workflow,
         created_utc=created,
         base_directory=base_directory,
         training_mode=TRAINING_MODE,
-        cancel_out_epsilon=float(trained.options["epsilon"]),
+        cancel_out_epsilon=trained.options.epsilon,
         is_cancelled=training.cancelled,
         cancel_reason=training.cancel_reason,
         delta_vector=[float(x) for x in training.delta],
@@ -114,14 +110,14 @@ def training_result(
         delta_improvement=score,
         schema_version="1",
         training_id=training_id,
-        scale=float(trained.options["scale"]),
-        options=dict(trained.options),
-        stats=Stats(**asdict(training.stats)),
+        scale=trained.options.scale,
+        options=asdict(trained.options),
+        stats=training.stats,
         held_out=_held_out(trained),
         in_sample=dict(trained.in_sample),
         embedder=embedder_of(corpus),
         inputs=[{"Path": s.name, "Sha256": s.sha256} for s in corpus.sources],
-        query_digests=sorted(query_digest(id) for id in corpus.query_ids),
+        query_digests=sorted(corpus.digests),
         notes=training_notes(trained, corpus),
     )
 
@@ -136,7 +132,7 @@ def training_notes(trained: Trained, corpus: Corpus) -> list[str]:
         found.append("the directions of the pairs cancel each other out: there is no shared drift to undo")
     if training.cancelled:
         found.append(f"cancelled: {training.cancel_reason}; it is not applied")
-    elif not trained.held_out.helps:
+    elif not trained.usable:
         found.append("not shown to help on held-out queries: `best` will not choose it")
     found.append("in-sample numbers are judged on the queries the shift was learned from: optimistic")
     return found
@@ -145,18 +141,19 @@ def training_notes(trained: Trained, corpus: Corpus) -> list[str]:
 def _held_out(trained: Trained) -> HeldOutResult:
     held_out = trained.held_out
     score = held_out.score
-    deltas = [d for d in held_out.comparison if d.metric != SELECTION]
     return HeldOutResult(
         score=score.delta,
+        baseline=score.base,
+        shifted=score.new,
         interval=score.interval,
-        level=held_out.comparison.settings.level,
+        level=LEVEL,
         p_value=score.p_value,
         helps=held_out.helps,
         queries=score.n,
         clusters=score.clusters,
-        seed=held_out.seed,
+        seed=trained.options.seed,
         folds=[FoldResult(**asdict(fold), gain=fold.gain) for fold in held_out.folds],
-        gains=[_gain(d) for d in deltas],
+        gains=[_gain(d) for d in held_out.parts],
         note=score.note,
     )
 
@@ -185,6 +182,7 @@ def diagnosis_document(diagnosis: Diagnosis, about: Mapping[str, Any]) -> dict[s
         "queries": diagnosis.queries,
         "references": diagnosis.references,
         "zero_queries": diagnosis.zero_queries,
+        "notes": list(diagnosis.notes),
         "metrics": dict(diagnosis.metrics),
         "uncertainty": whole["uncertainty"],
         "estimates": whole["estimates"],

@@ -6,9 +6,11 @@ out and counted.
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from steelyard.retrieval import documents as documents_
 from steelyard.retrieval import queries as queries_
 from steelyard.retrieval.documents import Documents, Ingest, read_documents
 from steelyard.retrieval.embedders import Embedder
+from steelyard.retrieval.embedders import embedder as named_embedder
 from steelyard.retrieval.queries import Queries, read_queries
 from steelyard.retrieval.search import Codes
 from steelyard.retrieval.vectors import Matrix, Vectors, folded, read_vectors
@@ -41,6 +44,12 @@ class Corpus:
     left_out: Mapping[str, str]  # the reason, by the query's id
     ingest: Ingest
     sources: tuple[Source, ...]
+    embedder: tuple[str, str] = ("given", "")  # provider and model of the vectors
+
+    @cached_property
+    def digests(self) -> tuple[str, ...]:
+        """A digest of each query's vector: enough to know the query again, whatever it is called."""
+        return vector_digests(self.queries)
 
     def __len__(self) -> int:
         return len(self.query_ids)
@@ -57,18 +66,42 @@ class Corpus:
 def load(
     docs: str | os.PathLike[str],
     queries: str | os.PathLike[str],
-    embedder: Embedder | None,
+    embedder: Embedder | None = None,
     *,
     chunk_size: int | None = None,
     overlap: int = 0,
     progress: Progress | None = None,
 ) -> Corpus:
-    """Read documents and queries, and embed what is not vectors yet."""
-    asked = read_queries(queries)
-    vectors, ingest = documents_.embedded(
-        _documents(docs), embedder, chunk_size=chunk_size, overlap=overlap, progress=progress
-    )
-    return corpus(vectors, ingest, asked, embedder, progress=progress)
+    """Read documents and queries, and embed what is not vectors yet: with `hash` where no embedder is named.
+
+    Where only one side has vectors, the embedder that made them must be named: another one's vectors mean nothing to
+    them.
+    """
+    asked, read = read_queries(queries), _documents(docs)
+    chosen = embedder
+    if embedder is None and (read.vectors is None or asked.vectors is None):
+        if (read.vectors is None) != (asked.vectors is None):
+            raise UsageError(
+                "one of documents and queries has vectors and the other texts: name the embedder that made the vectors"
+            )
+        chosen = named_embedder("hash")
+    if chosen is not None and read.vectors is None and asked.vectors is None:
+        _check_precomputed(chosen, read.ids, asked.ids)
+    vectors, ingest = documents_.embedded(read, chosen, chunk_size=chunk_size, overlap=overlap, progress=progress)
+    return corpus(vectors, ingest, asked, chosen, progress=progress)
+
+
+def _check_precomputed(embedder: Embedder, docs: Sequence[str], queries: Sequence[str]) -> None:
+    """One file of vectors serves documents and queries only if it can tell them apart."""
+    if embedder.provider == "npy":
+        raise UsageError("npy has one vector after the other, for documents or for queries; use npz with ids for both")
+    if embedder.provider == "npz":
+        both = {folded(id) for id in docs} & {folded(id) for id in queries}
+        if both:
+            raise UsageError(
+                f"{len(both)} ids are used by a document and by a query, so one file cannot hold both vectors; "
+                "give documents or queries as .npz files of their own"
+            )
 
 
 def corpus(
@@ -93,7 +126,9 @@ def corpus(
             f"queries have {embedded.dimension} dimensions and documents {docs.dimension}; embed both alike",
             file=queries.name,
         )
-    inputs = tuple(Source(str(entry["path"]), entry["sha256"], 0) for entry in ingest.inputs)
+    embedded_by = (ingest.provider, ingest.model)
+    if ingest.provider == "given" and embedder is not None and queries.vectors is None:
+        embedded_by = (embedder.provider, embedder.model)
     return Corpus(
         docs,
         docs.ids,
@@ -104,8 +139,22 @@ def corpus(
         chosen.clusters,
         left_out,
         ingest,
-        (Source(queries.name, queries.sha256, len(queries)), *inputs),
+        (Source(queries.name, queries.sha256, len(queries)), _source(docs, ingest)),
+        embedded_by,
     )
+
+
+def _source(docs: Vectors, ingest: Ingest) -> Source:
+    """The documents as one input: a folder by the digest of its texts; its files stand in the ingest manifest."""
+    if len(ingest.inputs) == 1:
+        return Source(str(ingest.inputs[0]["path"]), ingest.inputs[0]["sha256"], 0)
+    return Source(docs.name, ingest.texts_sha256, 0)
+
+
+def vector_digests(queries: Matrix) -> tuple[str, ...]:
+    """A digest of each row, as 32-bit floats."""
+    rows = np.ascontiguousarray(queries, np.float32)
+    return tuple(hashlib.sha256(row.tobytes()).hexdigest()[:16] for row in rows)
 
 
 def _documents(path: str | os.PathLike[str]) -> Documents:

@@ -93,6 +93,8 @@ class Diagnosis:
     queries: int
     references: int
     zero_queries: int  # of the queries as they were judged, after the shift
+    notes: tuple[str, ...]
+    idle: frozenset[str]  # evaluators that had nothing to measure: 0 by definition, not by merit
 
 
 def diagnose(
@@ -122,7 +124,7 @@ def diagnose(
             metrics |= {f"{name}.baseline": before, f"{name}.shift": after, f"{name}.delta": delta}
     asked = [f"mean({name}, better=higher)" for name in new]
     settings: dict[str, Any] = {"resamples": resamples, "seed": seed, "level": level}
-    table = _records(new, sources)
+    table, idle = _records(new, sources), _idle(chosen, len(refs))
     comparison = None if base is None else compare(_records(base, sources), table, asked, **settings)
     return Diagnosis(
         {**metrics, **durations},
@@ -131,7 +133,26 @@ def diagnose(
         len(queries),
         len(refs),
         int((~moved.any(axis=1)).sum()),
+        tuple(_notes(idle, shift, baseline)),
+        frozenset(idle),
     )
+
+
+def _idle(relevance: Relevance, references: int) -> list[str]:
+    """The evaluators whose relevant references are none of the references."""
+    found = []
+    if all(index >= references for index in relevance.indices):
+        found.append("NdcgEvaluator")
+    if relevance.mrr_index >= references:
+        found.append("MrrEvaluator")
+    return found
+
+
+def _notes(idle: Sequence[str], shift: Shift, baseline: bool) -> list[str]:
+    found = [f"{name}: no relevant index is one of the references, so it is 0 and measures nothing" for name in idle]
+    if baseline and shift.kind == "none":
+        found.append("there is no shift: both sides are the same")
+    return found
 
 
 def _scored(queries: Matrix, refs: Matrix, relevance: Relevance) -> tuple[dict[str, Floats], dict[str, float | None]]:

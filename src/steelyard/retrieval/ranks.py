@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,19 +47,20 @@ def retrieve(
     corpus: Corpus,
     shift: Shift | None = None,
     *,
+    seen: Collection[str] = (),
     resamples: int = 10_000,
     seed: int = 42,
     level: float = 0.95,
     progress: Progress | None = None,
 ) -> Retrieval:
-    """Search the corpus; with a shift, twice."""
+    """Search the corpus; with a shift, twice. `seen` are digests of the queries that the shift was learned from."""
     settings: dict[str, Any] = {"resamples": resamples, "seed": seed, "level": level}
     half = progress if shift is None or progress is None else (lambda share: progress(share / 2))
-    baseline = _side(corpus, corpus.queries, settings, half)
+    baseline = _side(corpus, corpus.queries, (), settings, half)
     if shift is None:
         return Retrieval(baseline, None, None)
     rest = None if progress is None else (lambda share: progress(0.5 + share / 2))
-    shifted = _side(corpus, applied(shift, corpus.queries), settings, rest)
+    shifted = _side(corpus, applied(shift, corpus.queries), seen, settings, rest)
     found = compare(baseline.records, shifted.records, KPIS, **settings)
     deltas = [
         d for delta in found for d in ((replace(delta, metric=MAP_AT_1), delta) if delta.metric == "mrr" else (delta,))
@@ -67,7 +68,9 @@ def retrieve(
     return Retrieval(baseline, shifted, replace(found, deltas=tuple(deltas)))
 
 
-def per_query(corpus: Corpus, queries: Any, progress: Progress | None = None) -> tuple[tuple[PerQueryEval, ...], int]:
+def per_query(
+    corpus: Corpus, queries: Any, seen: Collection[str] = (), progress: Progress | None = None
+) -> tuple[tuple[PerQueryEval, ...], int]:
     """One entry a query, and how many queries have no direction."""
     found = search(queries, corpus.docs.matrix, corpus.gold, k=3, progress=progress)
     entries = []
@@ -88,6 +91,7 @@ def per_query(corpus: Corpus, queries: Any, progress: Progress | None = None) ->
                 top3_doc_id=tops[2][0],
                 top3_score=tops[2][1],
                 cluster=None if corpus.clusters is None else corpus.clusters[i],
+                seen_in_training=corpus.digests[i] in seen if seen else None,
             )
         )
     return tuple(entries), found.zero_queries
@@ -99,14 +103,28 @@ def _top(corpus: Corpus, documents: Any, scores: Floats, place: int) -> tuple[st
     return corpus.doc_ids[documents[place]], float(np.clip(scores[place], -1.0, 1.0))
 
 
-def _side(corpus: Corpus, queries: Any, settings: dict[str, Any], progress: Progress | None) -> Side:
-    entries, zero = per_query(corpus, queries, progress)
-    records = records_of(entries, tuple(corpus.left_out), source=replace(corpus.sources[0], rows=0))
-    evaluation = evaluate(records, KPIS, keep_evidence=True, **settings)
-    return Side(entries, records, with_map_at_1(evaluation, corpus.sources), zero)
+def _side(
+    corpus: Corpus, queries: Any, seen: Collection[str], settings: dict[str, Any], progress: Progress | None
+) -> Side:
+    entries, zero = per_query(corpus, queries, seen, progress)
+    records = records_of(entries)
+    found = evaluate(records, KPIS, keep_evidence=True, **settings)
+    counted = tuple(replace(e, excluded={**e.excluded, **corpus.reasons}) for e in found)
+    known = sum(entry.seen_in_training or False for entry in entries)
+    warnings = (*found.warnings, *([seen_remark(known, len(entries))] if known else []))
+    evaluation = replace(found, estimates=counted, sources=corpus.sources, warnings=warnings)
+    return Side(entries, records, with_map_at_1(evaluation), zero)
 
 
-def with_map_at_1(evaluation: Evaluation, sources: Sequence[Any]) -> Evaluation:
+def seen_remark(seen: int, queries: int) -> str:
+    """What must be said where a shift meets the queries it was learned from."""
+    return (
+        f"the shift was learned from {seen} of these {queries} queries: it is judged on what it has seen; "
+        "its held-out score says what to expect of others"
+    )
+
+
+def with_map_at_1(evaluation: Evaluation) -> Evaluation:
     """The same with `mrr` under its documented name too, kept evidence included."""
     estimates = []
     for e in evaluation:
@@ -122,4 +140,4 @@ def with_map_at_1(evaluation: Evaluation, sources: Sequence[Any]) -> Evaluation:
         )
         for part in evaluation.kept
     ]
-    return replace(evaluation, estimates=tuple(estimates), kept=tuple(kept), sources=tuple(sources))
+    return replace(evaluation, estimates=tuple(estimates), kept=tuple(kept))

@@ -10,7 +10,7 @@ first wrong documents to the right one; their mean is the shift.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from steelyard.errors import InputError, UsageError
 from steelyard.registry import Registry
 from steelyard.retrieval.search import Codes, Floats, Matrix, search
+from steelyard.runs.shift_results import TrainingStats
 
 ZERO_DIRECTION = 1e-18  # squared length up to which two documents are the same place
 SUSPICIOUS_NORM = 1e-3  # of a mean over pairs: its directions may have cancelled out
@@ -61,7 +62,7 @@ class Additive:
         return len(self.vector)
 
     def applied(self, queries: Matrix) -> Matrix:
-        return queries + (self.scale * self.vector).astype(queries.dtype)
+        return queries + _as(self.scale * self.vector, queries)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,12 @@ class Multiplicative:
         return len(self.vector)
 
     def applied(self, queries: Matrix) -> Matrix:
-        return queries * self.vector.astype(queries.dtype)
+        return queries * _as(self.vector, queries)
+
+
+def _as(vector: Floats, queries: Matrix) -> Matrix:
+    """The vector in the queries' precision; whole numbers have none."""
+    return vector.astype(queries.dtype) if queries.dtype.kind == "f" else vector
 
 
 def _none(vector: Any, scale: float) -> Shift:  # noqa: ARG001 - every kind is made alike
@@ -109,10 +115,14 @@ def shift_of(kind: str, vector: Any = None, *, scale: float = 1.0) -> Shift:
 
 
 def applied(shift: Shift, queries: Matrix) -> Matrix:
-    """The queries, shifted; an error where dimensions differ."""
+    """The queries, shifted; an error where dimensions differ or numbers overflow."""
     if shift.dimension is not None and shift.dimension != queries.shape[1]:
         raise InputError(f"the shift has {shift.dimension} dimensions and the queries {queries.shape[1]}")
-    return shift.applied(queries)
+    with np.errstate(over="ignore", invalid="ignore"):
+        moved = shift.applied(queries if queries.dtype.kind == "f" else queries.astype(np.float64))
+    if not np.isfinite(moved).all():
+        raise InputError("the shift moves queries beyond the largest number there is; give it a smaller scale")
+    return moved
 
 
 def _vector(vector: Any) -> Floats:
@@ -123,24 +133,6 @@ def _vector(vector: Any) -> Floats:
 
 
 # -- learning one ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class TrainingStats:
-    """What the learner saw. `stats.pairs` and `stats["pairs"]` are the same."""
-
-    pairs: int
-    unique_pairs: int
-    zero_directions: int
-    clipped: bool
-    norm_before_clip: float
-    direction_norm_min: float
-    direction_norm_mean: float
-    direction_norm_max: float
-    cancel_out_suspected: bool
-
-    def __getitem__(self, name: str) -> Any:
-        return asdict(self)[name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,11 +167,37 @@ def train_shift(
     max_norm        the longest shift; None or 0 for no limit
     epsilon         a shift shorter than this is cancelled
     """
+    check_options(max_norm, epsilon)
+    return learned(mistakes(queries, docs, gold, hard_negatives), docs, max_norm=max_norm, epsilon=epsilon)
+
+
+def check_options(max_norm: float | None, epsilon: float) -> None:
+    """Refuse limits that are no limits."""
     if not np.isfinite(epsilon) or epsilon < 0:
-        raise UsageError("epsilon is a number from 0")
-    vectors, documents = np.asarray(queries), np.asarray(docs)
-    positive, negative, zero = _pairs(vectors, documents, np.asarray(gold), max(hard_negatives, 1))
-    used_positive, used_negative = positive[~zero], negative[~zero]
+        raise UsageError("epsilon is a finite number from 0")
+    if max_norm is not None and (not np.isfinite(max_norm) or max_norm < 0):
+        raise UsageError("the longest norm is a finite number above 0; 0 or none for no limit")
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """A query, its right and a wrong document, and whether the two are the same place. One entry a pair."""
+
+    query: Codes
+    positive: Codes
+    negative: Codes
+    zero: npt.NDArray[np.bool_]
+
+    def of(self, queries: npt.NDArray[np.bool_]) -> Pairs:
+        """The pairs of some queries."""
+        kept = queries[self.query]
+        return Pairs(self.query[kept], self.positive[kept], self.negative[kept], self.zero[kept])
+
+
+def learned(pairs: Pairs, docs: Any, *, max_norm: float | None, epsilon: float) -> ShiftTraining:
+    """The mean direction of pairs, clipped, or cancelled where nothing is left of it."""
+    documents = np.asarray(docs)
+    used_positive, used_negative = pairs.positive[~pairs.zero], pairs.negative[~pairs.zero]
     total, norms = np.zeros(documents.shape[1]), np.zeros(len(used_positive))
     for part, direction in _directions(documents, used_positive, used_negative):
         total += direction.sum(axis=0)
@@ -197,11 +215,11 @@ def train_shift(
         f"Delta norm {norm:.6f} below epsilon {epsilon:.6f}" if cancelled else None,
         TrainingStats(
             pairs=len(norms),
-            unique_pairs=len(np.unique(np.stack([positive, negative]), axis=1).T) if len(positive) else 0,
-            zero_directions=int(zero.sum()),
+            unique_pairs=len(set(zip(pairs.positive.tolist(), pairs.negative.tolist(), strict=True))),
+            zero_directions=int(pairs.zero.sum()),
             clipped=clipped,
             norm_before_clip=length,
-            direction_norm_min=float(norms.min(initial=np.inf)) if len(norms) else 0.0,
+            direction_norm_min=float(norms.min()) if len(norms) else 0.0,
             direction_norm_mean=float(norms.mean()) if len(norms) else 0.0,
             direction_norm_max=float(norms.max(initial=0.0)),
             cancel_out_suspected=len(norms) > 0 and length <= SUSPICIOUS_NORM,
@@ -216,11 +234,13 @@ def _directions(docs: Matrix, positive: Codes, negative: Codes) -> Iterator[tupl
         yield part, docs[positive[part]].astype(np.float64) - docs[negative[part]].astype(np.float64)
 
 
-def _pairs(queries: Matrix, docs: Matrix, gold: Codes, wanted: int) -> tuple[Codes, Codes, npt.NDArray[np.bool_]]:
-    """The right and a wrong document of every pair, and whether they are the same place.
+def mistakes(queries: Any, docs: Any, gold: Any, hard_negatives: int) -> Pairs:
+    """The pairs of every query whose right document is not first: with the first wrong ones from the top.
 
     A wrong document in the same place as the right one says nothing: the next in the ranking is taken instead.
     """
+    queries, docs, gold = np.asarray(queries), np.asarray(docs), np.asarray(gold)
+    wanted = max(hard_negatives, 1)
     ranks = search(queries, docs, gold).ranks
     open_ = np.flatnonzero(ranks > 1)
     depth = wanted + 1
@@ -241,7 +261,8 @@ def _pairs(queries: Matrix, docs: Matrix, gold: Codes, wanted: int) -> tuple[Cod
         found.append((open_[query[kept]], positive[kept], negative[kept], zero[kept]))
         open_, depth = open_[~done], depth * 2
     if not found:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, bool)
+        nothing = np.zeros(0, np.int64)
+        return Pairs(nothing, nothing, nothing, np.zeros(0, bool))
     query, positive, negative, zero = (np.concatenate(parts) for parts in zip(*found, strict=True))
     order = np.argsort(query, kind="stable")
-    return positive[order], negative[order], zero[order]
+    return Pairs(query[order], positive[order], negative[order], zero[order])

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import msgspec
-import numpy as np
 
 from steelyard.errors import InputError, UsageError, printable
-from steelyard.retrieval.shift import Shift, shift_of
+from steelyard.retrieval.shift import Shift, shift_of, shifts
+from steelyard.retrieval.vectors import read_row
 from steelyard.runs.layout import Scope
 from steelyard.runs.pascal import converted, read_strict
 from steelyard.runs.shift_results import (
@@ -54,26 +53,29 @@ def named_shift(
     text: str,
     *,
     scope: Scope | None = None,
-    workflow: str | None = None,
     embedder: EmbedderResult | None = None,
     scale: float | None = None,
     allow_cancelled: bool = False,
 ) -> Named:
     """The shift that a text means. A cancelled one is refused unless it is asked for by name."""
     if text == "none":
+        if scale is not None:
+            raise UsageError("the shift 'none' has no scale")
         return Named(shift_of("none"), "none")
     kind, _, rest = text.partition(":")
     if kind == "best":
-        return _of_stored(_best(scope, rest or workflow, embedder), scale, allow_cancelled=False)
-    path = Path(rest if kind in ("additive", "multiplicative") and rest else text)
+        return _of_stored(_best(scope, rest or None, embedder), scale, embedder, allow_cancelled=False)
+    stated = kind if rest and kind in shifts else None
+    path = Path(rest if stated else text)
     if path.suffix.lower() in (".npy", ".npz"):
-        vector = _row(path)
-        return Named(shift_of(kind if rest else "additive", vector, scale=_or_one(scale)), path.name)
-    if path.suffix.lower() == ".json" or path.is_file():
-        return _of_file(path, scale, allow_cancelled=allow_cancelled)
-    if scope is None:
+        return Named(shift_of(stated or "additive", read_row(path), scale=_or_one(scale)), path.name)
+    if path.suffix.lower() == ".json" or (text and path.is_file()):
+        if stated:
+            raise UsageError(f"'{stated}:' goes before a NumPy file; a .json file states its kind itself")
+        return _of_file(path, scale, embedder, allow_cancelled=allow_cancelled)
+    if scope is None or not text:
         raise UsageError(f"'{printable(text, limit=60)}' is no file; a shift is none or a .json, .npy or .npz file")
-    return _of_stored(find_training(scope, text), scale, allow_cancelled=allow_cancelled)
+    return _of_stored(find_training(scope, text), scale, embedder, allow_cancelled=allow_cancelled)
 
 
 def _or_one(scale: float | None) -> float:
@@ -83,53 +85,55 @@ def _or_one(scale: float | None) -> float:
 def _best(scope: Scope | None, workflow: str | None, embedder: EmbedderResult | None) -> Stored:
     if scope is None:
         raise UsageError("'best' is looked up among kept trainings; name a file here")
-    found, _ = trainings(scope, workflow)
+    found, said = trainings(scope, workflow)
     chosen, rejected = best_training(found, embedder=embedder)
     if chosen is not None:
         return chosen
     where = f"workflow {printable(workflow)}" if workflow else "this scope"
-    if not rejected:
+    if not rejected and not said:
         raise UsageError(f"{where} has no training yet; `steelyard shift train` makes one")
     counts: dict[str, int] = {}
     for _, reason in rejected:
         counts[reason] = counts.get(reason, 0) + 1
-    shown = ", ".join(f"{n} {reason}" for reason, n in counts.items())
-    raise UsageError(f"no training of {where} can be chosen as best: {shown}; use --shift none, or name one by its id")
+    shown = [f"{n} {reason}" for reason, n in counts.items()] + ([f"{len(said)} damaged"] if said else [])
+    raise UsageError(
+        f"no training of {where} can be chosen as best: {', '.join(shown)}; use --shift none, or name one by its id"
+    )
 
 
-def _of_stored(stored: Stored, scale: float | None, *, allow_cancelled: bool) -> Named:
-    return _of_training(stored.result, stored.id, scale, allow_cancelled=allow_cancelled)
+def _of_stored(stored: Stored, scale: float | None, embedder: EmbedderResult | None, *, allow_cancelled: bool) -> Named:
+    return _of_training(stored.result, stored.id, scale, embedder, allow_cancelled=allow_cancelled)
 
 
-def _of_file(path: Path, scale: float | None, *, allow_cancelled: bool) -> Named:
+def _of_file(path: Path, scale: float | None, embedder: EmbedderResult | None, *, allow_cancelled: bool) -> Named:
     document, _ = read_strict(path)
     if isinstance(document, dict) and any(key.lower() == "deltavector" for key in document):
-        return _of_training(read_training(path), path.name, scale, allow_cancelled=allow_cancelled)
+        return _of_training(read_training(path), path.name, scale, embedder, allow_cancelled=allow_cancelled)
     found = converted(document, ShiftFile, str(path))
+    if found.kind not in shifts:
+        raise InputError(f"one of {', '.join(shifts)} is expected", file=str(path), field="Kind")
     try:
         return Named(shift_of(found.kind, found.vector, scale=found.scale if scale is None else scale), path.name)
     except InputError as problem:
         raise InputError(problem.problem, file=str(path), field="Vector") from None
+    except UsageError as problem:
+        raise InputError(str(problem), file=str(path)) from None
 
 
-def _of_training(found: ShiftTrainingResult, name: str, scale: float | None, *, allow_cancelled: bool) -> Named:
+def _of_training(
+    found: ShiftTrainingResult,
+    name: str,
+    scale: float | None,
+    embedder: EmbedderResult | None,
+    *,
+    allow_cancelled: bool,
+) -> Named:
     if found.is_cancelled and not allow_cancelled:
         raise UsageError(
             f"the shift {printable(name)} was cancelled when it was trained; --allow-cancelled applies it all the same"
         )
     notes = [f"the shift {printable(name)} is {found.why_not}"] if found.why_not else []
+    if embedder is not None and found.embedder not in (None, embedder):
+        notes.append(f"the shift {printable(name)} was learned from vectors of another embedder")
     made = shift_of("additive", found.delta_vector, scale=found.scale if scale is None else scale)
     return Named(made, name, found, tuple(notes))
-
-
-def _row(path: Path) -> Any:
-    """The one vector in a NumPy file."""
-    try:
-        loaded = np.load(path, allow_pickle=False, mmap_mode="r")  # mapped: a header cannot claim more than there is
-        arrays = [loaded] if isinstance(loaded, np.ndarray) else [loaded[name] for name in loaded.files]
-    except (OSError, ValueError, EOFError) as problem:
-        reason = getattr(problem, "strerror", None) or "not a NumPy file of numbers"
-        raise InputError(f"cannot be read: {reason.lower()}", file=str(path)) from None
-    if len(arrays) != 1 or arrays[0].dtype.kind not in "iuf":
-        raise InputError("one vector of numbers is expected", file=str(path))
-    return arrays[0].reshape(-1)

@@ -17,13 +17,38 @@ from steelyard.comparison import Comparison, Delta, compare
 from steelyard.errors import UsageError
 from steelyard.records.table import Records
 from steelyard.retrieval.corpus import Corpus, Progress
+from steelyard.retrieval.ranks import KPIS
 from steelyard.retrieval.search import Codes, Floats, gold_ranks
-from steelyard.retrieval.shift import Additive, ShiftTraining, train_shift
+from steelyard.retrieval.shift import Additive, NoShift, Shift, ShiftTraining, applied, check_options, learned, mistakes
 from steelyard.runs.per_query import ap1, ndcg3
 from steelyard.uncertainty.folds import held_out_folds
 
 SELECTION = "mean(selection, better=higher)"
 MAP_SHARE, NDCG_SHARE = 0.7, 0.3  # of the selection score
+
+
+LEVEL = 0.95  # a claim that a shift helps is always made at this level
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to learn and how to judge; checked before anything costly is done."""
+
+    hard_negatives: int = 1
+    max_norm: float | None = 1.5
+    epsilon: float = 1e-3
+    scale: float = 1.0
+    folds: int = 5
+    seed: int = 42
+
+    def __post_init__(self) -> None:
+        check_options(self.max_norm, self.epsilon)
+        if self.hard_negatives < 1:
+            raise UsageError("at least 1 hard negative is needed")
+        if not np.isfinite(self.scale):
+            raise UsageError("the scale of a shift is a finite number")
+        if self.folds < 2:
+            raise UsageError("at least 2 folds are needed: what is learned on some is judged on the others")
 
 
 @dataclass(frozen=True)
@@ -43,17 +68,11 @@ class Fold:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """What folds say: paired deltas over all held-out queries, and fold by fold."""
+    """What folds say: the gain that decides, what it is made of, and fold by fold."""
 
     folds: tuple[Fold, ...]
-    comparison: Comparison
-    seed: int
-
-    @property
-    def score(self) -> Delta:
-        """The gain in 0.7 · map@1 + 0.3 · ndcg@3 on held-out queries."""
-        found: Delta = self.comparison[SELECTION]
-        return found
+    score: Delta  # in 0.7 · map@1 + 0.3 · ndcg@3, over all held-out queries
+    parts: Comparison  # its parts, to look at
 
     @property
     def helps(self) -> bool:
@@ -68,7 +87,7 @@ class Trained:
     training: ShiftTraining
     held_out: HeldOut
     in_sample: Mapping[str, float]  # judged on the queries it was learned from: optimistic
-    options: Mapping[str, Any]
+    options: Options
 
     @property
     def usable(self) -> bool:
@@ -77,47 +96,44 @@ class Trained:
 
 
 def train(
-    corpus: Corpus,
-    *,
-    hard_negatives: int = 1,
-    max_norm: float | None = 1.5,
-    epsilon: float = 1e-3,
-    scale: float = 1.0,
-    folds: int = 5,
-    resamples: int = 10_000,
-    seed: int = 42,
-    level: float = 0.95,
-    progress: Progress | None = None,
+    corpus: Corpus, options: Options | None = None, *, resamples: int = 10_000, progress: Progress | None = None
 ) -> Trained:
     """Learn a shift and judge it on held-out queries."""
-    if hard_negatives < 1:
-        raise UsageError("at least 1 hard negative is needed")
-    options: dict[str, Any] = {"hard_negatives": hard_negatives, "max_norm": max_norm, "epsilon": epsilon}
-    assigned = held_out_folds(corpus.clusters or corpus.query_ids, folds, seed)
-    before = gold_ranks(corpus.queries, corpus.docs.matrix, corpus.gold)
+    chosen = options or Options()
+    docs = corpus.docs.matrix
+    assigned = held_out_folds(_together(corpus), chosen.folds, chosen.seed)
+    before = gold_ranks(corpus.queries, docs, corpus.gold)
+    pairs = mistakes(corpus.queries, docs, corpus.gold, chosen.hard_negatives)
+    limits: dict[str, Any] = {"max_norm": chosen.max_norm, "epsilon": chosen.epsilon}
     after = np.zeros(len(corpus), np.int64)
+    count = int(assigned.max()) + 1
     found = []
-    for fold in range(int(assigned.max()) + 1):
+    for fold in range(count):
         held = assigned == fold
-        learned = train_shift(corpus.queries[~held], corpus.docs.matrix, corpus.gold[~held], **options)
-        after[held] = _ranks(corpus, learned, scale, held)
+        without = learned(pairs.of(~held), docs, **limits)
+        after[held] = _ranks(corpus, NoShift() if without.cancelled else Additive(without.delta, chosen.scale), held)
         base, new = (float(selection(ranks[held]).mean()) for ranks in (before, after))
-        found.append(Fold(int(held.sum()), base, new, learned.stats.pairs, learned.cancelled))
+        found.append(Fold(int(held.sum()), base, new, without.stats.pairs, without.cancelled))
         if progress is not None:
-            progress((fold + 1) / (folds + 1))
-    settings: dict[str, Any] = {"resamples": resamples, "seed": seed, "level": level}
-    comparison = compare(
-        _records(corpus, before), _records(corpus, after), ["mrr", "ndcg@3", "hit@1", SELECTION], **settings
-    )
-    training = train_shift(corpus.queries, corpus.docs.matrix, corpus.gold, **options)
+            progress((fold + 1) / (count + 1))
+    settings: dict[str, Any] = {"resamples": resamples, "seed": chosen.seed, "level": LEVEL}
+    base_table, new_table = (_records(corpus, ranks) for ranks in (before, after))
+    score: Delta = compare(base_table, new_table, SELECTION, **settings)[SELECTION]
+    parts = compare(base_table, new_table, KPIS, **settings)
+    training = learned(pairs, docs, **limits)
     everyone = np.ones(len(corpus), bool)
-    in_sample = _in_sample(before, _ranks(corpus, training, scale, everyone))
-    return Trained(
-        training,
-        HeldOut(tuple(found), comparison, seed),
-        in_sample,
-        {**options, "scale": scale, "folds": len(found), "seed": seed},
-    )
+    in_sample = _in_sample(before, _ranks(corpus, Additive(training.delta, chosen.scale), everyone))
+    return Trained(training, HeldOut(tuple(found), score, parts), in_sample, chosen)
+
+
+def _together(corpus: Corpus) -> tuple[str, ...]:
+    """Which queries must not be parted by folds: those of a cluster, else those with the same vector."""
+    if corpus.clusters is not None:
+        return corpus.clusters
+    first: dict[str, str] = {}
+    for id, digest in sorted(zip(corpus.query_ids, corpus.digests, strict=True)):
+        first.setdefault(digest, id)
+    return tuple(first[digest] for digest in corpus.digests)
 
 
 def selection(ranks: Codes) -> Floats:
@@ -125,11 +141,9 @@ def selection(ranks: Codes) -> Floats:
     return np.array([MAP_SHARE * ap1(int(rank)) + NDCG_SHARE * ndcg3(int(rank)) for rank in ranks])
 
 
-def _ranks(corpus: Corpus, learned: ShiftTraining, scale: float, rows: Any) -> Codes:
-    """The ranks of some queries under a learned shift; as they are where it was cancelled."""
-    queries = corpus.queries[rows]
-    moved = queries if learned.cancelled else Additive(learned.delta, scale).applied(queries)
-    return gold_ranks(moved, corpus.docs.matrix, corpus.gold[rows])
+def _ranks(corpus: Corpus, shift: Shift, rows: Any) -> Codes:
+    """The ranks of some queries under a shift."""
+    return gold_ranks(applied(shift, corpus.queries[rows]), corpus.docs.matrix, corpus.gold[rows])
 
 
 def _records(corpus: Corpus, ranks: Codes) -> Records:

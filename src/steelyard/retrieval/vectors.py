@@ -129,6 +129,31 @@ def read_vectors(path: str | os.PathLike[str]) -> Vectors:
         return Vectors(name, checked(array.read(file), printable(name)), None, None, sha256)
 
 
+def read_row(path: str | os.PathLike[str]) -> npt.NDArray[np.float64]:
+    """The one vector in a `.npy` file, or in an archive with a single array."""
+    name = os.fspath(path)
+    with opened(name) as file:
+        if Path(name).suffix.lower() == ".npz":
+            arrays = _only(name, file)
+        else:
+            array = _Array(printable(name), os.fstat(file.fileno()).st_size, file)
+            arrays = [array.read(file)]
+    found = arrays[0] if len(arrays) == 1 else np.zeros((0, 0))
+    if found.dtype.kind not in "iuf" or found.ndim > 2 or (found.ndim == 2 and len(found) != 1):
+        raise InputError("one vector of numbers is expected", file=name)
+    return found.reshape(-1).astype(np.float64)
+
+
+def _only(name: str, file: BinaryIO) -> list[npt.NDArray[Any]]:
+    """The array of an archive that has just one."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = list(_members(name, archive).values())
+            return [member.from_archive(archive) for member in members] if len(members) == 1 else []
+    except _BROKEN:
+        raise InputError("is not a whole .npz archive; write it again with numpy.savez", file=name) from None
+
+
 @contextmanager
 def opened(name: str) -> Iterator[BinaryIO]:
     """A plain file to read; what the system refuses, now or while it is read, is an error with the file's name."""

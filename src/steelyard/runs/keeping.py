@@ -38,7 +38,8 @@ from steelyard.uncertainty.kept import Kept
 EVALUATION, EVIDENCE, RECORDS = "evaluation.json", "evidence.npz", "records.parquet"
 INGEST, METRICS, METRICS_REPORT = "ingest.json", "metrics-posneg.json", "metrics-posneg.md"
 EVALUATORS, ACCEPTANCE = "evaluators.json", "acceptance_gate.json"
-_FILES = (EVALUATION, EVIDENCE, RECORDS, BASELINE, SHIFTED, INGEST, METRICS, METRICS_REPORT, EVALUATORS, ACCEPTANCE)
+SEEN = "shift_seen"  # the label of a run whose shift was learned from its own queries
+FILES = (EVALUATION, EVIDENCE, RECORDS, BASELINE, SHIFTED, INGEST, METRICS, METRICS_REPORT, EVALUATORS, ACCEPTANCE)
 
 
 class Clock:
@@ -54,6 +55,14 @@ class Clock:
     @property
     def now(self) -> str:
         return stamp(self._began + timedelta(seconds=time.monotonic() - self._ticks))
+
+
+def free_place(scope: Scope, workflow: str, run_id: str) -> Path:
+    """Where a run would be kept; an error where its names are not plain or it is there already."""
+    folder = inside(scope.root, scope.run(workflow, run_id))
+    if folder.exists():
+        raise StorageError(f"{printable(folder)} is there already; a run is never written over")
+    return folder
 
 
 def save(
@@ -74,6 +83,9 @@ def save(
 
     A run on a file of which only a part could be read is kept as incomplete: it can be looked at, not promoted.
     """
+    unknown = [file for file in beside or {} if file not in FILES]
+    if unknown:
+        raise ValueError(f"{unknown[0]} is no file of a run")
     name = run_id or str(uuid.uuid4())
     folder = inside(scope.root, scope.run(workflow, name))
     files = {
@@ -157,7 +169,7 @@ class Opened:
         return hashlib.sha256(b"".join(cells)).hexdigest()[:16]
 
     def _bytes(self, name: str) -> bytes:
-        if name not in _FILES:
+        if name not in FILES:
             raise StorageError(f"run {self.name}: Files: '{printable(name, limit=40)}' is no file of a run")
         try:
             data = read_plain(self.folder / name)

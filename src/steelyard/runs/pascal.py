@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,14 +25,19 @@ def read_strict(path: str | Path) -> tuple[Any, bytes]:
         raw = stream.read(LARGEST + 1)
     if len(raw) > LARGEST:
         raise InputError("more than a gigabyte; this is no document of this kind", file=name)
+    return strict(raw, name), raw
+
+
+def strict(raw: bytes, name: str) -> Any:
+    """The JSON in some bytes, strictly."""
     try:
-        document = parse_document(raw.removeprefix(b"\xef\xbb\xbf"))
+        document = parse_document(raw.removeprefix(codecs.BOM_UTF8))
     except NotJsonError as problem:
         raise InputError(problem.problem, file=name, line=problem.line) from None
     flaw = first_flaw(document)
     if flaw is not None:
         raise InputError(flaw[1].problem, file=name, field=".".join(map(str, flaw[0])))
-    return document, raw
+    return document
 
 
 def converted(document: Any, kind: type[T], name: str, place: str = "") -> T:
@@ -53,7 +59,8 @@ def converted(document: Any, kind: type[T], name: str, place: str = "") -> T:
         text = str(problem)
         at = _PLACE.search(text)
         field = _joined(place, at["path"].lstrip(".") if at else "")
-        raise InputError(printable(_PLACE.sub("", text)), file=name, field=field or None) from None
+        said = "one of the documented words is expected" if text.startswith("Invalid enum value") else text
+        raise InputError(printable(_PLACE.sub("", said)), file=name, field=field or None) from None
 
 
 def schema(kind: type[msgspec.Struct], title: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from steelyard.errors import InputError, UsageError, printable
+from steelyard.errors import InputError, printable
 from steelyard.records.table import Records, Source
 from steelyard.runs.artifact import dumps
 from steelyard.runs.pascal import converted, read_strict
@@ -25,7 +25,7 @@ class PerQueryEval(msgspec.Struct, frozen=True, rename="pascal", kw_only=True, o
 
     query_id: Annotated[str, Meta(min_length=1)]
     relevant_doc_id: str
-    rank: Annotated[int, Meta(ge=0)]
+    rank: Annotated[int, Meta(ge=0, le=2**31)]
     ap1: float
     ndcg3: float
     top_doc_id: str | None = None
@@ -34,7 +34,8 @@ class PerQueryEval(msgspec.Struct, frozen=True, rename="pascal", kw_only=True, o
     top2_score: float | None = None
     top3_doc_id: str | None = None
     top3_score: float | None = None
-    cluster: str | None = None
+    cluster: Annotated[str, Meta(min_length=1)] | None = None
+    seen_in_training: bool | None = None  # whether the shift was learned from this query
 
 
 class PerQuery(tuple[PerQueryEval, ...]):
@@ -54,11 +55,12 @@ def ndcg3(rank: int) -> float:
 
 
 def per_query_text(entries: Sequence[PerQueryEval]) -> str:
-    """The file's content. `Cluster` stands only where queries have one."""
+    """The file's content. What is not documented stands only where it is known."""
     documents = [msgspec.to_builtins(entry) for entry in entries]
     for document in documents:
-        if document["Cluster"] is None:
-            del document["Cluster"]
+        for name in ("Cluster", "SeenInTraining"):
+            if document[name] is None:
+                del document[name]
     return dumps(documents)
 
 
@@ -95,16 +97,12 @@ def by_id(entries: Sequence[PerQueryEval], name: str) -> dict[str, PerQueryEval]
     return found
 
 
-def records_of(
-    entries: Sequence[PerQueryEval], left_out: Sequence[str] = (), *, source: Source | None = None
-) -> Records:
-    """A table with one row a query; queries without a known relevant document have no rank."""
-    if not entries and not left_out:
-        raise UsageError("there are no queries")
+def records_of(entries: Sequence[PerQueryEval]) -> Records:
+    """A table with one row a query."""
     columns: dict[str, Any] = {
-        "item": [*(entry.query_id for entry in entries), *left_out],
-        "gold_rank": [*(entry.rank for entry in entries), *(None for _ in left_out)],
+        "item": [entry.query_id for entry in entries],
+        "gold_rank": [entry.rank for entry in entries],
     }
     if entries and entries[0].cluster is not None:
-        columns["cluster"] = [*(entry.cluster for entry in entries), *left_out]
-    return Records.from_columns(columns, sources=() if source is None else (source,))
+        columns["cluster"] = [entry.cluster for entry in entries]
+    return Records.from_columns(columns)

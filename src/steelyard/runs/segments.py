@@ -11,6 +11,7 @@ from steelyard.errors import InputError, printable
 from steelyard.runs.pascal import converted, read_strict
 
 Decision = Literal["ApplyShift", "SkipShift"]
+METRICS = ("map@1", "ndcg@3")
 APPLY: Decision = "ApplyShift"
 SKIP: Decision = "SkipShift"
 
@@ -30,6 +31,7 @@ class Segments(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
     note: str | None = None
     baseline_sha256: str | None = None
     pos_neg_sha256: str | None = None
+    schema_version: str | None = None
 
 
 def segments_document(segments: Segments) -> dict[str, Any]:
@@ -43,6 +45,10 @@ def read_segments(path: str | Path) -> Segments:
     """The decisions in a file; two ids that differ in capital letters only are an error."""
     document, _ = read_strict(path)
     found = converted(document, Segments, str(path))
+    if found.schema_version not in (None, "1"):
+        raise InputError("this program reads version 1", file=str(path), field="SchemaVersion")
+    if found.metric.lower() not in METRICS:
+        raise InputError(f"one of {', '.join(METRICS)} is expected", file=str(path), field="Metric")
     decided(found, str(path))
     return found
 

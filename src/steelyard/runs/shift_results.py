@@ -8,7 +8,7 @@ equal ones the newest. Files of other tools, which know no held-out score, are l
 
 from __future__ import annotations
 
-import hashlib
+import math
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,17 +21,17 @@ import msgspec
 from steelyard.errors import InputError, StorageError, UsageError, printable
 from steelyard.runs.artifact import dumps
 from steelyard.runs.layout import Scope, checked, folders, inside
-from steelyard.runs.pascal import converted, read_strict
+from steelyard.runs.pascal import LARGEST, converted, read_strict, strict
 from steelyard.runs.run_json import digest_of, stamp
-from steelyard.runs.store import write_folder
+from steelyard.runs.store import read_plain, write_folder
 
 NAME = "shift-training-result.json"
 REPORT = "shift-training-result.md"
 _SUPPORTED = (None, "1")
 
 
-class Stats(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
-    """What the learner saw."""
+class TrainingStats(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
+    """What the learner saw. `stats.pairs` and `stats["pairs"]` are the same."""
 
     pairs: int
     unique_pairs: int
@@ -42,6 +42,9 @@ class Stats(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
     direction_norm_mean: float
     direction_norm_max: float
     cancel_out_suspected: bool
+
+    def __getitem__(self, name: str) -> Any:
+        return msgspec.structs.asdict(self)[name]
 
 
 class FoldResult(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
@@ -71,6 +74,8 @@ class HeldOutResult(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
     """What held-out queries say. `Score` is the gain in 0.7 · map@1 + 0.3 · ndcg@3."""
 
     score: float | None
+    baseline: float | None = None
+    shifted: float | None = None
     interval: tuple[float, float] | None
     level: float
     p_value: float | None
@@ -104,14 +109,14 @@ class ShiftTrainingResult(msgspec.Struct, frozen=True, rename="pascal", kw_only=
     cancel_reason: str | None = None
     delta_vector: list[float]
     delta_norm: float
-    improvement_first: float = 0.0
-    improvement_first_plus_delta: float = 0.0
-    delta_improvement: float = 0.0
+    improvement_first: float | None = 0.0
+    improvement_first_plus_delta: float | None = 0.0
+    delta_improvement: float | None = 0.0
     schema_version: str | None = None
     training_id: str | None = None
     scale: float = 1.0
     options: dict[str, Any] = {}
-    stats: Stats | None = None
+    stats: TrainingStats | None = None
     held_out: HeldOutResult | None = None
     in_sample: dict[str, float] = {}
     embedder: EmbedderResult | None = None
@@ -123,14 +128,14 @@ class ShiftTrainingResult(msgspec.Struct, frozen=True, rename="pascal", kw_only=
     @property
     def usable(self) -> bool:
         """Whether it may be chosen: not cancelled, and shown to help on held-out queries."""
-        return not self.is_cancelled and self.held_out is not None and self.held_out.helps
+        return not self.why_not
 
     @property
     def why_not(self) -> str:
         """Why it is not chosen, in words; nothing where it may be."""
         if self.is_cancelled:
             return "cancelled"
-        if self.held_out is None:
+        if self.held_out is None or self.held_out.score is None:
             return "never judged on held-out queries"
         return "" if self.held_out.helps else "not shown to help on held-out queries"
 
@@ -153,19 +158,19 @@ def training_document(result: ShiftTrainingResult) -> dict[str, Any]:
 def read_training(path: str | Path) -> ShiftTrainingResult:
     """The training in a file, keys in any case; one that was written here must be as it was written."""
     document, _ = read_strict(path)
-    found = converted(document, ShiftTrainingResult, str(path))
+    return _checked(document, str(path))
+
+
+def _checked(document: Any, name: str) -> ShiftTrainingResult:
+    found = converted(document, ShiftTrainingResult, name)
     if found.schema_version not in _SUPPORTED:
-        raise InputError("this program reads version 1", file=str(path), field="SchemaVersion")
-    if (found.schema_version is not None or found.digest is not None) and found.digest != digest_of(document):
-        raise InputError("the file was changed after it was written", file=str(path), field="Digest")
+        raise InputError("this program reads version 1", file=name, field="SchemaVersion")
+    ours = found.schema_version is not None or found.digest is not None or found.held_out is not None
+    if ours and found.digest != digest_of(document):  # a claim about held-out queries stands or falls with its seal
+        raise InputError("the file was changed after it was written", file=name, field="Digest")
     if not found.delta_vector:
-        raise InputError("a list of numbers is expected", file=str(path), field="DeltaVector")
+        raise InputError("a list of numbers is expected", file=name, field="DeltaVector")
     return found
-
-
-def query_digest(id: str) -> str:
-    """What is kept of a query that a shift was learned from: enough to know it again."""
-    return hashlib.sha256(id.casefold().encode()).hexdigest()[:16]
 
 
 def new_id() -> tuple[str, str]:
@@ -174,9 +179,17 @@ def new_id() -> tuple[str, str]:
     return f"{now.strftime('%Y%m%d_%H%M%S')}_{now.microsecond // 1000:03d}_{secrets.token_hex(3)}", stamp(now)
 
 
+def free_training(scope: Scope, workflow: str, id: str) -> Path:
+    """Where a training would be kept; an error where its names are not plain or it is there already."""
+    folder = trainings_folder(scope) / checked("workflow", workflow) / checked("training id", id)
+    if inside(scope.root, folder).exists():
+        raise StorageError(f"{printable(folder)} is there already; a training is never written over")
+    return folder
+
+
 def save_training(scope: Scope, id: str, result: ShiftTrainingResult, files: Mapping[str, bytes]) -> Path:
     """Write a training's folder, whole or not at all."""
-    folder = inside(scope.root, trainings_folder(scope) / checked("workflow", result.workflow_name) / id)
+    folder = free_training(scope, result.workflow_name, id)
     write_folder(folder, {NAME: dumps(training_document(result)).encode(), **files})
     return folder
 
@@ -193,19 +206,32 @@ def trainings(scope: Scope, workflow: str | None = None) -> tuple[list[Stored], 
         for id in folders(base / name):
             folder = base / name / id
             try:
-                found.append(Stored(id, folder, read_training(folder / NAME)))
-            except InputError as problem:
-                said.append(f"left out: {problem}")
+                found.append(Stored(id, folder, _kept(folder)))
+            except (InputError, StorageError) as problem:
+                said.append(f"left out: {name}/{id}: {getattr(problem, 'problem', problem)}")
     return sorted(found, key=lambda stored: (stored.result.created_utc, stored.id), reverse=True), said
+
+
+def _kept(folder: Path) -> ShiftTrainingResult:
+    """The training in a folder of the store: a plain file, no link."""
+    try:
+        raw = read_plain(folder / NAME, LARGEST)
+    except OSError as problem:
+        reason = (problem.strerror or type(problem).__name__).lower()
+        raise StorageError(f"{NAME} cannot be read ({reason})") from None
+    return _checked(strict(raw, NAME), NAME)
 
 
 def find_training(scope: Scope, text: str) -> Stored:
     """A training by its id, or by the beginning of it that no other has."""
-    found, _ = trainings(scope)
+    found, said = trainings(scope)
     exact = [stored for stored in found if stored.id == text]
-    alike = exact or [stored for stored in found if stored.id.startswith(text)]
+    alike = exact or [stored for stored in found if text and stored.id.startswith(text)]
     if len(alike) == 1:
         return alike[0]
+    damaged = [line for line in said if f"/{text}:" in line]
+    if damaged:
+        raise StorageError(damaged[0])
     problem = "several trainings begin with" if alike else "there is no training"
     raise UsageError(f"{problem} '{printable(text, limit=60)}'; `steelyard shift history` lists them")
 
@@ -223,12 +249,16 @@ def best_training(
             rejected.append((stored, result.why_not))
         else:
             left.append(stored)
-    chosen = max(left, key=lambda stored: (_score(stored), stored.result.created_utc, stored.id), default=None)
-    return chosen, rejected
+    return max(left, key=_order, default=None), rejected
 
 
-def _score(stored: Stored) -> float:
+def _order(stored: Stored) -> tuple[float, str, str]:
+    """By held-out score, then by age."""
     held_out = stored.result.held_out
-    if held_out is None or held_out.score is None:
-        raise StorageError(f"training {printable(stored.id)} has no held-out score")
-    return held_out.score
+    score = held_out.score if held_out is not None else None
+    return (-math.inf if score is None else score), stored.result.created_utc, stored.id
+
+
+def same_queries(found: Sequence[Stored]) -> bool:
+    """Whether these trainings were judged on the same queries, so that their scores can be compared."""
+    return len({tuple(stored.result.query_digests) for stored in found}) <= 1

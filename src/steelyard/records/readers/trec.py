@@ -106,7 +106,11 @@ class _Columns:
 
 
 def read_rankings(
-    qrels: str | os.PathLike[str], runs: Sequence[str | os.PathLike[str]], *, complete: bool = False
+    qrels: str | os.PathLike[str],
+    runs: Sequence[str | os.PathLike[str]],
+    *,
+    complete: bool = False,
+    relevance_level: int = 1,
 ) -> list[Records]:
     """A table for every run: one row a query, with the grades of its ranking and all judged grades.
 
@@ -125,7 +129,15 @@ def read_rankings(
     for i, (run, name) in enumerate(zip(found, names, strict=True), start=1):
         asked = _distinct(np.concatenate((topics[i], topics[i + len(found)])))
         columns, lines, said = _ranked(
-            run, topics[i], documents[i], asked, judged, topics[0], documents[0], complete=complete
+            run,
+            topics[i],
+            documents[i],
+            asked,
+            judged,
+            topics[0],
+            documents[0],
+            complete=complete,
+            level=relevance_level,
         )
         rows = len(lines)
         sources = [Source(run.source.name, run.source.sha256, rows, lines)]
@@ -387,6 +399,7 @@ def _ranked(
     judged_document: Codes,
     *,
     complete: bool,
+    level: int,
 ) -> tuple[dict[str, Any], Codes, list[str]]:
     """The columns of one run, the line of each query, and what to say of topics that are not on both sides."""
     grades = np.ones(len(judged_topic), np.int32) if judged.number is None else judged.number.astype(np.int32)
@@ -398,7 +411,7 @@ def _ranked(
     rows = known if complete else np.intersect1d(known, asked, assume_unique=True)
     if not len(rows):
         raise InputError("no topic of this run was judged; do both files use the same ids?", file=run.source.name)
-    said = _said(known, asked, judged_topic[grades >= 1], rows, complete=complete)
+    said = _said(known, asked, judged_topic[grades >= level], rows, complete=complete)
     by_topic = np.argsort(judged_topic, kind="stable")
     columns = {
         "item": _names_of(judged.topic, judged_topic, rows),

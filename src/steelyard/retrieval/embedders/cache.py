@@ -47,6 +47,8 @@ class Cached:
         self._inner = inner
         self._identity = b"".join(map(_framed, identity))
         self.path = Path(folder) / f"{hashlib.sha256(self._identity).hexdigest()[:32]}.vectors"
+        if os.path.exists(folder) and not os.path.isdir(folder):
+            raise StorageError(f"{printable(folder)} is a file; vectors are kept in a folder")
         self.cached = self.damaged = 0
 
     @property

@@ -78,6 +78,11 @@ class Checked:
         """How many vectors came from a cache so far."""
         return int(getattr(self.inner, "cached", 0))
 
+    @property
+    def damaged(self) -> int:
+        """How many records of the cache could not be used when it was last read."""
+        return int(getattr(self.inner, "damaged", 0))
+
     def __repr__(self) -> str:
         return f"<embedder {self.provider} {self.model}>"
 

@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from functools import cache
 from http import HTTPStatus
@@ -62,6 +65,45 @@ class _Again(Exception):  # noqa: N818 - a reason to ask again, not an error yet
         self.reason, self.wait = reason, wait
 
 
+class _Connection:
+    """A client that is made anew where it had to be given up."""
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+        self._client: httpx.Client | None = None
+
+    def __enter__(self) -> _Connection:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._close()
+
+    @contextmanager
+    def answer(self, url: str, body: bytes, headers: Mapping[str, str]) -> Iterator[httpx.Response]:
+        """The answer once its head is there; a server that drips its head is not waited for."""
+        import httpx
+
+        if self._client is None:
+            self._client = httpx.Client(timeout=self._timeout, follow_redirects=False, verify=_trusted())
+        request = self._client.build_request("POST", url, content=body, headers=headers)
+        with ThreadPoolExecutor(1) as sender:
+            sending = sender.submit(self._client.send, request, stream=True)
+            try:
+                response = sending.result(self._timeout + 1)  # the client's own limit is for a single read
+            except FutureTimeout:
+                self._close()  # its thread fails at the next byte
+                raise
+        try:
+            yield response
+        finally:
+            response.close()
+
+    def _close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+        self._client = None
+
+
 class OpenAI:
     """Asks a server for the vectors of a batch of texts at a time."""
 
@@ -81,7 +123,11 @@ class OpenAI:
     ) -> None:
         self.model = model
         self._url, self._server = _address(base_url)
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        self._headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",  # a few bytes may unpack to more than there is memory
+        }
         if api_key is not None:
             self._headers["Authorization"] = f"Bearer {_key(api_key)}"
         self._batch, self._timeout, self._dimensions = batch, timeout, dimensions
@@ -101,10 +147,8 @@ class OpenAI:
 
     def batches(self, ids: Sequence[str], texts: Sequence[str], *, what: str) -> Iterator[Matrix]:
         """The same, an answer of the server at a time."""
-        import httpx
-
         size = None
-        with httpx.Client(timeout=self._timeout, follow_redirects=False, verify=_trusted()) as client:
+        with _Connection(self._timeout) as client:
             for start in range(0, len(texts), self._batch):
                 part = list(texts[start : start + self._batch])
                 found = self._vectors(self._asked(client, part), len(part), f"{what} '{printable(ids[start])}'")
@@ -113,7 +157,7 @@ class OpenAI:
                     raise self._error("vectors differ in size from one answer to the next")
                 yield found
 
-    def _asked(self, client: httpx.Client, texts: list[str]) -> bytes:
+    def _asked(self, client: _Connection, texts: list[str]) -> bytes:
         """The server's answer, after as many attempts as it takes and the settings allow."""
         import stamina
 
@@ -143,15 +187,17 @@ class OpenAI:
             return False
         return True if problem.wait is None else min(problem.wait, self._longest_wait)
 
-    def _answer(self, client: httpx.Client, body: bytes) -> bytes:
+    def _answer(self, client: _Connection, body: bytes) -> bytes:
         import httpx
 
         try:
             end = time.monotonic() + self._timeout
-            with client.stream("POST", self._url, content=body, headers=self._headers) as response:
+            with client.answer(self._url, body, self._headers) as response:
                 self._accept(response.status_code, response.headers)
+                if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+                    raise self._error("the answer is compressed, which was not asked for")
                 parts, size = [], 0
-                for part in response.iter_bytes():
+                for part in response.iter_raw():
                     parts.append(part)
                     size += len(part)
                     if size > LARGEST_ANSWER:
@@ -159,7 +205,7 @@ class OpenAI:
                     if time.monotonic() > end:  # a server that drips never runs into the client's own limit
                         raise _Again(self._too_slow())
                 return b"".join(parts)
-        except httpx.TimeoutException:
+        except (httpx.TimeoutException, FutureTimeout):
             raise _Again(self._too_slow()) from None
         except httpx.TransportError:
             raise _Again("cannot be reached, or the connection broke off") from None
