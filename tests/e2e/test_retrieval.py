@@ -513,7 +513,7 @@ def test_segments_are_proposed_and_compared(rule: tuple[Any, ...], world: World,
         assert "of 80 queries" in proposed.out
         shown = world("segment", "compare", out, *FAST, "--format", style)
         assert shown.code == 0
-        assert "segmented - posneg" in shown.out
+        assert "segmented - shifted" in shown.out
 
 
 # -- how failures end --------------------------------------------------------------------------------------------------

@@ -527,7 +527,7 @@ def test_a_model_that_changed_under_its_name(serving: Any, tmp_path: Path) -> No
 def test_caches_that_cannot_be_written_or_read(serving: Any, tmp_path: Path) -> None:
     server = serving(good)
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="cannot write the cache|is a file; vectors are kept in a folder"):
+    with pytest.raises(StorageError, match=r"cannot write the cache|is a file; vectors are kept in a folder"):
         asking(server, cache=tmp_path / "file").embed(["a"], ["x"], what="x")
     asking(server, cache=tmp_path).embed(["a"], ["x"], what="x")
     path = kept(tmp_path)
