@@ -1,4 +1,4 @@
-"""Options of commands that embed documents and queries, and the corpus that they mean."""
+"""Options of commands that embed or shift, and the corpus that they mean."""
 
 from __future__ import annotations
 
@@ -31,6 +31,13 @@ ChunkSize = Annotated[
     int | None, typer.Option("--chunk-size", help="Cut documents into pieces of so many words; their mean counts.")
 ]
 Overlap = Annotated[int, typer.Option("--overlap", help="Words that neighbouring pieces share.")]
+ShiftName = Annotated[
+    str | None, typer.Option("--shift", help="none, best, best:WORKFLOW, a training's id, or a .json, .npy file.")
+]
+Scale = Annotated[float | None, typer.Option("--scale", help="How far along the shift; its own scale by default.")]
+AllowCancelled = Annotated[
+    bool, typer.Option("--allow-cancelled", help="Apply a shift that was cancelled when it was trained.")
+]
 API_KEY = "OPENAI_API_KEY"
 
 

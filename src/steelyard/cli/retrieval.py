@@ -14,13 +14,6 @@ from steelyard.cli import store_options as store
 from steelyard.errors import UsageError
 
 app = typer.Typer(no_args_is_help=True, help="Embedding retrieval: ranks of the relevant documents, and shifts.")
-ShiftName = Annotated[
-    str | None, typer.Option("--shift", help="none, best, best:WORKFLOW, a training's id, or a .json, .npy file.")
-]
-Scale = Annotated[float | None, typer.Option("--scale", help="How far along the shift; its own scale by default.")]
-AllowCancelled = Annotated[
-    bool, typer.Option("--allow-cancelled", help="Apply a shift that was cancelled when it was trained.")
-]
 
 
 @app.command()
@@ -28,9 +21,9 @@ def run(
     docs: embedding.Docs,
     queries: embedding.Queries,
     embedder: embedding.EmbedderName = None,
-    shift: ShiftName = None,
-    scale: Scale = None,
-    allow_cancelled: AllowCancelled = False,
+    shift: embedding.ShiftName = None,
+    scale: embedding.Scale = None,
+    allow_cancelled: embedding.AllowCancelled = False,
     workflow: Annotated[str, typer.Option("--workflow", help="The kind of run.")] = "retrieval",
     label: Annotated[
         list[str] | None, typer.Option("--label", help="What to find it by: model=m1. Repeatable.")
@@ -159,9 +152,9 @@ def _files(found: Any, corpus: Any, document: dict[str, Any], report: Any) -> di
 def eval_(
     refs: Annotated[str, typer.Option("--refs", help="The references, shared by all queries: a .npz or .npy file.")],
     queries: Annotated[str, typer.Option("--queries", help="The queries: a .npz or .npy file.")],
-    shift: ShiftName = None,
-    scale: Scale = None,
-    allow_cancelled: AllowCancelled = False,
+    shift: embedding.ShiftName = None,
+    scale: embedding.Scale = None,
+    allow_cancelled: embedding.AllowCancelled = False,
     baseline: Annotated[bool, typer.Option("--baseline", help="Also without the shift, and the difference.")] = False,
     relevant: Annotated[
         str, typer.Option("--relevant", help="Indices of the relevant references for NdcgEvaluator: 0,3,7.")

@@ -10,7 +10,6 @@ import typer
 from steelyard.cli import embedding_options as embedding
 from steelyard.cli import options
 from steelyard.cli import store_options as store
-from steelyard.cli.retrieval import AllowCancelled, Scale
 from steelyard.errors import UsageError, printable
 
 app = typer.Typer(no_args_is_help=True, help="Learned shifts of query embeddings, judged on unseen queries.")
@@ -166,8 +165,8 @@ def apply(
     shift: Annotated[str, typer.Argument(help="none, best, a training's id, or a .json, .npy or .npz file.")],
     queries: Annotated[str, typer.Option("--queries", help="Vectors in .npz or .npy.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The .npz file to write: vectors, ids, gold.")],
-    scale: Scale = None,
-    allow_cancelled: AllowCancelled = False,
+    scale: embedding.Scale = None,
+    allow_cancelled: embedding.AllowCancelled = False,
     tenant: store.Tenant = None,
     domain: store.Domain = None,
     root: store.Root = None,
@@ -176,13 +175,11 @@ def apply(
     if output.suffix.lower() != ".npz":
         raise UsageError("--output is a .npz file")
     options.check_output(output, [queries, shift])
-    from io import BytesIO
-
-    import numpy as np
+    from dataclasses import replace
 
     from steelyard.retrieval.shift import applied
     from steelyard.retrieval.shift_files import named_shift
-    from steelyard.retrieval.vectors import read_vectors
+    from steelyard.retrieval.vectors import packed, read_vectors
     from steelyard.runs.store import write_atomic
 
     vectors = read_vectors(queries)
@@ -193,14 +190,7 @@ def apply(
         allow_cancelled=allow_cancelled,
     )
     moved = applied(named.shift, vectors.matrix)
-    arrays: dict[str, Any] = {"vectors": moved}
-    if vectors.ids is not None:
-        arrays["ids"] = np.array(vectors.ids)
-    if vectors.gold is not None:
-        arrays["gold"] = np.array([gold or "" for gold in vectors.gold])
-    buffer = BytesIO()
-    np.savez(buffer, **arrays)
-    write_atomic(output, buffer.getvalue())
+    write_atomic(output, packed(replace(vectors, matrix=moved)))
     for note in named.notes:
         options.say(f"note: {note}")
     zero = int((~moved.any(axis=1)).sum())

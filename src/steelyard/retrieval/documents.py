@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import InputError, UsageError, printable
+from steelyard.records.readers.opening import reason
 from steelyard.records.table import Source
 from steelyard.retrieval.embedders.contract import Embedder
-from steelyard.retrieval.queries import Names, Row, read_rows, same_for_all, unique_ids
+from steelyard.retrieval.rows import Names, Row, read_rows, same_for_all, unique_ids
 from steelyard.retrieval.vectors import Matrix, Vectors, checked, first_repeat
 from steelyard.runs.store import read_plain
 
@@ -200,7 +201,7 @@ def _folder(folder: str) -> Documents:
     try:
         entries = sorted(os.listdir(folder))
     except OSError as problem:
-        raise InputError(f"cannot be read: {_reason(problem)}", file=folder) from None
+        raise InputError(f"cannot be read: {reason(problem)}", file=folder) from None
     files = [entry for entry in entries if not entry.startswith(".") and Path(entry).suffix.lower() in SUFFIXES]
     if not files:
         raise InputError("there are no .txt or .md files in this folder", file=folder)
@@ -230,7 +231,7 @@ def _plain(folder: str, path: str) -> bytes:
         os.path.basename(path).encode()
         return read_plain(Path(target), LARGEST_TEXT)
     except OSError as problem:
-        raise InputError(f"cannot be read: {_reason(problem)}", file=path) from None
+        raise InputError(f"cannot be read: {reason(problem)}", file=path) from None
     except UnicodeEncodeError:
         raise InputError("the file's name is not UTF-8; rename it", file=path) from None
 
@@ -244,7 +245,3 @@ def _decoded(path: str, data: bytes) -> str:
     if not text.strip():
         raise InputError("the file is empty; remove it or write its text", file=path)
     return text
-
-
-def _reason(problem: OSError) -> str:
-    return (problem.strerror or "the system gives no reason").lower()

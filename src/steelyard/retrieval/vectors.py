@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError, printable
+from steelyard.records.readers.opening import reason
 
 Matrix = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 
@@ -129,6 +130,18 @@ def read_vectors(path: str | os.PathLike[str]) -> Vectors:
         return Vectors(name, checked(array.read(file), printable(name)), None, None, sha256)
 
 
+def packed(vectors: Vectors) -> bytes:
+    """The archive that `read_vectors` reads."""
+    arrays: dict[str, npt.NDArray[Any]] = {"vectors": vectors.matrix}
+    if vectors.ids is not None:
+        arrays["ids"] = np.array(vectors.ids)
+    if vectors.gold is not None:
+        arrays["gold"] = np.array([gold or "" for gold in vectors.gold])
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
 def read_row(path: str | os.PathLike[str]) -> npt.NDArray[np.float64]:
     """The one vector in a `.npy` file, or in an archive with a single array."""
     name = os.fspath(path)
@@ -165,8 +178,7 @@ def opened(name: str) -> Iterator[BinaryIO]:
                 raise InputError("cannot be read: it is not a plain file", file=name)
             yield file
     except OSError as problem:
-        reason = (problem.strerror or "the system gives no reason").lower()
-        raise InputError(f"cannot be read: {reason}", file=name) from None
+        raise InputError(f"cannot be read: {reason(problem)}", file=name) from None
 
 
 def _without_waiting(name: str, flags: int) -> int:

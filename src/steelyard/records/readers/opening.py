@@ -20,7 +20,7 @@ def opened(path: str) -> Iterator[tuple[str, BinaryIO]]:
         try:
             stream = sys.stdin.buffer if path == STANDARD_INPUT else closing.enter_context(open(path, "rb"))
         except OSError as problem:
-            raise InputError(f"cannot be read: {_reason(problem)}", file=name) from None
+            raise InputError(f"cannot be read: {reason(problem)}", file=name) from None
         except ValueError:
             raise InputError("cannot be read: there is no such name for a file", file=name) from None
         except AttributeError:
@@ -28,8 +28,9 @@ def opened(path: str) -> Iterator[tuple[str, BinaryIO]]:
         try:
             yield name, stream
         except OSError as problem:
-            raise InputError(f"cannot be read: {_reason(problem)}", file=name) from None
+            raise InputError(f"cannot be read: {reason(problem)}", file=name) from None
 
 
-def _reason(problem: OSError) -> str:
+def reason(problem: OSError) -> str:
+    """Why the system refused, in its own words."""
     return (problem.strerror or "the system gives no reason").lower()
