@@ -47,7 +47,8 @@ def rank(
     if len(runs) == 1:
         return Ranked(found[0], None)
     base, new = runs
-    together = _together(found, [str(run.only("model")) for run in runs])
+    clusters = len({id for run in runs for id in run.cluster[0]})
+    together = _together(found, [str(run.only("model")) for run in runs], clusters)
     return Ranked(together, compare(base, new, asked, align=align, **settings))
 
 
@@ -94,7 +95,7 @@ def _scores(metric: Metric, run: Records) -> Any:
     return np.asarray(made.values["total"], np.float64)
 
 
-def _together(found: Sequence[Evaluation], names: Sequence[str]) -> Evaluation:
+def _together(found: Sequence[Evaluation], names: Sequence[str], clusters: int) -> Evaluation:
     """Evaluations of several runs as one: every run is a slice."""
     estimates = [replace(e, slice={"model": name}) for one, name in zip(found, names, strict=True) for e in one]
     counts = {key: sum(one.population[key] for one in found) for key in found[0].population}
@@ -102,7 +103,7 @@ def _together(found: Sequence[Evaluation], names: Sequence[str]) -> Evaluation:
         found[0],
         estimates=tuple(estimates),
         population=counts,
-        clusters=max(one.clusters for one in found),
+        clusters=clusters,
         sources=_sources(found),
         warnings=tuple(dict.fromkeys(w for one in found for w in one.warnings)),
     )

@@ -56,6 +56,25 @@ def test_inputs_are_never_written_over(world: World, tmp_path: Path) -> None:
     assert ranking.read_text() == '{"t": {"d": 1}}'
 
 
+def test_a_kept_run_and_a_folder_of_documents_are_left_alone(world: World, tmp_path: Path) -> None:
+    run = Path(world.shifted["folder"]) / "run.json"
+    before = run.read_bytes()
+    assert world("segment", "propose", *world.per_query, "--tau", 0.1, "-o", run).code == 2
+    assert run.read_bytes() == before
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    (policies / "a.md").write_text("flood")
+    (tmp_path / "q.json").write_text(json.dumps([{"id": "q", "text": "flood", "relevantDocId": "a"}]))
+    search = ("retrieval", "run", "--docs", policies, "--queries", tmp_path / "q.json", "--no-save", "--out")
+    assert world(*search, policies).code == 2
+    assert world(*search, tmp_path / "q.json").code == 2
+    assert [path.name for path in policies.iterdir()] == ["a.md"]
+    (tmp_path / "r.json").write_text('{"t": {"d": 1}}')
+    ranked = ("rank", tmp_path / "r.json", tmp_path / "r2.json", "--out", tmp_path)
+    (tmp_path / "r2.json").write_text('{"t": {"d": 2}}')
+    assert world(*ranked, "--per-query", tmp_path / "evaluation.json").code == 2
+
+
 # -- what a shift has seen ---------------------------------------------------------------------------------------------
 
 
@@ -88,6 +107,24 @@ def test_every_later_use_says_what_the_shift_has_seen(world: World, tmp_path: Pa
     shift = ("--shift", world.training["TrainingId"], "--baseline")
     done = world("retrieval", "eval", "--refs", refs, "--queries", queries, *shift, *FAST)
     assert "learned from 80 of these 80 queries" in said(done)
+    assert world("retrieval", "eval", "--refs", refs, "--queries", queries, *shift, *FAST, "--save").code == 0
+    listed = world.ok("runs", "list", "--workflow", "evaluation+baseline", "--format", "json")["runs"]
+    gate = world("gate", "--run", listed[0]["run_id"], "--gate-profile", "rank")
+    assert "its shift was learned from 80 of 80 queries" in said(gate)
+
+
+@pytest.mark.parametrize("change", [lambda x: x * 2, lambda x: x / 3, lambda x: np.float32(x)])
+def test_a_query_is_the_same_whatever_its_length(world: World, tmp_path: Path, change: Any) -> None:
+    queries, refs = vectors(tmp_path / "q.npz", change(world.queries)), vectors(tmp_path / "r.npz", world.docs)
+    done = world("retrieval", "eval", "--refs", refs, "--queries", queries, "--shift", world.training["TrainingId"])
+    assert "learned from 80 of these 80 queries" in said(done)
+
+
+def test_the_label_of_what_was_seen_is_not_the_users(world: World) -> None:
+    lie = ("--label", "shift_seen=nothing", "--run-id", "lied")
+    world.ok("retrieval", "run", *world.files, *FAST, "--shift", "best", *lie, "--format", "json")
+    shown = world.ok("runs", "show", "lied", "--format", "json")
+    assert shown["Labels"]["shift_seen"] == "80 of 80 queries"
 
 
 def test_decisions_without_a_rule_may_know_the_outcome(world: World, tmp_path: Path) -> None:
@@ -137,6 +174,11 @@ def test_a_gate_does_not_pass_on_what_measures_nothing(world: World, tmp_path: P
     assert "measures nothing" in said(done)
     assert "there is no shift: both sides are the same" in said(done)
     assert world(*files, "--gate-profile", "rank").code == 0
+    for rule in ("delta(mean(MrrEvaluator, better=higher)) >= -0.005", "mean(MrrEvaluator, better=higher) >= 0"):
+        assert world(*files, "--mrr-index", 99, "--rule", rule).code == 1, rule
+    assert world(*files, "--mrr-index", 99, "--save").code == 0
+    listed = world.ok("runs", "list", "--workflow", "evaluation+baseline", "--format", "json")["runs"]
+    assert world("gate", "--run", listed[0]["run_id"], "--gate-profile", "rank").code == 1
     assert world(*files[:-3], "--gate-profile", "rank", *FAST).code == 2, "differences need --baseline"
     assert world(*files, "--relevant", "9" * 5000).code == 2
 

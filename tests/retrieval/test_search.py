@@ -98,6 +98,18 @@ def test_tiles_do_not_matter(monkeypatch: pytest.MonkeyPatch, k: int, compiled: 
     assert np.array_equal(whole.ranks, np.argmax(order == gold[:, None], axis=1) + 1)
 
 
+@fixed
+@given(st.integers(0, 10_000), st.sampled_from([3, 5, 7, 0.3, 1e-5]))
+def test_documents_that_point_the_same_way_tie(seed: int, factor: float) -> None:
+    rng = np.random.default_rng(seed)
+    docs = rng.integers(-5, 6, size=(6, 4)).astype(float)
+    docs[0] += 0.5
+    docs = np.concatenate([docs, docs[:1] * factor])
+    queries = rng.integers(-5, 6, size=(20, 4)).astype(float)
+    ranks = [gold_ranks(queries, docs, np.full(20, place)) for place in (0, 6)]
+    assert (ranks[0] < ranks[1]).all()
+
+
 @pytest.mark.parametrize("batch", [1, 7, 64, 300])
 def test_small_numbers_after_a_large_one_are_not_lost(batch: int) -> None:
     """A 32-bit sum that starts with 1 loses small products: errors of one sign, as large as they get."""

@@ -225,6 +225,22 @@ def no_drift(rng: np.random.Generator) -> Corpus:
     return corpus_of(docs, docs[gold] + rng.normal(size=(60, 8)), gold.tolist())
 
 
+@pytest.mark.parametrize("clustered", [True, False])
+def test_copies_of_queries_make_no_finding(clustered: bool) -> None:
+    """Twelve queries, ten times each, with nothing shared: a copy must not be evidence, nor be seen in training."""
+    claims = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        docs, queries, gold = rng.normal(size=(20, 6)), rng.normal(size=(12, 6)), rng.integers(0, 20, 12)
+        copies = np.repeat(np.arange(12), 10)
+        clusters = [str(i) for i in range(120)] if clustered else None
+        corpus = corpus_of(docs, queries[copies], gold[copies].tolist(), clusters=clusters)
+        found = train(corpus, resamples=500)
+        assert found.held_out.score.clusters == 12
+        claims += found.held_out.helps
+    assert claims <= 3
+
+
 @pytest.mark.parametrize("make", [pure_noise, shuffled_gold, no_drift])
 def test_noise_is_not_said_to_help(make: Any) -> None:
     """At most 3 of 40 where nothing can be learned: a claim rests on held-out queries, not on the training ones."""

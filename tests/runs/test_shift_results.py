@@ -229,12 +229,25 @@ def test_one_that_does_not_help_is_applied_with_a_note(scope: Scope) -> None:
 
 
 def test_what_is_written_is_read_again(scope: Scope) -> None:
-    made = result(0.25)
+    made = msgspec.structs.replace(result(0.25), training_id="a")
     path = kept(scope, "a", made)
     found = read_training(path)
     assert msgspec.structs.replace(found, digest=None) == made
     assert path.read_text() == dumps(training_document(made))
     assert training_document(found) == training_document(made)
+
+
+def test_a_copy_under_another_name_is_no_training(scope: Scope) -> None:
+    """A sealed training belongs where it was kept: elsewhere it would be the best of a workflow that it is not of."""
+    path = kept(scope, "a", result(0.25))
+    for workflow, id in (("w", "b"), ("other", "a")):
+        copy = scope.folder / "shifts" / workflow / id / NAME
+        copy.parent.mkdir(parents=True)
+        copy.write_bytes(path.read_bytes())
+    found, said = trainings(scope)
+    assert [stored.id for stored in found] == ["a"]
+    assert len(said) == 2
+    assert all("kept under another name" in text for text in said)
 
 
 def test_every_changed_byte_is_noticed(scope: Scope) -> None:

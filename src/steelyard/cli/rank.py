@@ -51,6 +51,8 @@ def rank(
     target = out / "evaluation.json" if out is not None else None
     for written in (per_query, target):
         options.check_output(written, [qrels, *runs])
+    if target is not None and per_query is not None and target.resolve() == per_query.resolve():
+        raise UsageError("--per-query names the file that --out writes; name another one")
     from steelyard.metrics.definition import metric_of
     from steelyard.ranking import STACK, by_query
     from steelyard.ranking import rank as ranked

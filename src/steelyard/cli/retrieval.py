@@ -11,7 +11,7 @@ import typer
 from steelyard.cli import embedding_options as embedding
 from steelyard.cli import options
 from steelyard.cli import store_options as store
-from steelyard.errors import UsageError
+from steelyard.errors import UsageError, printable
 
 app = typer.Typer(no_args_is_help=True, help="Embedding retrieval: ranks of the relevant documents, and shifts.")
 
@@ -67,7 +67,7 @@ def run(
         named_shift(wanted, **chosen)  # what is wrong with it is better said before documents are embedded
     if save:
         free_place(scope, workflow, run_id)
-    _check_folder(out, [docs, queries])
+    _check_folder(out, [docs, queries, *([shift] if shift else [])])
     corpus = embedding.corpus(
         docs,
         queries,
@@ -103,7 +103,7 @@ def run(
             (found.shifted or found.baseline).evaluation,
             workflow=workflow,
             clock=clock,
-            labels={**about, **labels},
+            labels={**labels, **about},
             run_id=run_id,
             beside=files,
         )
@@ -118,8 +118,14 @@ def _check_folder(out: Path | None, inputs: list[str]) -> None:
     """Refuse a folder in which a file of the run would replace an input."""
     from steelyard.runs.keeping import FILES
 
-    for name in FILES if out is not None else ():
-        options.check_output(Path(str(out)) / name, inputs)
+    if out is None:
+        return
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"--out is a folder; {printable(out)} is a file")
+    if any(Path(name).is_dir() and out.exists() and out.samefile(name) for name in inputs):
+        raise UsageError("--out is the folder of the documents; files written there would be read as documents")
+    for name in FILES:
+        options.check_output(out / name, inputs)
 
 
 def _write(files: dict[str, bytes], folder: Path) -> None:
@@ -196,7 +202,7 @@ def eval_(
     from steelyard.retrieval.shift_files import named_shift
     from steelyard.retrieval.vectors import read_vectors, same_dimension
     from steelyard.runs.artifact import dumps
-    from steelyard.runs.keeping import ACCEPTANCE, EVALUATORS, Clock
+    from steelyard.runs.keeping import ACCEPTANCE, EVALUATORS, SEEN, Clock
     from steelyard.runs.keeping import save as keep
 
     clock, scope = Clock(), store.scope(root, tenant, domain)
@@ -240,9 +246,9 @@ def eval_(
             found.evaluation,
             workflow="evaluation+baseline" if baseline else "evaluation",
             clock=clock,
-            labels={"shift": named.name},
+            labels={"shift": named.name, **({SEEN: f"{seen} of {len(asked)} queries"} if seen else {})},
             beside=files,
-            numbers={key: value for key, value in found.metrics.items() if value is not None},
+            numbers=_measured(found),
         )
         options.say(f"saved run {kept.run_id} in {folder}")
     if out is not None:
@@ -269,18 +275,24 @@ def _decided(gate: Any, found: Any, name: str) -> tuple[Any, dict[str, Any], Any
     from steelyard.decide.gate import Subject
     from steelyard.report.gate import acceptance_document, gate_report
 
-    measured = {key: v for key, v in found.metrics.items() if key.partition(".")[0] not in found.idle}
-    known = {key: value for key, value in measured.items() if value is not None}
+    known = _measured(found)
     subject = Subject(
         evaluation=tuple(found.evaluation),
         comparison=found.comparison,
         metrics=known,
         baseline=found.comparison is not None,
+        remarks=found.notes,
     )
     decision = gate.check(subject)
     about = {"run": name, "baseline": "none" if found.comparison is not None else None}
     document = {**acceptance_document(decision, about), "metrics": known}
     return decision, document, gate_report(decision, about)
+
+
+def _measured(found: Any) -> dict[str, float]:
+    """The numbers that measure something, by their documented keys."""
+    named = {key: value for key, value in found.metrics.items() if key.partition(".")[0] not in found.idle}
+    return {key: value for key, value in named.items() if value is not None}
 
 
 def _indices(text: str) -> tuple[int, ...]:

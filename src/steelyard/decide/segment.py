@@ -70,6 +70,8 @@ def propose(
         raise UsageError(f"--metric is map@1 or ndcg@3, not '{printable(metric)}'")
     if not np.isfinite(eps) or (tau is not None and not np.isfinite(tau)):
         raise UsageError("eps and tau are finite numbers")
+    if eps and rule != "oracle":
+        raise UsageError(f"--eps is for the rule oracle; {rule} does not use it")
     if (tau is not None) != (rule == "gap"):
         raise UsageError("the rule gap needs --tau" if rule == "gap" else f"the rule {rule} takes no --tau")
     pairs = _pairs(baseline, shifted)
@@ -130,7 +132,7 @@ def compared(segments: Segments, baseline: PerQuery, shifted: PerQuery, name: st
         values=values,
         deltas=_differences(tables, used),
         level=used.level,
-        notes=tuple(_notes(segments, baseline, shifted)),
+        notes=tuple(_notes(segments, baseline, shifted, pairs)),
     )
 
 
@@ -152,10 +154,12 @@ def _differences(tables: dict[str, Records], settings: Settings) -> dict[str, tu
     return {title: tuple(together[i * len(asked) : (i + 1) * len(asked)]) for i, title in enumerate(versus)}
 
 
-def _notes(segments: Segments, baseline: PerQuery, shifted: PerQuery) -> list[str]:
+def _notes(
+    segments: Segments, baseline: PerQuery, shifted: PerQuery, pairs: Sequence[tuple[PerQueryEval, PerQueryEval]]
+) -> list[str]:
     """What the rule means for what can be claimed, what the shift has seen, and files that are not what they were."""
     found = [_LABELS.get(segments.rule or "", UNKNOWN_RULE)]
-    seen = sum(entry.seen_in_training or False for entry in shifted)
+    seen = sum(any(entry.seen_in_training for entry in pair) for pair in pairs)
     if seen:
         found.append(f"the shift was learned from {seen} of these queries: its gains are those on queries it has seen")
     for stated, file in ((segments.baseline_sha256, baseline), (segments.pos_neg_sha256, shifted)):

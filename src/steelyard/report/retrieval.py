@@ -10,7 +10,7 @@ from steelyard.report.document import Document, Heading, Note, Remarks, Table, i
 from steelyard.retrieval.artifacts import remarks
 from steelyard.retrieval.corpus import Corpus
 from steelyard.retrieval.evaluators import Diagnosis, evaluators
-from steelyard.retrieval.ranks import Retrieval
+from steelyard.retrieval.ranks import MEANING, Retrieval
 from steelyard.retrieval.shift_files import Named
 from steelyard.runs.shift_results import ShiftTrainingResult, Stored, same_queries
 
@@ -62,7 +62,10 @@ def retrieval_report(retrieval: Retrieval, corpus: Corpus, named: Named | None) 
         columns = ("metric", "baseline", "shifted", "delta", level, "p", "p adjusted", "verdict")
         document.append(Table(columns, tuple(rows), _RIGHT))
     document.append(Note("map@1 is 1/rank of the one relevant document, not cut off at 1: the same as mrr"))
-    return document + [Note(f"note: {text}") for text in remarks(retrieval, corpus, named)]
+    found = retrieval.baseline.evaluation if retrieval.comparison is None else retrieval.comparison
+    said = [part for entry in found for part in entry.note.split("; ") if part and part != MEANING]
+    notes = dict.fromkeys((*said, *remarks(retrieval, corpus, named)))
+    return document + [Note(f"note: {text}") for text in notes]
 
 
 def diagnosis_report(diagnosis: Diagnosis, notes: Sequence[str]) -> Document:
@@ -136,8 +139,9 @@ def training_report(result: ShiftTrainingResult, *, picture: str | None = None) 
             Table(("metric", "baseline", "shifted", "delta", level, "p"), tuple(rows), _RIGHT),
             _folds(result),
         ]
-        if held_out.note:
-            document.append(Note(f"note: {held_out.note}"))
+        notes = [held_out.note, *(g.note for g in held_out.gains)]
+        said = [part for note in notes for part in note.split("; ") if part]
+        document += [Note(f"note: {text}") for text in dict.fromkeys(said)]
         if picture:
             document.append(Note(f"picture: {picture}"))
     if result.in_sample:

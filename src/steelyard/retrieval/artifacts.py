@@ -48,6 +48,9 @@ def remarks(retrieval: Retrieval, corpus: Corpus, named: Named | None) -> list[s
                 f"{side.zero_queries} {title}queries have no direction: all their cosines are 0, "
                 "so their ranks are the documents' order"
             )
+    copies = len(corpus) - len(set(corpus.digests))
+    if copies and corpus.clusters is None:
+        found.append(f"{copies} queries are copies of others, and intervals count them as new; give copies one cluster")
     if named is not None:
         found += named.notes
     said = [w for side in (retrieval.baseline, retrieval.shifted) if side is not None for w in side.evaluation.warnings]
@@ -167,6 +170,7 @@ def _gain(delta: Delta) -> Gain:
         interval=delta.interval,
         p_value=delta.p_value,
         verdict=delta.verdict,
+        note=delta.note,
     )
 
 

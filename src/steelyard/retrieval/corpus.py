@@ -87,6 +87,9 @@ def load(
         chosen = named_embedder("hash")
     if chosen is not None and read.vectors is None and asked.vectors is None:
         _check_precomputed(chosen, read.ids, asked.ids)
+    _, left_out = _gold(read.ids, asked)
+    if len(left_out) == len(asked):
+        raise _nothing_counts(left_out, asked)  # known before anything is embedded
     vectors, ingest = documents_.embedded(read, chosen, chunk_size=chunk_size, overlap=overlap, progress=progress)
     return corpus(vectors, ingest, asked, chosen, progress=progress)
 
@@ -109,16 +112,13 @@ def corpus(
 ) -> Corpus:
     """Documents with those of the queries that count."""
     assert docs.ids is not None
-    places = {folded(id): place for place, id in enumerate(docs.ids)}
-    gold = np.array([places.get(folded(id.strip()), -1) if id else -1 for id in queries.gold])
-    left_out = {id: UNKNOWN for id, place in zip(queries.ids, gold, strict=True) if place < 0}
+    gold, left_out = _gold(docs.ids, queries)
     if queries.vectors is not None:
         odd = [len(vector) != docs.dimension for vector in queries.vectors]
         left_out |= {id: OTHER_DIMENSION for id, is_odd in zip(queries.ids, odd, strict=True) if is_odd}
     kept = [i for i, id in enumerate(queries.ids) if id not in left_out]
     if not kept:
-        shown = ", ".join(sorted(set(left_out.values())))
-        raise InputError(f"no query counts: {shown}; do queries and documents use the same ids?", file=queries.name)
+        raise _nothing_counts(left_out, queries)
     chosen = _some(queries, kept)
     embedded = queries_.embedded(chosen, embedder, progress=progress)
     if embedded.dimension != docs.dimension:
@@ -144,6 +144,19 @@ def corpus(
     )
 
 
+def _gold(docs: Sequence[str], queries: Queries) -> tuple[Codes, dict[str, str]]:
+    """The index of each query's relevant document, −1 where it is not known; and those queries, with the reason."""
+    places = {folded(id.strip()): place for place, id in enumerate(docs)}
+    gold = np.array([places.get(folded(id.strip()), -1) if id else -1 for id in queries.gold])
+    return gold, {id: UNKNOWN for id, place in zip(queries.ids, gold, strict=True) if place < 0}
+
+
+def _nothing_counts(left_out: Mapping[str, str], queries: Queries) -> InputError:
+    reasons = sorted(set(left_out.values()))
+    hint = "do queries and documents use the same ids?" if UNKNOWN in reasons else "embed both with the same model"
+    return InputError(f"no query counts: {', '.join(reasons)}; {hint}", file=queries.name)
+
+
 def _source(docs: Vectors, ingest: Ingest) -> Source:
     """The documents as one input: a folder by the digest of its texts; its files stand in the ingest manifest."""
     if len(ingest.inputs) == 1:
@@ -152,9 +165,13 @@ def _source(docs: Vectors, ingest: Ingest) -> Source:
 
 
 def vector_digests(queries: Matrix) -> tuple[str, ...]:
-    """A digest of each row, as 32-bit floats."""
-    rows = np.ascontiguousarray(queries, np.float32)
-    return tuple(hashlib.sha256(row.tobytes()).hexdigest()[:16] for row in rows)
+    """A digest of each row's direction to four decimals: whatever its length, kind of float or sign of zero."""
+    rows = queries.astype(np.float64)
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    rows = np.divide(rows, largest, out=np.zeros_like(rows), where=largest > 0)
+    norm = np.sqrt((rows * rows).sum(axis=1, keepdims=True))
+    places = np.round(np.divide(rows, norm, out=np.zeros_like(rows), where=norm > 0) * 10_000).astype(np.int16)
+    return tuple(hashlib.sha256(row.tobytes()).hexdigest()[:16] for row in places)
 
 
 def _documents(path: str | os.PathLike[str]) -> Documents:

@@ -122,9 +122,12 @@ def diagnose(
             before, after = _mean(base[name]), _mean(scores)
             delta = None if before is None or after is None else after - before
             metrics |= {f"{name}.baseline": before, f"{name}.shift": after, f"{name}.delta": delta}
+    idle = _idle(chosen, len(refs))
+    for side in (new, base or {}):
+        side.update({name: np.full(len(queries), np.nan) for name in idle if name in side})
     asked = [f"mean({name}, better=higher)" for name in new]
     settings: dict[str, Any] = {"resamples": resamples, "seed": seed, "level": level}
-    table, idle = _records(new, sources), _idle(chosen, len(refs))
+    table = _records(new, sources)
     comparison = None if base is None else compare(_records(base, sources), table, asked, **settings)
     return Diagnosis(
         {**metrics, **durations},

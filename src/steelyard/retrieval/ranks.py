@@ -21,7 +21,7 @@ from steelyard.runs.per_query import PerQueryEval, ap1, ndcg3, records_of
 
 KPIS = ("mrr", "ndcg@3", "hit@1")
 MAP_AT_1 = "map@1"
-_MEANING = "1/rank of the one relevant document, not cut off at 1"
+MEANING = "1/rank of the one relevant document, not cut off at 1"
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def with_map_at_1(evaluation: Evaluation) -> Evaluation:
     estimates = []
     for e in evaluation:
         if e.metric == "mrr":
-            note = "; ".join(part for part in (_MEANING, e.note) if part)
+            note = "; ".join(part for part in (MEANING, e.note) if part)
             estimates.append(replace(e, metric=MAP_AT_1, note=note))
         estimates.append(e)
     kept = [

@@ -1,6 +1,6 @@
 """Exact cosine search: the rank of the gold document and the first k, from the same tiles of one matrix product.
 
-Scores are cosines, downwards; equal ones stand in document order. A zero vector has no direction and scores 0.
+Scores are cosines, downwards; equal ones, to 1e-13, stand in document order. A zero vector has no direction: 0.
 
 A matrix product is fast and good to some last bits, which depend on where a document stands in a tile: equal documents
 may come out unequal. So a tile only sorts documents into above, below, and too close to tell; the last are scored again
@@ -27,6 +27,7 @@ _ROWS, _COLUMNS = 1024, 16384  # of a tile: larger ones multiply faster, up to w
 _PAIRS = 1 << 14  # scored exactly at once
 _NOTED = 1 << 21  # candidates for the first k that are held before they are settled
 _UNIT = 1e-6  # up to here documents need not be divided by their lengths
+_TIE = 1e-13  # between exact cosines: vectors that point the same way may differ by their rounding
 _FINE = 1e-11  # beyond the rounding of a 64-bit sum, whatever its order
 
 
@@ -90,7 +91,8 @@ def cosines(queries: Matrix, docs: Matrix) -> Floats:
     """
     one, other = queries.astype(np.float64), docs.astype(np.float64)
     norms = np.sqrt((one * one).sum(axis=1)) * np.sqrt((other * other).sum(axis=1))
-    return np.divide((one * other).sum(axis=1), norms, out=np.zeros(len(one)), where=norms > 0)
+    found = np.divide((one * other).sum(axis=1), norms, out=np.zeros(len(one)), where=norms > 0)
+    return np.clip(found, -1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -204,7 +206,7 @@ class _Block:
         score = self._fine(rows, columns)
         close = np.flatnonzero(np.abs(score - goal) <= _FINE)
         score[close] = self._exact(rows[close], columns[close])
-        before = (score > goal) | ((score == goal) & (columns < self._gold[rows]))
+        before = (score > goal + _TIE) | ((score >= goal - _TIE) & (columns < self._gold[rows]))
         return np.bincount(rows[before], minlength=len(self._gold))
 
     def _note_firsts(self, tile: Matrix, start: int) -> None:
@@ -263,6 +265,10 @@ class _Firsts:
         score = np.concatenate((self.scores[place_row, place], score))
         order = np.lexsort((column, -score, row))
         row, column, score = row[order], column[order], score[order]
+        apart = np.ones(len(row), bool)
+        apart[1:] = (row[1:] != row[:-1]) | (score[:-1] - score[1:] > _TIE)
+        order = np.lexsort((column, np.cumsum(apart)))  # those that tie, in document order
+        row, column, score = row[order], column[order], score[order]
         rank = np.arange(len(row)) - np.searchsorted(row, row)
         inside = rank < self.top.shape[1]
         self.top[row[inside], rank[inside]] = column[inside]
@@ -283,5 +289,5 @@ def _kth(row: Codes, score: Floats, rows: int, k: int) -> Floats:
 
 
 def _slack(queries: Matrix) -> float:
-    """How far a cosine from a tile may be from the exact one: a sum of d products rounds d times."""
-    return float(np.finfo(queries.dtype).eps) / 2 * (queries.shape[1] + 16)
+    """How far a cosine from a tile may be from one that ties with the exact one: a sum of d products rounds d times."""
+    return float(np.finfo(queries.dtype).eps) / 2 * (queries.shape[1] + 16) + _TIE

@@ -133,7 +133,9 @@ def _of_training(
             f"the shift {printable(name)} was cancelled when it was trained; --allow-cancelled applies it all the same"
         )
     notes = [f"the shift {printable(name)} is {found.why_not}"] if found.why_not else []
-    if embedder is not None and found.embedder not in (None, embedder):
+    if found.embedder is not None and found.embedder.differs(embedder):
         notes.append(f"the shift {printable(name)} was learned from vectors of another embedder")
+    elif found.embedder is not None and (embedder is None or "given" in (embedder.provider, found.embedder.provider)):
+        notes.append(f"whether the shift {printable(name)} was learned from vectors of this kind is not known")
     made = shift_of("additive", found.delta_vector, scale=found.scale if scale is None else scale)
     return Named(made, name, found, tuple(notes))

@@ -101,7 +101,8 @@ def train(
     """Learn a shift and judge it on held-out queries."""
     chosen = options or Options()
     docs = corpus.docs.matrix
-    assigned = held_out_folds(_together(corpus), chosen.folds, chosen.seed)
+    units = _together(corpus)
+    assigned = held_out_folds(units, chosen.folds, chosen.seed)
     before = gold_ranks(corpus.queries, docs, corpus.gold)
     pairs = mistakes(corpus.queries, docs, corpus.gold, chosen.hard_negatives)
     limits: dict[str, Any] = {"max_norm": chosen.max_norm, "epsilon": chosen.epsilon}
@@ -117,7 +118,7 @@ def train(
         if progress is not None:
             progress((fold + 1) / (count + 1))
     settings: dict[str, Any] = {"resamples": resamples, "seed": chosen.seed, "level": LEVEL}
-    base_table, new_table = (_records(corpus, ranks) for ranks in (before, after))
+    base_table, new_table = (_records(corpus, ranks, units) for ranks in (before, after))
     score: Delta = compare(base_table, new_table, SELECTION, **settings)[SELECTION]
     parts = compare(base_table, new_table, KPIS, **settings)
     training = learned(pairs, docs, **limits)
@@ -127,13 +128,26 @@ def train(
 
 
 def _together(corpus: Corpus) -> tuple[str, ...]:
-    """Which queries must not be parted by folds: those of a cluster, else those with the same vector."""
-    if corpus.clusters is not None:
-        return corpus.clusters
+    """What is held out and resampled as one: queries of a cluster, or with the same vector, and so on from these.
+
+    A copy of a query tells nothing new: parted by folds it would be seen in training, and counted twice it would
+    make chance look like a finding. Each unit is named after the first of its clusters or queries.
+    """
+    unit: dict[str, str] = {}  # of a cluster or a vector, one that it belongs with
+
+    def root(name: str) -> str:
+        while unit.setdefault(name, name) != name:
+            unit[name] = unit[unit[name]]
+            name = unit[name]
+        return name
+
+    names = corpus.clusters or corpus.query_ids
+    for name, digest in zip(names, corpus.digests, strict=True):
+        unit[root(f"vector {digest}")] = root(f"cluster {name}")
     first: dict[str, str] = {}
-    for id, digest in sorted(zip(corpus.query_ids, corpus.digests, strict=True)):
-        first.setdefault(digest, id)
-    return tuple(first[digest] for digest in corpus.digests)
+    for name in sorted(names):
+        first.setdefault(root(f"cluster {name}"), name)
+    return tuple(first[root(f"cluster {name}")] for name in names)
 
 
 def selection(ranks: Codes) -> Floats:
@@ -146,14 +160,13 @@ def _ranks(corpus: Corpus, shift: Shift, rows: Any) -> Codes:
     return gold_ranks(applied(shift, corpus.queries[rows]), corpus.docs.matrix, corpus.gold[rows])
 
 
-def _records(corpus: Corpus, ranks: Codes) -> Records:
+def _records(corpus: Corpus, ranks: Codes, units: tuple[str, ...]) -> Records:
     columns: dict[str, Any] = {
         "item": list(corpus.query_ids),
         "gold_rank": ranks.tolist(),
         "selection": selection(ranks).tolist(),
+        "cluster": list(units),
     }
-    if corpus.clusters is not None:
-        columns["cluster"] = list(corpus.clusters)
     return Records.from_columns(columns)
 
 

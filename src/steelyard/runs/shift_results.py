@@ -68,6 +68,7 @@ class Gain(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
     interval: tuple[float, float] | None
     p_value: float | None
     verdict: str
+    note: str = ""
 
 
 class HeldOutResult(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
@@ -94,6 +95,14 @@ class EmbedderResult(msgspec.Struct, frozen=True, rename="pascal", kw_only=True)
     provider: str
     model: str
     dimension: int
+
+    def differs(self, other: EmbedderResult | None) -> bool:
+        """Whether the vectors are surely of another kind; of vectors that were given, only the dimension is known."""
+        if other is None:
+            return False
+        if "given" in (self.provider, other.provider):
+            return self.dimension != other.dimension
+        return self != other
 
 
 class ShiftTrainingResult(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
@@ -190,7 +199,8 @@ def free_training(scope: Scope, workflow: str, id: str) -> Path:
 def save_training(scope: Scope, id: str, result: ShiftTrainingResult, files: Mapping[str, bytes]) -> Path:
     """Write a training's folder, whole or not at all."""
     folder = free_training(scope, result.workflow_name, id)
-    write_folder(folder, {NAME: dumps(training_document(result)).encode(), **files})
+    named = msgspec.structs.replace(result, training_id=id)
+    write_folder(folder, {NAME: dumps(training_document(named)).encode(), **files})
     return folder
 
 
@@ -206,20 +216,23 @@ def trainings(scope: Scope, workflow: str | None = None) -> tuple[list[Stored], 
         for id in folders(base / name):
             folder = base / name / id
             try:
-                found.append(Stored(id, folder, _kept(folder)))
+                found.append(Stored(id, folder, _kept(folder, name, id)))
             except (InputError, StorageError) as problem:
                 said.append(f"left out: {name}/{id}: {getattr(problem, 'problem', problem)}")
     return sorted(found, key=lambda stored: (stored.result.created_utc, stored.id), reverse=True), said
 
 
-def _kept(folder: Path) -> ShiftTrainingResult:
-    """The training in a folder of the store: a plain file, no link."""
+def _kept(folder: Path, workflow: str, id: str) -> ShiftTrainingResult:
+    """The training in a folder of the store: a plain file, no link, and no copy of one that was kept elsewhere."""
     try:
         raw = read_plain(folder / NAME, LARGEST)
     except OSError as problem:
         reason = (problem.strerror or type(problem).__name__).lower()
         raise StorageError(f"{NAME} cannot be read ({reason})") from None
-    return _checked(strict(raw, NAME), NAME)
+    found = _checked(strict(raw, NAME), NAME)
+    if found.digest is not None and (found.workflow_name, found.training_id) != (workflow, id):
+        raise InputError("the training was kept under another name", file=NAME, field="TrainingId")
+    return found
 
 
 def find_training(scope: Scope, text: str) -> Stored:
@@ -243,7 +256,7 @@ def best_training(
     left, rejected = [], []
     for stored in found:
         result = stored.result
-        if embedder is not None and result.embedder not in (None, embedder):
+        if result.embedder is not None and result.embedder.differs(embedder):
             rejected.append((stored, "learned from vectors of another embedder"))
         elif not result.usable:
             rejected.append((stored, result.why_not))
