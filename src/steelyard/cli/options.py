@@ -90,11 +90,12 @@ def check_format(format_: str, *, store: bool = False) -> None:
 
 def check_output(output: Path | None, inputs: list[str]) -> None:
     """Refuse to write over what is read, or into a run that was kept."""
-    if output is not None and os.path.isfile(output.parent / "run.json") and os.path.exists(output):
-        raise UsageError(f"{printable(output)} belongs to a run that was kept; name another file to write to")
     for name in inputs:
         if output is not None and os.path.exists(output) and os.path.exists(name) and os.path.samefile(output, name):
             raise UsageError(f"{printable(output)} is what would be read; name another file to write to")
+    if output is not None and os.path.exists(output):
+        if all(os.path.isfile(output.parent / name) for name in ("run.json", "evaluation.json")):
+            raise UsageError(f"{printable(output)} belongs to a run that was kept; name another file to write to")
 
 
 def allow_plugins(metrics: list[str] | None) -> None:
