@@ -89,13 +89,13 @@ def check_format(format_: str, *, store: bool = False) -> None:
 
 
 def check_output(output: Path | None, inputs: list[str]) -> None:
-    """Refuse to write over what is read, or into a run that was kept."""
-    for name in inputs:
-        if output is not None and os.path.exists(output) and os.path.exists(name) and os.path.samefile(output, name):
-            raise UsageError(f"{printable(output)} is what would be read; name another file to write to")
-    if output is not None and os.path.exists(output):
-        if all(os.path.isfile(output.parent / name) for name in ("run.json", "evaluation.json")):
-            raise UsageError(f"{printable(output)} belongs to a run that was kept; name another file to write to")
+    """Refuse to write over what is read, or over a file of a run that was kept."""
+    if output is None or not os.path.exists(output):
+        return
+    if any(os.path.exists(name) and os.path.samefile(output, name) for name in inputs):
+        raise UsageError(f"{printable(output)} is what would be read; name another file to write to")
+    if all(os.path.isfile(output.parent / name) for name in ("run.json", "evaluation.json")):
+        raise UsageError(f"{printable(output)} belongs to a run that was kept; name another file to write to")
 
 
 def allow_plugins(metrics: list[str] | None) -> None:
