@@ -46,10 +46,12 @@ __all__ = ["__version__", *_HOMES]
 
 def __getattr__(name: str) -> Any:
     # PEP 562: importing steelyard costs nothing until a name is used
-    if name not in _HOMES:
-        raise AttributeError(f"module 'steelyard' has no attribute '{name}'")
     from importlib import import_module
 
+    if name == "retrieval":
+        return import_module("steelyard.retrieval")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'steelyard' has no attribute '{name}'")
     found = getattr(import_module(_HOMES[name]), name)
     globals()[name] = found  # a submodule of the same name must not shadow the function
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -137,6 +138,23 @@ def test_queries_that_are_not_asked_cost_nothing(k: int) -> None:
         order = np.argsort(-cosines, kind="stable")
         assert found.ranks[i] == (int(np.flatnonzero(order == gold[i])[0]) + 1 if gold[i] >= 0 else 0)
         assert found.top[i].tolist() == order[:k].tolist()
+
+
+def test_memory_is_bounded_by_blocks() -> None:
+    """All scores at once would be 3 GB."""
+    rng = np.random.default_rng(1)
+    queries, docs = rng.normal(size=(2_000, 3)).astype(np.float32), rng.normal(size=(400_000, 3)).astype(np.float32)
+    gold = rng.integers(0, len(docs), len(queries))
+    tracemalloc.start()
+    try:
+        found = search.search(queries, docs, gold, k=2)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 500 * 2**20
+    for i in (0, 1_500):
+        order = np.argsort(-search.cosines(np.repeat(queries[i : i + 1], len(docs), axis=0), docs), kind="stable")
+        assert found.ranks[i] == int(np.flatnonzero(order == gold[i])[0]) + 1
 
 
 def test_a_query_without_gold_has_no_rank() -> None:

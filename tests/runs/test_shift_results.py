@@ -237,6 +237,22 @@ def test_what_is_written_is_read_again(scope: Scope) -> None:
     assert training_document(found) == training_document(made)
 
 
+@pytest.mark.parametrize(
+    "document",
+    [
+        [1.0, 2.0],
+        {"vector": [1.0, 2.0]},
+        {"Kind": "additive", "Value": [1.0, 2.0]},
+        {"kind": "additive", "delta": [1.0, 2.0], "SCALE": 1},
+        {"DeltaVector": [1.0, 2.0], "DeltaNorm": 2.236},
+    ],
+)
+def test_a_vector_by_any_of_its_names(document: Any, tmp_path: Path) -> None:
+    (tmp_path / "shift.json").write_text(json.dumps(document))
+    found = named_shift(str(tmp_path / "shift.json"))
+    assert found.shift.applied(np.zeros((1, 2))).tolist() == [[1.0, 2.0]]
+
+
 def test_a_copy_under_another_name_is_no_training(scope: Scope) -> None:
     """A sealed training belongs where it was kept: elsewhere it would be the best of a workflow that it is not of."""
     path = kept(scope, "a", result(0.25))

@@ -18,7 +18,9 @@ def rank(
         list[str],
         typer.Argument(help="One run, or two to compare: TREC lines (topic Q0 document rank score tag) or JSON."),
     ],
-    metric: options.Metrics = None,
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", "-m", help="A ranking metric, such as ndcg@10; repeat for more.")
+    ] = None,
     relevance_level: Annotated[
         int, typer.Option("--relevance-level", "-l", help="The grade from which a document counts as relevant.")
     ] = 1,

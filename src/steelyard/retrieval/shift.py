@@ -102,7 +102,7 @@ def _multiplicative(vector: Any, scale: float) -> Shift:
 
 
 shifts: Registry[Callable[[Any, float], Shift]] = Registry("shift")
-shifts.add("none", _none)
+shifts.add("none", _none, aliases=("identity",))
 shifts.add("additive", _additive)
 shifts.add("multiplicative", _multiplicative)
 

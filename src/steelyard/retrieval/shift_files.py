@@ -4,7 +4,7 @@ none                                   no shift
 best, best:WORKFLOW                    the best training on held-out queries
 <training id>                          a training that was kept
 shift-training-result.json             a training's file
-shift.json                             {"kind": "additive", "vector": [...], "scale": 1.0}
+shift.json                             {"kind": "additive", "vector": [...], "scale": 1.0}, or the list alone
 [additive:|multiplicative:]delta.npy   a vector alone, additive unless said otherwise
 """
 
@@ -29,6 +29,8 @@ from steelyard.runs.shift_results import (
     read_training,
     trainings,
 )
+
+_OTHER_NAMES = ("deltavector", "delta", "value")
 
 
 class ShiftFile(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
@@ -89,7 +91,8 @@ def _best(scope: Scope | None, workflow: str | None, embedder: EmbedderResult | 
     chosen, rejected = best_training(found, embedder=embedder)
     if chosen is not None:
         return chosen
-    where = f"workflow {printable(workflow)}" if workflow else "this scope"
+    whose = f"tenant {scope.tenant}" if scope.tenant else "the scope without a tenant"
+    where = f"workflow {printable(workflow)} of {whose}" if workflow else whose
     if not rejected and not said:
         raise UsageError(f"{where} has no training yet; `steelyard shift train` makes one")
     counts: dict[str, int] = {}
@@ -107,8 +110,13 @@ def _of_stored(stored: Stored, scale: float | None, embedder: EmbedderResult | N
 
 def _of_file(path: Path, scale: float | None, embedder: EmbedderResult | None, *, allow_cancelled: bool) -> Named:
     document, _ = read_strict(path)
-    if isinstance(document, dict) and any(key.lower() == "deltavector" for key in document):
+    names = {key.lower() for key in document} if isinstance(document, dict) else set()
+    if {"deltavector", "workflowname"} <= names:
         return _of_training(read_training(path), path.name, scale, embedder, allow_cancelled=allow_cancelled)
+    if isinstance(document, list):
+        document = {"Vector": document}
+    elif isinstance(document, dict) and "vector" not in names:  # what others call it
+        document = {("Vector" if key.lower() in _OTHER_NAMES else key): value for key, value in document.items()}
     found = converted(document, ShiftFile, str(path))
     if found.kind not in shifts:
         raise InputError(f"one of {', '.join(shifts)} is expected", file=str(path), field="Kind")
