@@ -155,7 +155,7 @@ def test_the_published_files() -> None:
     """Numbers that trec_eval's own documentation gives for its test files."""
     pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval is trec_eval itself; it is not installed")
     if not SHARED.is_dir():
-        pytest.skip("the shared data is not here")
+        pytest.skip("needs ../shared/data")
     (records,) = read_rankings(SHARED / "qrels.test", [SHARED / "results.test"])
     found = values(("map", "mrr", "precision@5"), records)
     assert [round(found[name], 4) for name in ("map", "mrr", "precision@5")] == [0.1785, 0.4064, 0.2667]
