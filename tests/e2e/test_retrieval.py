@@ -272,6 +272,7 @@ def test_a_training_is_kept_with_all_documented_keys(world: World) -> None:
     assert len(document["QueryDigests"]) == 80
     schema("shift-training-result", world.root).validate(document)
     report = (folder / "shift-training-result.md").read_text()
+    assert "](held-out-gain.png)" in report
     assert "largest dimensions" in report
     assert "held-out-gain.png" in report
     for suffix, start in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")):

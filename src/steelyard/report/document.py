@@ -43,7 +43,15 @@ class Table:
     right: frozenset[str] = frozenset()
 
 
-Document = list[Heading | Note | Table | Remarks]
+@dataclass(frozen=True)
+class Figure:
+    """A picture in a file beside the document."""
+
+    text: str
+    path: str
+
+
+Document = list[Heading | Note | Table | Remarks | Figure]
 
 _BESIDE = {
     "answered_by_both": "answered by both",

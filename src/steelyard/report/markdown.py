@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from steelyard.errors import printable
-from steelyard.report.document import Document, Heading, Note, Remarks, Table
+from steelyard.report.document import Document, Figure, Heading, Note, Remarks, Table
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&@]|(?<=www)\.|:(?=//))")  # the last ones: bare addresses become links
 
@@ -18,6 +18,8 @@ def render(document: Document) -> str:
             blocks.append(f"## {escaped(part.text)}")
         elif isinstance(part, Note):
             blocks.append(escaped(part.text))
+        elif isinstance(part, Figure):
+            blocks.append(f"![{escaped(part.text)}]({part.path})")
         elif isinstance(part, Remarks):
             blocks.append("\n".join(f"{i}. {escaped(text)}" for i, text in enumerate(part.texts, start=1)))
         else:

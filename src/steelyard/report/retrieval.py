@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from steelyard.report.document import Document, Heading, Note, Remarks, Table, interval_text, number
+from steelyard.report.document import Document, Figure, Heading, Note, Remarks, Table, interval_text, number
 from steelyard.retrieval.artifacts import remarks
 from steelyard.retrieval.corpus import Corpus
 from steelyard.retrieval.evaluators import Diagnosis, evaluators
@@ -143,7 +143,7 @@ def training_report(result: ShiftTrainingResult, *, picture: str | None = None) 
         said = [part for note in notes for part in note.split("; ") if part]
         document += [Note(f"note: {text}") for text in dict.fromkeys(said)]
         if picture:
-            document.append(Note(f"picture: {picture}"))
+            document.append(Figure("gain on held-out queries, fold by fold", picture))
     if result.in_sample:
         shown = tuple((_IN_SAMPLE.get(name, name), number(value)) for name, value in result.in_sample.items())
         document += [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steelyard.errors import printable
-from steelyard.report.document import Document, Remarks, Table
+from steelyard.report.document import Document, Figure, Remarks, Table
 
 
 def render(document: Document) -> str:
@@ -14,6 +14,8 @@ def render(document: Document) -> str:
             blocks.append(_table(part))
         elif isinstance(part, Remarks):
             blocks.append("\n".join(_line(f"({i}) {text}") for i, text in enumerate(part.texts, start=1)))
+        elif isinstance(part, Figure):
+            blocks.append(_line(f"picture: {part.path}"))
         else:
             blocks.append(_line(part.text))
     return "\n\n".join(blocks) + "\n"
