@@ -302,7 +302,6 @@ def test_a_kind_before_a_json_file_is_meant(tmp_path: Path) -> None:
         b'{"vector": [1], "scale": "2"}',
         b'{"vector": [1], "scale": 1e999}',
         b'{"vector": [' + b"9" * 400 + b"]}",
-        b'{"DeltaVector": [1]}',
         b'{"DeltaVector": null, "WorkflowName": "w", "CreatedUtc": "", "DeltaNorm": 1}',
         b"\xff\xfe",
         b"[" * 100_000,

@@ -26,6 +26,7 @@ Codes = npt.NDArray[np.int64]
 _ROWS, _COLUMNS = 1024, 16384  # of a tile: larger ones multiply faster, up to what is at hand in memory
 _PAIRS = 1 << 14  # scored exactly at once
 _NOTED = 1 << 21  # candidates for the first k that are held before they are settled
+_WORTH_SHARING = 0.1  # of the documents that are copies: from here each vector is searched once
 _UNIT = 1e-6  # up to here documents need not be divided by their lengths
 _TIE = 1e-13  # between exact cosines: vectors that point the same way may differ by their rounding
 _FINE = 1e-11  # beyond the rounding of a 64-bit sum, whatever its order
@@ -74,14 +75,18 @@ def search(
     if one.matrix.dtype != other.matrix.dtype:
         one, other = _side(one.matrix.astype(np.float64)), _side(other.matrix.astype(np.float64))
     size, k = len(one.matrix), min(k, len(other.matrix))
+    zero_documents = int((other.norm == 0).sum())
+    copies = _copies(other.matrix)
+    if copies is not None:
+        other = _Side(other.matrix[copies.first], other.norm[copies.first])
     ranks, top, scores = np.zeros(size, np.int64), np.full((size, k), -1), np.full((size, k), np.nan)
     for start in range(0, size, _ROWS):
         rows = slice(start, min(start + _ROWS, size))
-        block = _Block(one.part(rows), other, wanted[rows], k)
+        block = _Block(one.part(rows), other, wanted[rows], k, copies)
         ranks[rows], top[rows], scores[rows] = block.searched()
         if progress is not None:
             progress(rows.stop / size)
-    return Found(ranks, top, scores, int((one.norm == 0).sum()), int((other.norm == 0).sum()))
+    return Found(ranks, top, scores, int((one.norm == 0).sum()), zero_documents)
 
 
 def cosines(queries: Matrix, docs: Matrix) -> Floats:
@@ -148,11 +153,67 @@ def _gold(gold: Any, queries: int, docs: int) -> Codes:
     return wanted.astype(np.int64)
 
 
+@dataclass(frozen=True)
+class _Copies:
+    """Documents with the same vector, searched once. `docs` are the documents by vector, in order within each."""
+
+    first: Codes  # the first document of each vector
+    place: Codes  # of each document, its vector
+    docs: Codes
+    start: Codes  # of each vector, where its documents begin
+
+    @property
+    def counts(self) -> Codes:
+        return np.diff(self.start, append=len(self.docs))
+
+    def before(self, vectors: Codes, gold: Codes) -> Codes:
+        """How many documents of these vectors stand before these documents."""
+        size = len(self.docs)
+        keys = np.repeat(np.arange(len(self.first)), self.counts) * size + self.docs
+        return np.searchsorted(keys, vectors * size + gold) - self.start[vectors]
+
+    def expanded(self, row: Codes, vectors: Codes, score: Floats, most: int) -> tuple[Codes, Codes, Floats]:
+        """The documents of these vectors, the first of each and no more than could be asked for."""
+        times = np.minimum(self.counts[vectors], most)
+        offset = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
+        return np.repeat(row, times), self.docs[np.repeat(self.start[vectors], times) + offset], np.repeat(score, times)
+
+
+def _copies(docs: Matrix) -> _Copies | None:
+    """Which documents have the same vector; None where too few have to be worth it."""
+    sampled = docs[:, np.linspace(0, docs.shape[1] - 1, min(8, docs.shape[1])).astype(int)]
+    guess = np.sort(_hashes(sampled))
+    if np.count_nonzero(guess[1:] == guess[:-1]) < _WORTH_SHARING * len(docs):
+        return None
+    key = _hashes(docs)
+    _, first, place = np.unique(key, return_index=True, return_inverse=True)
+    if len(docs) - len(first) < _WORTH_SHARING * len(docs) or not (docs == docs[first[place]]).all():
+        return None
+    order = np.argsort(first)  # vectors in the order of their first documents
+    renamed = np.empty(len(first), np.int64)
+    renamed[order] = np.arange(len(first))
+    place = renamed[place]
+    grouped = np.argsort(place, kind="stable")
+    return _Copies(first[order], place, grouped, np.searchsorted(place[grouped], np.arange(len(first))))
+
+
+def _hashes(rows: Matrix) -> npt.NDArray[np.uint64]:
+    """A number for each row; equal rows have equal ones."""
+    bits = (np.ascontiguousarray(rows) + 0.0).view(np.uint32 if rows.dtype == np.float32 else np.uint64)
+    odd = np.frombuffer(np.random.default_rng(0).bytes(8 * bits.shape[1]), np.uint64) | np.uint64(1)
+    found = np.zeros(len(bits), np.uint64)
+    for j in range(bits.shape[1]):
+        found += bits[:, j] * odd[j]
+        found ^= found >> np.uint64(29)
+        found *= np.uint64(0xBF58476D1CE4E5B9)
+    return found
+
+
 class _Block:
     """Some queries against all documents, tile by tile."""
 
-    def __init__(self, queries: _Side, docs: _Side, gold: Codes, k: int) -> None:
-        self._queries, self._docs, self._gold, self._k = queries, docs, gold, k
+    def __init__(self, queries: _Side, docs: _Side, gold: Codes, k: int, copies: _Copies | None) -> None:
+        self._queries, self._docs, self._gold, self._k, self._copies = queries, docs, gold, k, copies
         unevenness = float(np.abs(docs.norm - 1).max())
         self._is_unit = unevenness < _UNIT
         self._slack = (_slack(queries.matrix) + (unevenness if self._is_unit else 0.0)) * queries.norm
@@ -166,7 +227,8 @@ class _Block:
 
     def searched(self) -> tuple[Codes, Codes, Floats]:
         asked = np.flatnonzero(self._asked)
-        self._goal[asked] = self._exact(asked, self._gold[asked])
+        wanted = self._gold[asked]
+        self._goal[asked] = self._exact(asked, wanted if self._copies is None else self._copies.place[wanted])
         around = self._goal * self._queries.norm
         kind = self._docs.matrix.dtype
         low, high = (np.where(self._asked, around + sign * self._slack, np.inf).astype(kind) for sign in (-1, 1))
@@ -196,6 +258,9 @@ class _Block:
     def _look_at(self, start: int, tile: Matrix, low: Matrix, high: Matrix) -> None:
         if self._asked.any():
             above, rows, columns = kernels.sides(tile, low, high)
+            if self._copies is not None:
+                times = self._copies.counts[start : start + tile.shape[1]].astype(np.float64)
+                above = ((tile > high[:, None]) @ times).astype(np.int64)
             self._above += above + self._before(rows, start + columns)
         if self._k:
             self._note_firsts(tile, start)
@@ -206,8 +271,13 @@ class _Block:
         score = self._fine(rows, columns)
         close = np.flatnonzero(np.abs(score - goal) <= _FINE)
         score[close] = self._exact(rows[close], columns[close])
-        before = (score > goal + _TIE) | ((score >= goal - _TIE) & (columns < self._gold[rows]))
-        return np.bincount(rows[before], minlength=len(self._gold))
+        gold, ties = self._gold[rows], np.abs(score - goal) <= _TIE
+        if self._copies is None:
+            before = np.where(ties, columns < gold, score > goal)
+        else:
+            above = np.where(score > goal, self._copies.counts[columns], 0)
+            before = np.where(ties, self._copies.before(columns, gold), above)
+        return np.bincount(rows, before, minlength=len(self._gold)).astype(np.int64)
 
     def _note_firsts(self, tile: Matrix, start: int) -> None:
         """Note the documents of a tile that may be among the first k."""
@@ -233,7 +303,10 @@ class _Block:
         near = self._fine(row, column)
         kept = near >= _kth(row, near, len(self._gold), self._k)[row] - _FINE
         row, column = row[kept], column[kept]
-        self._first.add(row, column, self._exact(row, column))
+        score = self._exact(row, column)
+        if self._copies is not None:
+            row, column, score = self._copies.expanded(row, column, score, self._k)
+        self._first.add(row, column, score)
 
     def _fine(self, rows: Codes, columns: Codes) -> Floats:
         """Cosines of pairs to some last bits of 64."""
