@@ -76,7 +76,7 @@ def search(
         one, other = _side(one.matrix.astype(np.float64)), _side(other.matrix.astype(np.float64))
     size, k = len(one.matrix), min(k, len(other.matrix))
     zero_documents = int((other.norm == 0).sum())
-    copies = _copies(other.matrix)
+    copies = _copies(other)
     if copies is not None:
         other = _Side(other.matrix[copies.first], other.norm[copies.first])
     ranks, top, scores = np.zeros(size, np.int64), np.full((size, k), -1), np.full((size, k), np.nan)
@@ -179,12 +179,11 @@ class _Copies:
         return np.repeat(row, times), self.docs[np.repeat(self.start[vectors], times) + offset], np.repeat(score, times)
 
 
-def _copies(docs: Matrix) -> _Copies | None:
+def _copies(side: _Side) -> _Copies | None:
     """Which documents have the same vector; None where too few have to be worth it."""
-    sampled = docs[:, np.linspace(0, docs.shape[1] - 1, min(8, docs.shape[1])).astype(int)]
-    guess = np.sort(_hashes(sampled))
-    if np.count_nonzero(guess[1:] == guess[:-1]) < _WORTH_SHARING * len(docs):
-        return None
+    docs, lengths = side.matrix, np.sort(side.norm)
+    if np.count_nonzero(lengths[1:] == lengths[:-1]) < _WORTH_SHARING * len(docs):
+        return None  # equal vectors have equal lengths
     key = _hashes(docs)
     _, first, place = np.unique(key, return_index=True, return_inverse=True)
     if len(docs) - len(first) < _WORTH_SHARING * len(docs) or not (docs == docs[first[place]]).all():
