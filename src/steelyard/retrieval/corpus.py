@@ -24,7 +24,7 @@ from steelyard.retrieval.embedders import Embedder
 from steelyard.retrieval.embedders import embedder as named_embedder
 from steelyard.retrieval.queries import Queries, read_queries
 from steelyard.retrieval.search import Codes
-from steelyard.retrieval.vectors import Matrix, Vectors, folded, read_vectors
+from steelyard.retrieval.vectors import Matrix, Vectors, directions, folded, read_vectors
 
 Progress = Callable[[float], None]
 UNKNOWN, OTHER_DIMENSION = "no known relevant document", "another dimension than the documents"
@@ -166,11 +166,7 @@ def _source(docs: Vectors, ingest: Ingest) -> Source:
 
 def vector_digests(queries: Matrix) -> tuple[str, ...]:
     """A digest of each row's direction to four decimals: whatever its length, kind of float or sign of zero."""
-    rows = queries.astype(np.float64)
-    largest = np.abs(rows).max(axis=1, keepdims=True)
-    rows = np.divide(rows, largest, out=np.zeros_like(rows), where=largest > 0)
-    norm = np.sqrt((rows * rows).sum(axis=1, keepdims=True))
-    places = np.round(np.divide(rows, norm, out=np.zeros_like(rows), where=norm > 0) * 10_000).astype(np.int16)
+    places = np.round(directions(queries) * 10_000).astype(np.int16)
     return tuple(hashlib.sha256(row.tobytes()).hexdigest()[:16] for row in places)
 
 

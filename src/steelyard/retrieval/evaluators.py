@@ -26,6 +26,7 @@ from steelyard.records.table import Records, Source
 from steelyard.registry import Registry
 from steelyard.retrieval.search import Floats, Matrix, gold_ranks, search
 from steelyard.retrieval.shift import Shift, applied
+from steelyard.retrieval.vectors import directions
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ evaluators: Registry[Evaluator] = Registry("evaluator")
 
 def cosine_similarity(queries: Matrix, refs: Matrix, _: Relevance) -> Floats:
     """The mean cosine of each query to all references: one product with the mean of their directions."""
-    return np.clip(_directions(queries) @ _directions(refs).mean(axis=0), -1.0, 1.0)
+    return np.clip(directions(queries) @ directions(refs).mean(axis=0), -1.0, 1.0)
 
 
 def margin(queries: Matrix, refs: Matrix, _: Relevance) -> Floats:
@@ -180,12 +181,3 @@ def _records(scores: Mapping[str, Floats], sources: Sequence[Source]) -> Records
     columns = {"item": [str(i) for i in range(size)]}
     named = {name: [None if np.isnan(x) else float(x) for x in found] for name, found in scores.items()}
     return Records.from_columns({**columns, **named}, sources=sources)
-
-
-def _directions(vectors: Matrix) -> Floats:
-    """Every vector with length 1; a zero vector stays 0."""
-    made = vectors.astype(np.float64)
-    largest = np.abs(made).max(axis=1, keepdims=True)
-    made = np.divide(made, largest, out=np.zeros_like(made), where=largest > 0)
-    norm = np.sqrt((made * made).sum(axis=1, keepdims=True))
-    return np.divide(made, norm, out=np.zeros_like(made), where=norm > 0)

@@ -96,6 +96,15 @@ def same_dimension(a: Vectors, b: Vectors) -> None:
         )
 
 
+def directions(matrix: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Every row with length 1, without overflow on the way; a zero row stays 0."""
+    rows = matrix.astype(np.float64)
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    rows = np.divide(rows, largest, out=np.zeros_like(rows), where=largest > 0)
+    norm = np.sqrt((rows * rows).sum(axis=1, keepdims=True))
+    return np.divide(rows, norm, out=np.zeros_like(rows), where=norm > 0)
+
+
 def folded(id: str) -> str:
     """What two ids have in common that are taken for one."""
     return id.casefold()
