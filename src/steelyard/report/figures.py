@@ -245,6 +245,7 @@ def _gains(result: ShiftTrainingResult) -> Figure:
     axes.set_xticks([*places, together], [*(str(i) for i in places), "all"])
     axes.set_xlabel("fold: the shift was learned without its queries")
     axes.set_ylabel("gain in 0.7 · map@1 + 0.3 · ndcg@3")
-    axes.set_title(f"{held_out.queries} queries; {'helps' if result.usable else 'not chosen: ' + result.why_not}")
+    status = "helps" if result.usable else f"not chosen: {result.why_not}"
+    axes.set_title(textwrap.fill(f"{held_out.queries} queries; {status}", 48))
     _legend(figure, axes)
     return figure
