@@ -1,0 +1,1 @@
+"""A results store written by the first edition, and what was needed to write it."""
