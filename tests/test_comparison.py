@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from steelyard.comparison import compare
 from steelyard.errors import InputError, UsageError
@@ -39,8 +40,11 @@ def test_delta_is_new_minus_base_with_the_textbook_paired_interval() -> None:
     d = np.array([(n == "yes") - (b == "yes") for b, n in zip(base, new, strict=True)], float).reshape(40, 8).mean(1)
     assert delta.delta == pytest.approx(d.mean())
     assert delta.se == pytest.approx(d.std(ddof=1) / np.sqrt(40))
-    assert delta.interval is not None
-    assert delta.interval[1] - delta.interval[0] == pytest.approx(2 * 2.0226909 * d.std(ddof=1) / np.sqrt(40), rel=1e-6)
+    # two pseudo-clusters that differ by the usual size, one up, one down
+    usual = np.sqrt((d[d != 0] ** 2).mean())
+    padded = np.r_[d, usual, -usual]
+    half = 2.0226909 * padded.std(ddof=1) / np.sqrt(42)
+    assert delta.interval == pytest.approx((padded.mean() - half, padded.mean() + half), rel=1e-6)
     assert delta.verdict == "better"
     assert delta.p_value is not None
     assert delta.p_value < 0.01
@@ -136,27 +140,34 @@ def test_hardly_any_difference_still_allows_for_a_rare_loss() -> None:
     base = ["yes"] * 160
     new = ["no"] + ["yes"] * 159
     (delta,) = compare(run(base), run(new), ["accuracy"])
-    margin = 3.84 / (20 + 3.84)
+    one_seen, none_seen = stats.beta.ppf(0.975, 2, 19), stats.beta.ppf(0.975, 1, 20)
     assert delta.interval is not None
-    assert delta.interval[0] <= -margin
-    assert delta.interval[1] >= margin
+    assert delta.interval[0] == pytest.approx(-1 / 160 - (one_seen - 1 / 20))
+    lost = np.r_[1 / 8, np.zeros(19)]
+    half = stats.t.ppf(0.975, 19) * lost.std(ddof=1) / np.sqrt(20)
+    assert delta.interval[1] == pytest.approx(-1 / 160 + np.hypot(half, none_seen))
     assert delta.verdict == "inconclusive"
     assert "only 1 clusters differ" in delta.note
 
 
-def test_identical_runs_are_inconclusive() -> None:
+def test_identical_runs_are_unchanged() -> None:
     base = run(answers(160, 0.6, 1))
-    for delta in compare(base, base, ["accuracy", "mean(confidence)", "ece", "auroc"]):
+    names = ["accuracy", "mean(confidence)", "ece", "auroc"]
+    for delta in compare(base, base, names):
         assert delta.delta == 0
-        assert delta.verdict == "inconclusive"
+        assert delta.verdict == "unchanged"
         assert delta.p_value == 1
+        assert "the answers are the same in all 160 rows" in delta.note
+    for delta in compare(base, base, names, unchanged="judge"):
+        assert delta.verdict == "inconclusive"
+        assert not delta.unchanged
 
 
 def test_fewer_than_six_clusters_can_decide_nothing() -> None:
     (delta,) = compare(run(["no"] * 40), run(["yes"] * 40), ["accuracy"])
     assert delta.clusters == 5
     assert delta.verdict == "inconclusive"
-    assert "no test can reach 0.05" in delta.note
+    assert "too few for a verdict" in delta.note
 
 
 def test_holm_counts_every_comparison() -> None:
@@ -231,7 +242,8 @@ def test_shared_abstentions_do_not_count_as_differences() -> None:
         delta = compare(run(base), run(new), [name])[name]
         assert "only 1 clusters differ" in delta.note
         assert delta.interval is not None
-        assert delta.interval[1] >= 3.84 / 23.84
+        assert delta.delta is not None
+        assert delta.interval[1] >= delta.delta + stats.beta.ppf(0.975, 1, 20) - 1e-12
 
 
 def test_excess_areas_of_unequal_cmax_have_no_verdict() -> None:
@@ -274,7 +286,10 @@ def test_a_constant_shift_has_no_interval() -> None:
     (delta,) = compare(base, new, ["mean(score)"])
     assert delta.delta == pytest.approx(0.3)
     assert delta.interval is None
-    assert "same difference" in delta.note
+    assert "every cluster differs by exactly 0.3" in delta.note
+    assert delta.verdict == "differs"  # by the swaps alone; which way is better, nobody said
+    (told,) = compare(base, new, ["mean(score, better=higher)"])
+    assert told.verdict == "better"
 
 
 def test_without_common_answers_there_is_no_verdict() -> None:
@@ -292,7 +307,8 @@ def test_only_what_changes_the_metric_counts_as_a_difference() -> None:
     delta = compare(base, new, ["accuracy"])["accuracy"]
     assert "only 1 clusters differ" in delta.note
     assert delta.interval is not None
-    assert delta.interval[1] == pytest.approx(3.84 / 63.84)
+    half = stats.t.ppf(0.975, 59) * np.sqrt(1 / 60 * 59 / 60 / 59)
+    assert delta.interval[1] == pytest.approx(-1 / 60 + np.hypot(half, stats.beta.ppf(0.975, 1, 60)))
 
 
 def test_scores_of_0_and_1_are_bounded_in_fact() -> None:
@@ -301,7 +317,8 @@ def test_scores_of_0_and_1_are_bounded_in_fact() -> None:
 
     (delta,) = compare(table([1.0] * 60), table([0.0] + [1.0] * 59), ["mean(score, better=higher)"])
     assert delta.interval is not None
-    assert delta.interval[1] == pytest.approx(3.84 / 63.84)
+    half = stats.t.ppf(0.975, 59) * np.sqrt(1 / 60 * 59 / 60 / 59)
+    assert delta.interval[1] == pytest.approx(-1 / 60 + np.hypot(half, stats.beta.ppf(0.975, 1, 60)))
 
 
 def test_groups_must_agree() -> None:

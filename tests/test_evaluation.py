@@ -143,4 +143,4 @@ def test_rows_without_a_group_and_undefined_groups_are_noted() -> None:
     records = Records.from_columns({**columns, "group.site": site})
     note = evaluate(records, ["fairness_gap(selective_accuracy, by=group.site)"]).estimates[0].note
     assert "10 rows have no group" in note
-    assert "1 groups are undefined" in note
+    assert "group z left out: the metric is undefined there" in note

@@ -29,8 +29,8 @@ from steelyard.evaluation import evaluate, one_cell, values
 from steelyard.metrics.calibration import bin_of
 from steelyard.records.derive import loss_values
 from steelyard.records.table import Records
-from steelyard.uncertainty.estimate import Settings
 from steelyard.uncertainty.folds import fold_of
+from steelyard.uncertainty.settings import Settings
 
 Floats = npt.NDArray[np.float64]
 FOLDS = 5

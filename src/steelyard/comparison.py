@@ -7,12 +7,9 @@ minus those that tell the runs apart. A row that failed on either side leaves bo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.evaluation import Asked, applies, checked_pool, expanded, joined, listed, pick, unmet_labels
@@ -22,26 +19,20 @@ from steelyard.pairing import Pair, Unmatched, paired_slices
 from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL, OUTCOMES
 from steelyard.records.table import Records
-from steelyard.uncertainty import intervals
-from steelyard.uncertainty.estimate import (
-    FEW_CLUSTERS,
-    TOLERATED_UNDEFINED,
-    Progress,
-    Reads,
-    Sample,
-    Settings,
-    resample,
-    sample,
-)
-from steelyard.uncertainty.intervals import Interval
-from steelyard.uncertainty.jackknife import leave_one_out
+from steelyard.uncertainty.estimate import Caution
+from steelyard.uncertainty.intervals import Interval, Rule, rare_clusters
 from steelyard.uncertainty.kept import Kept, KeptPair
-from steelyard.uncertainty.tests import FEWEST_CLUSTERS, holm, sign_flip_p
+from steelyard.uncertainty.paired import Paired, paired
+from steelyard.uncertainty.sampling import Progress, sample
+from steelyard.uncertainty.scarcity import FEWEST_CLUSTERS
+from steelyard.uncertainty.settings import Settings
+from steelyard.uncertainty.significance import holm
 
-Floats = npt.NDArray[np.float64]
+AnyPair = Pair | KeptPair
 
-FEW_DIFFERENT = 5
 UNEQUAL_RATES = 0.01
+UNCHANGED = ("say", "judge")
+TWINS = ("calibration_error2",)  # companions that stand in for a metric whose own delta is biased
 
 
 @dataclass(frozen=True)
@@ -68,6 +59,19 @@ class Delta:
     undefined_resamples: int
     note: str
     companions: Mapping[str, Any]
+    clusters_scarcest: int | None = None
+    cautions: tuple[Caution, ...] = ()
+    unchanged: bool = False  # both runs gave the same answers
+    rule: Rule | None = field(default=None, compare=False, repr=False)  # the interval at other levels
+    grown: Callable[[int], Rule] | None = field(default=None, compare=False, repr=False)  # with more clusters
+    companion: Delta | None = field(default=None, compare=False, repr=False)  # the one that decides, where it does
+
+    @property
+    def decisive(self) -> Delta | None:
+        """The delta that a verdict and a gate rest on: this one, its companion, or none."""
+        if self.verdict_from == "nothing":
+            return None
+        return self.companion or self
 
 
 @dataclass(frozen=True)
@@ -106,9 +110,15 @@ def compare(
     level: float = 0.95,
     method: str = "auto",
     stream: str = "counter",
+    unchanged: str = "say",
     progress: Progress | None = None,
 ) -> Comparison:
-    """Paired deltas of every metric, cell by cell. `versus` names columns that tell the two runs apart."""
+    """Paired deltas of every metric, cell by cell. `versus` names columns that tell the two runs apart.
+
+    Runs that gave the same answers are said to be `unchanged`; `unchanged="judge"` judges them as any others.
+    """
+    if unchanged not in UNCHANGED:
+        raise UsageError(f"unchanged is one of {', '.join(UNCHANGED)}")
     if align not in ("strict", "intersection"):
         raise UsageError("align is strict or intersection")
     settings = Settings(resamples, seed, level, method, stream)
@@ -123,11 +133,8 @@ def compare(
     deltas: list[Delta] = []
     for done, (slice_, pair) in enumerate(parts):
         both = dict.fromkeys(m for table in pair.tables for m in expanded(asked, table))
-        samples = _Samples(settings)
-        chosen = [m for m in both if applies(m, pair.base, len(parts))]
-        for inner in dict.fromkeys(_rows_for(m, pair) for m in chosen):
-            samples.take(inner, [m for m in chosen if _rows_for(m, pair) is inner])
-        deltas += [_delta(pair, m, samples, slice_) for m in chosen]
+        chosen = [m for m in both if applies(m, pair.base, len(parts), slice_)]
+        deltas += _deltas(pair, chosen, settings, slice_, unchanged)
         if progress is not None:
             progress((done + 1) / len(parts))
     cells = [pair for slice_, pair in parts if set(slice_) <= set(CELL)]
@@ -150,6 +157,7 @@ def compare_kept(
     resamples: int = 10_000,
     seed: int = 42,
     level: float = 0.95,
+    unchanged: str = "say",
 ) -> Comparison:
     """Paired deltas of two runs from the evidence they kept.
 
@@ -164,14 +172,18 @@ def compare_kept(
     if lonely:
         shown = ", ".join(slice_text(dict(key)) or "the whole table" for key in lonely[:5])
         raise InputError(f"{len(lonely)} cells were evaluated in one run only: {printable(shown)}")
+    pairs = {key: KeptPair(part, theirs[key]) for key, part in mine.items() if key in theirs}
     deltas: list[Delta] = []
-    for key, part in mine.items():
-        if key not in theirs:
-            continue
-        pair = KeptPair(part, theirs[key])
-        samples = _Samples(settings)
-        slice_ = {k: v for k, v in part.slice.items() if k not in dropped}
-        deltas += [_kept_delta(pair, m, samples, slice_) for m in asked if not m.definition.no_delta]
+    for key, pair in pairs.items():
+        slice_ = {k: v for k, v in mine[key].slice.items() if k not in dropped}
+        chosen = [
+            m
+            for m in asked
+            if not m.definition.no_delta
+            and not _elsewhere(m, pair, pairs.values())
+            and m.values.get("by") not in slice_
+        ]
+        deltas += _deltas(pair, chosen, settings, slice_, unchanged)
     return Comparison(
         tuple(judged(deltas, settings)),
         settings,
@@ -181,6 +193,13 @@ def compare_kept(
         {"cells": [], "base_rows": 0, "new_rows": 0},
         (),
     )
+
+
+def _elsewhere(metric: Metric, pair: KeptPair, pairs: Iterable[KeptPair]) -> bool:
+    """True where neither run kept the metric in this slice, but both did in another: it says nothing of this one."""
+    if any(side.has(metric) for side in pair.collectors):
+        return False
+    return any(all(side.has(metric) for side in other.collectors) for other in pairs)
 
 
 def _values(kept: Sequence[Kept], column: str) -> int:
@@ -204,109 +223,117 @@ def kept_population(kept: Sequence[Kept]) -> dict[str, int]:
     return {"rows": sum(counts.values()), **counts, "clusters": len({i for k in cells for i in k.ids})}
 
 
-def _kept_delta(pair: KeptPair, metric: Metric, samples: _Samples, slice_: Mapping[str, Any]) -> Delta:
-    whole_pair, whole = pair, len(pair.base.ids)
-    pair = pair if metric.population == "all" else pair.without_failed
-    found = _measured(pair, metric, samples, slice_)
-    lost = whole - len(pair.base.ids)
-    failed = [k.counts["failed"] / max(sum(k.counts.values()), 1) for k in (whole_pair.base, whole_pair.new)]
-    if lost:
-        found = _beside(found, failure_rate={"base": failed[0], "new": failed[1]})
-        note = f"{lost} clusters in which other rows failed left both; with their records only those rows would"
-        found = _beside(found, note)
-    rates = [pair.base.answer_rate, pair.new.answer_rate]
-    if metric.population == "answered":
-        found = _beside(found, answer_rate={"base": rates[0], "new": rates[1]})
-        if not pair.same_answered and abs(rates[0] - rates[1]) > UNEQUAL_RATES:
-            note = "answer rates differ: a verdict needs the rows answered by both; save runs with --save-records"
-            found = replace(_beside(found, note), verdict_from="nothing")
-    if metric.definition.common_coverage is not None and len(pair):
-        found = _with_common_coverage(found, pair, metric, samples, rates)
+# -- the deltas of one slice -------------------------------------------------------------------------------------------
+
+
+def _deltas(
+    pair: AnyPair, metrics: Sequence[Metric], settings: Settings, slice_: Mapping[str, Any], unchanged: str
+) -> list[Delta]:
+    """Every metric's delta on one pair of tables, or of what two runs kept."""
+    for metric in metrics:
+        pair.checked(metric)
+    measure = _Measured(settings, slice_)
+    countable = {metric: _rows_for(metric, pair).countable(metric) for metric in metrics}
+    for inner in dict.fromkeys(part for part, _ in countable.values()):
+        measure.take(inner, [m for m in metrics if countable[m][0] is inner])
+    found = []
+    for metric in metrics:
+        inner, missing = countable[metric]
+        delta = _with_companions(pair, inner, metric, measure)
+        if missing is not None:
+            counts = {"base": missing.base, "new": missing.new, "rows": missing.rows}
+            delta = _beside(delta, str(missing), missing=counts)
+            if missing.unequal:
+                note = "the runs lack values in different shares of their rows: no verdict, and no rule passes"
+                delta = _cautioned(_beside(delta, note), "unequal missing")
+        if unchanged == "say" and pair.unchanged(metric):
+            delta = _unchanged(delta, measure.of(inner, metric))
+        found.append(delta)
     return found
 
 
-# -- one delta -----------------------------------------------------------------------------------------------------
-
-
-class _Samples:
-    """Both sides of every metric, sampled once. What is taken together shares what it reads of each resample."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self._found: dict[tuple[Pair | KeptPair, Metric], tuple[Sample, Sample]] = {}
-
-    def take(self, pair: Pair | KeptPair, metrics: Sequence[Metric]) -> None:
-        """Sample these metrics on a pair."""
-        fresh: list[Sample] = []
-        for metric in metrics:
-            collectors: Sequence[Reads] = pair.collectors
-            sides = zip(collectors, pair.constants(metric), strict=True)
-            base, new = (sample(metric, collector, constants) for collector, constants in sides)
-            self._found[pair, metric] = base, new
-            if not math.isnan(new.value - base.value):
-                fresh += [base, new]
-        if self.settings.resamples and not self.settings.by_family:
-            resample(fresh, len(pair.collectors[0].ids), self.settings)
-
-    def of(self, pair: Pair | KeptPair, metric: Metric) -> tuple[Sample, Sample]:
-        if (pair, metric) not in self._found:
-            self.take(pair, [metric])
-        return self._found[pair, metric]
-
-
-def _rows_for(metric: Metric, pair: Pair) -> Pair:
+def _rows_for(metric: Metric, pair: AnyPair) -> Any:
     """The rows that a metric is compared on: a failed row leaves both sides, unless failures are what is counted."""
     return pair if metric.population == "all" else pair.without_failed
 
 
-def _delta(pair: Pair, metric: Metric, samples: _Samples, slice_: Mapping[str, Any]) -> Delta:
-    inner = _rows_for(metric, pair)
-    found = _measured(inner, metric, samples, slice_)
-    lost = len(pair) - len(inner)
-    if lost:
-        rates = {"base": float(pair.failed[0].mean()), "new": float(pair.failed[1].mean())}
-        found = _beside(found, f"{lost} rows failed on either side and left both", failure_rate=rates)
+def _with_companions(pair: AnyPair, inner: AnyPair, metric: Metric, measure: _Measured) -> Delta:
+    """The delta, with the forms of it that stand beside it, and which of them decides."""
+    found = measure.delta(inner, metric)
+    rows = _rows_for(metric, pair)
+    if isinstance(pair, Pair) and len(pair) > len(rows):
+        rates = dict(zip(("base", "new"), pair.failure_rates, strict=True))
+        found = _beside(found, f"{len(pair) - len(rows)} rows failed on either side and left both", failure_rate=rates)
         if metric.population == "asked":
-            strict = _measured(pair.failed_as_wrong, metric, samples, slice_)
-            found = _beside(found, failed_as_wrong=_short(strict))
+            strict, _ = pair.failed_as_wrong.countable(metric)
+            found = _beside(found, failed_as_wrong=_short(measure.delta(strict, metric)))
+    if isinstance(pair, KeptPair) and len(rows.base.ids) < len(pair.base.ids):
+        rates = dict(zip(("base", "new"), pair.failure_rates, strict=True))
+        lost = len(pair.base.ids) - len(rows.base.ids)
+        note = f"{lost} clusters in which other rows failed left both; with their records only those rows would"
+        found = _beside(found, note, failure_rate=rates)
+    decides: AnyPair = inner
     if metric.population == "answered":
-        found = _with_rates(found, inner, metric, samples)
+        found, decides = _with_rates(found, inner, metric, measure)
     if metric.definition.common_coverage is not None and len(inner):
-        found = _with_common_coverage(found, inner, metric, samples, [float(a.mean()) for a in inner.answered])
+        found = _with_common_coverage(found, inner, metric, measure)
+    if metric.definition.twin and found.verdict_from != "nothing":
+        twin = _twin(metric)
+        found = _decided_by(found, metric.definition.twin, measure.delta(decides, twin))
+        found = _beside(found, f"the verdict is from {metric.definition.twin}, which noise does not make larger")
     return found
 
 
-def _with_rates(found: Delta, pair: Pair, metric: Metric, samples: _Samples) -> Delta:
+def _twin(metric: Metric) -> Metric:
+    """The metric that a delta takes its verdict from, with the same options."""
+    definition = metric_of(metric.definition.twin).definition
+    known = {p.name for p in definition.params}
+    return definition(**{name: value for name, value in metric.options if name in known})
+
+
+def _with_rates(found: Delta, pair: AnyPair, metric: Metric, measure: _Measured) -> tuple[Delta, AnyPair]:
     """Answered-only metrics: both answer rates, and the delta on rows answered by both."""
-    rates = [float(a.mean()) if len(a) else math.nan for a in pair.answered]
+    rates = pair.rates
     found = _beside(found, answer_rate={"base": rates[0], "new": rates[1]})
-    if (pair.answered[0] == pair.answered[1]).all():
-        return found
+    if pair.same_answered:
+        return found, pair
+    unequal = abs(rates[0] - rates[1]) > UNEQUAL_RATES
+    if isinstance(pair, KeptPair):
+        if not unequal:
+            return found, pair
+        note = "answer rates differ: a verdict needs the rows answered by both; save runs with --save-records"
+        return replace(_beside(found, note), verdict_from="nothing"), pair
     if not len(pair.answered_by_both):
-        return replace(_beside(found, "no row was answered by both: no verdict"), verdict_from="nothing")
-    found = _beside(found, answered_by_both=_short(_measured(pair.answered_by_both, metric, samples, found.slice)))
-    if abs(rates[0] - rates[1]) <= UNEQUAL_RATES:
-        return found
+        return replace(_beside(found, "no row was answered by both: no verdict"), verdict_from="nothing"), pair
+    both = measure.delta(pair.answered_by_both, metric)
+    if not unequal:
+        return _beside(found, answered_by_both=_short(both)), pair
     note = "answer rates differ: the verdict is from rows answered by both"
-    return replace(_beside(found, note), verdict_from="answered_by_both")
+    return _decided_by(_beside(found, note), "answered_by_both", both), pair.answered_by_both
 
 
-def _with_common_coverage(
-    found: Delta, pair: Pair | KeptPair, metric: Metric, samples: _Samples, rates: Sequence[float]
-) -> Delta:
+def _with_common_coverage(found: Delta, pair: AnyPair, metric: Metric, measure: _Measured) -> Delta:
     """Areas of runs with unequal cmax: the verdict uses the area up to the common cmax, where there is such a form."""
+    rates = pair.rates
     found = _beside(found, cmax={"base": rates[0], "new": rates[1]})
     common = min(rates)
     if rates[0] == rates[1] or common == 0 or metric.values.get("c", 1.0) <= common:
         return found
-    if not metric.definition.common_coverage or metric.values.get("ties", "plateau") != "plateau":
+    if not metric.is_area:
         note = f"cmax differs: {metric} rewards declining, so there is no verdict; see aurc"
         return replace(_beside(found, note), verdict_from="nothing")
     options = {k: v for k, v in metric.values.items() if k not in ("ties", "c")}  # the areas up to c know no ties
-    area = metric_of(metric.definition.common_coverage).definition(**options, c=common)
-    short = {"c": common, **_short(_measured(pair, area, samples, found.slice))}
-    note = "cmax differs: the verdict is from the area up to the common cmax"
-    return replace(_beside(found, note, common_cmax=short), verdict_from="common_cmax")
+    area = metric_of(str(metric.definition.common_coverage)).definition(**options, c=common)
+    shared = measure.delta(pair, area)
+    found = _decided_by(found, "common_cmax", shared)
+    short = {"c": common, **found.companions["common_cmax"]}
+    return _beside(found, "cmax differs: the verdict is from the area up to the common cmax", common_cmax=short)
+
+
+def _decided_by(found: Delta, name: str, companion: Delta) -> Delta:
+    """The delta with a companion that decides in its place."""
+    beside = {**found.companions, name: _short(companion)}
+    return replace(found, companions=beside, verdict_from=name, companion=companion)
 
 
 def _beside(found: Delta, note: str = "", **companions: Any) -> Delta:
@@ -314,134 +341,88 @@ def _beside(found: Delta, note: str = "", **companions: Any) -> Delta:
     return replace(found, note=_also(found.note, note), companions={**found.companions, **companions})
 
 
-def _measured(pair: Pair | KeptPair, metric: Metric, samples: _Samples, slice_: Mapping[str, Any]) -> Delta:
-    """The delta itself: values, jackknife interval (or a bootstrap one, on request) and sign-flip p-value."""
-    settings = samples.settings
-    sides = base, new = samples.of(pair, metric)
-    notes: list[str] = []
-    present = np.flatnonzero((base.evidence.rows > 0) | (new.evidence.rows > 0))
-    clusters = len(present)
-    delta = new.value - base.value
-    blank = Delta(
-        metric.name,
-        dict(slice_),
-        _or_none(base.value),
-        _or_none(new.value),
-        _or_none(delta),
-        None,
-        None,
-        None,
-        None,
-        base.constants.get("better") or metric.better,
-        "inconclusive",
-        "delta",
-        len(pair),
-        int(base.evidence.rows.sum()),
-        int(new.evidence.rows.sum()),
-        clusters,
-        "none",
-        0,
-        "",
-        {},
-    )
-    if math.isnan(delta):
-        lost = " and ".join(side for side, s in (("base", base), ("new", new)) if math.isnan(s.value))
-        return replace(blank, note=_also(blank.note, f"undefined in {lost}"))
-    if clusters < 2:
-        return replace(blank, note=_also(blank.note, "fewer than 2 clusters: no interval"))
-    if not settings.resamples:
-        return replace(blank, note="no resamples were asked for: neither interval nor p-value")
-    left_out = _left_out(sides, present)
-    se = intervals.jackknife_se(left_out)
-    p = sign_flip_p(
-        _cluster_differences(sides, left_out, delta, present),
-        resamples=settings.resamples,
-        seed=settings.seed,
-    )
-    different = int(base.evidence.differs(new.evidence).sum())
-    interval, method, undefined, reason = _delta_interval(sides, delta, se, left_out, different, settings)
-    notes += [reason] if reason else []
-    if undefined > TOLERATED_UNDEFINED * settings.resamples:
-        notes.append(f"undefined in {undefined} of {settings.resamples} resamples: the interval is doubtful")
-    if clusters < FEWEST_CLUSTERS:
-        notes.append(f"only {clusters} clusters: no test can reach 0.05")
-    elif clusters < FEW_CLUSTERS:
-        notes.append(f"only {clusters} clusters: the interval may be too narrow")
-    if metric.definition.name == "aurc":
-        points = [s.evidence.points for s in sides]
-        coarse = [s.evidence.points / max(len(s.evidence.score), 1) for s in sides]
-        if min(coarse) < 0.9 * max(coarse):
-            notes.append(f"{points[0]} and {points[1]} plateaus: AURC favours the coarser, see aurc(ties=exact)")
-    return replace(
-        blank,
-        se=_or_none(se),
-        interval=interval,
-        p_value=_or_none(p),
-        method=method,
-        undefined_resamples=undefined,
-        note="; ".join(notes),
-    )
+def _cautioned(found: Delta, caution: Caution) -> Delta:
+    return replace(found, cautions=tuple(dict.fromkeys((*found.cautions, caution))))
 
 
-def _left_out(sides: Sequence[Sample], present: npt.NDArray[np.int64]) -> Floats:
-    base, new = (leave_one_out(s.evidence, [s.finish], present)[0] for s in sides)
-    return new - base
+def _unchanged(found: Delta, sides: Paired) -> Delta:
+    """The delta of runs that gave the same answers, where there are clusters enough to say so."""
+    if found.delta is None or sides.clusters < FEWEST_CLUSTERS:
+        return found
+    limits = sides.base.limits
+    unseen = rare_clusters(0, sides.clusters, 0.95) * (limits[1] - limits[0] if limits else math.nan)
+    note = f"the answers are the same in all {found.n} rows"
+    if not math.isnan(unseen):
+        note += f"; a rarer change of up to {unseen:.3g} could not have been seen"
+    return replace(_beside(found, note), unchanged=True)
 
 
-def _cluster_differences(
-    sides: Sequence[Sample], left_out: Floats, delta: float, present: npt.NDArray[np.int64]
-) -> Floats:
-    """What a sign flip flips: summed row differences of a cluster, else jackknife pseudo-values of the delta."""
-    if all(s.is_score for s in sides):
-        mine, theirs = (np.asarray(s.evidence.cells, float) for s in sides)
-        if (mine[:, 1] == theirs[:, 1]).all():
-            return (theirs[:, 0] - mine[:, 0])[present]
-    size = len(left_out)
-    return size * delta - (size - 1) * left_out
+# -- one delta -----------------------------------------------------------------------------------------------------
 
 
-def _delta_interval(
-    sides: Sequence[Sample], delta: float, se: float, left_out: Floats, different: int, settings: Settings
-) -> tuple[Interval | None, str, int, str]:
-    width = _range_width(sides)
-    clusters = len(left_out)
-    undefined, method, reason = 0, "t", ""
-    interval: Interval | None = None
-    if settings.by_family:
-        if not math.isnan(se) and not intervals.no_spread(se, sides[0].value, sides[1].value):
-            interval = intervals.student(delta, se, clusters, settings.level)
-    else:
-        drawn = np.concatenate(sides[1].replicates) - np.concatenate(sides[0].replicates)
-        defined = drawn[~np.isnan(drawn)]
-        undefined = len(drawn) - len(defined)
-        tail = intervals.tail_of(settings.level)
-        if len(defined) > 1 and defined.max() > defined.min():
-            method = "percentile" if settings.percentiles else "bca"
-            if settings.percentiles:
-                interval = intervals.percentile(defined, tail)
-            else:
-                interval = intervals.bca(delta, defined, left_out, tail)
-    if settings.unstretched:
-        return interval, method if interval else "none", undefined, ""
-    if different < FEW_DIFFERENT and width is not None:
-        margin = intervals.sparse_margin(clusters, width)
-        near = interval or (delta, delta)
-        interval = min(near[0], -margin), max(near[1], margin)
-        reason = f"only {different} clusters differ: the interval allows for a rare difference not yet seen"
-    if interval is None:
-        return None, "none", undefined, "no interval: every resample gives the same difference"
-    return intervals.containing(interval, delta), method, undefined, reason
+class _Measured:
+    """Deltas of metrics on pairs, each measured once. What is taken together shares what it reads of each resample."""
+
+    def __init__(self, settings: Settings, slice_: Mapping[str, Any]) -> None:
+        self.settings, self.slice = settings, slice_
+        self._found: dict[tuple[AnyPair, Metric], Paired] = {}
+
+    def take(self, pair: AnyPair, metrics: Sequence[Metric]) -> None:
+        """Measure these metrics on a pair."""
+        sides = []
+        for metric in metrics:
+            collectors: Sequence[Any] = pair.collectors
+            own = zip(collectors, pair.constants(metric), strict=True)
+            base, new = (sample(metric, collector, constants) for collector, constants in own)
+            sides.append((base, new))
+        for metric, found in zip(metrics, paired(sides, self.settings), strict=True):
+            self._found[pair, metric] = found
+
+    def of(self, pair: AnyPair, metric: Metric) -> Paired:
+        if (pair, metric) not in self._found:
+            self.take(pair, [metric])
+        return self._found[pair, metric]
+
+    def delta(self, pair: AnyPair, metric: Metric) -> Delta:
+        """The delta itself: values, interval and p-value; its verdict comes later, with the others'."""
+        found = self.of(pair, metric)
+        notes = list(found.notes)
+        if metric.definition.name == "aurc" and not math.isnan(found.delta):
+            notes += _plateaus(found)
+        return Delta(
+            metric.name,
+            dict(self.slice),
+            _or_none(found.base.value),
+            _or_none(found.new.value),
+            _or_none(found.delta),
+            _or_none(found.se),
+            found.interval(self.settings.level),
+            _or_none(found.p_value),
+            None,
+            found.base.constants.get("better") or metric.better,
+            "inconclusive",
+            "delta",
+            len(pair),
+            int(found.base.evidence.rows.sum()),
+            int(found.new.evidence.rows.sum()),
+            found.clusters,
+            "none" if found.rule is None else found.rule.method,
+            found.undefined,
+            "; ".join(notes),
+            {},
+            found.parts.fewest,
+            found.cautions,
+            rule=found.rule,
+            grown=found.grown,
+        )
 
 
-def _range_width(sides: Sequence[Sample]) -> float | None:
-    """The width of the metric's range: as declared, or 1 for shares and losses that cannot exceed it."""
-    metric = sides[0].metric
-    low, high = metric.bounds
-    if low is not None and high is not None:
-        return float(high) - float(low)
-    if metric.definition.share and all(s.evidence.binary for s in sides):
-        return 1.0
-    return 1.0 if sides[0].constants.get("loss") in ("zero_one", "abs_norm") else None
+def _plateaus(found: Paired) -> list[str]:
+    points = [s.evidence.points for s in (found.base, found.new)]
+    coarse = [s.evidence.points / max(len(s.evidence.score), 1) for s in (found.base, found.new)]
+    if min(coarse) >= 0.9 * max(coarse):
+        return []
+    return [f"{points[0]} and {points[1]} plateaus: AURC favours the coarser, see aurc(ties=exact)"]
 
 
 # -- verdicts ------------------------------------------------------------------------------------------------------
@@ -449,32 +430,60 @@ def _range_width(sides: Sequence[Sample]) -> float | None:
 
 def judged(deltas: Sequence[Delta], settings: Settings) -> Iterator[Delta]:
     """Verdicts: the interval excludes 0 and the p-value, Holm-adjusted over all comparisons, is at most α."""
-    deciding = [_deciding(d) for d in deltas]
-    adjusted = holm([math.nan if p is None else p for _, p, _ in deciding])
-    for d, (interval, _, clusters), p in zip(deltas, deciding, adjusted, strict=True):
-        verdict = "inconclusive"
-        sure = interval is not None and not math.isnan(p) and p <= 1 - settings.level and clusters >= FEWEST_CLUSTERS
-        if sure and interval is not None and d.better is not None:
-            if interval[0] > 0:
-                verdict = "better" if d.better == "higher" else "worse"
-            elif interval[1] < 0:
-                verdict = "worse" if d.better == "higher" else "better"
-        aimless = "neither direction is better by itself: no verdict" if sure and d.better is None else ""
-        yield replace(d, verdict=verdict, p_adjusted=_or_none(p), note=_also(d.note, aimless))
+    deciding = [d.decisive for d in deltas]
+    adjusted = holm([math.nan if d is None or d.p_value is None else d.p_value for d in deciding])
+    for d, decisive, p in zip(deltas, deciding, adjusted, strict=True):
+        verdict = "unchanged" if d.unchanged else "inconclusive"
+        aimless = ""
+        if not d.unchanged and decisive is not None and _is_sure(d, decisive, p, settings.level):
+            assert decisive.delta is not None
+            verdict = (
+                "differs"
+                if d.better is None
+                else "better"
+                if (decisive.delta > 0) == (d.better == "higher")
+                else "worse"
+            )
+            aimless = _direction(d.metric) if d.better is None else ""
+        found = replace(d, verdict=verdict, p_adjusted=_or_none(p), note=_also(d.note, aimless))
+        yield _cautioned(found, "twin worse") if verdict == "worse" and d.verdict_from in TWINS else found
 
 
-def _deciding(d: Delta) -> tuple[Interval | None, float | None, int]:
-    """Interval, p-value and clusters that the verdict rests on."""
-    if d.verdict_from == "delta":
-        return d.interval, d.p_value, d.clusters
-    if d.verdict_from == "nothing":
-        return None, None, 0
-    chosen = d.companions[d.verdict_from]
-    return chosen["interval"], chosen["p_value"], chosen["clusters"]
+def _is_sure(d: Delta, decisive: Delta, p: float, level: float) -> bool:
+    """True if the difference is more than chance, on clusters enough for the test to say so."""
+    alpha, cautions = 1 - level, {*d.cautions, *decisive.cautions}
+    if math.isnan(p) or p > alpha or decisive.clusters < FEWEST_CLUSTERS or 2.0 ** (1 - decisive.clusters) > alpha:
+        return False
+    if cautions & {"scarce", "unequal missing", "missing group"}:
+        return False
+    if decisive.interval is None:
+        return "constant" in cautions
+    return decisive.interval[0] > 0 or decisive.interval[1] < 0
+
+
+def _direction(metric: str) -> str:
+    """How to say which direction is better."""
+    definition = metric_of(metric).definition
+    if any(p.name == "better" for p in definition.params):
+        return f"neither direction is better by itself: say which, such as {definition.name}(…, better=higher)"
+    return "neither direction is better by itself: a gate's rule says which is wanted"
 
 
 def _short(d: Delta) -> dict[str, Any]:
-    return {k: getattr(d, k) for k in ("base", "new", "delta", "se", "interval", "p_value", "n", "clusters")}
+    names = (
+        "base",
+        "new",
+        "delta",
+        "se",
+        "interval",
+        "p_value",
+        "n",
+        "clusters",
+        "clusters_scarcest",
+        "method",
+        "note",
+    )
+    return {name: getattr(d, name) for name in names}
 
 
 def _population(records: Records) -> dict[str, int]:

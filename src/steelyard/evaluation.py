@@ -19,8 +19,11 @@ from steelyard.records.derive import with_reference
 from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL, kind_of
 from steelyard.records.table import Records
-from steelyard.uncertainty.estimate import FEW_CLUSTERS, Estimate, Progress, Settings, estimates
+from steelyard.uncertainty.estimate import Estimate, estimates
 from steelyard.uncertainty.kept import Kept, keep
+from steelyard.uncertainty.sampling import Progress
+from steelyard.uncertainty.scarcity import FEW_CLUSTERS
+from steelyard.uncertainty.settings import Settings
 
 Asked = str | Definition | Metric
 
@@ -74,7 +77,7 @@ def evaluate(
     kept: list[Kept] = []
     for done, (slice_, table) in enumerate(parts):
         inside = None if progress is None else (lambda share, done=done: progress((done + share) / len(parts)))
-        chosen = [m for m in expanded(asked, records) if applies(m, table, len(parts))]
+        chosen = [m for m in expanded(asked, records) if applies(m, table, len(parts), slice_)]
         measured = estimates(table, chosen, settings, slice_, inside)
         found += [estimate for estimate, _ in measured]
         if keep_evidence:
@@ -189,9 +192,11 @@ def several(records: Records, column: str) -> bool:
     return len(labels.values) + bool(labels.missing.any()) > 1
 
 
-def applies(metric: Metric, table: Records, parts: int) -> bool:
-    """Metrics of altered questions have nothing to say in the cell of the originals."""
-    return not (metric.definition.perturbed_only and parts > 1 and table.is_unperturbed().all())
+def applies(metric: Metric, table: Records, parts: int, slice_: Mapping[str, Any]) -> bool:
+    """Metrics of altered questions have nothing to say of the originals, nor those over groups inside one group."""
+    if metric.definition.perturbed_only and parts > 1 and table.is_unperturbed().all():
+        return False
+    return metric.values.get("by") not in slice_
 
 
 def pick(estimates_: Sequence[Any], asked: Asked) -> Any:

@@ -17,10 +17,11 @@ from steelyard.metrics.definition import Metric
 from steelyard.metrics.options import Constants
 from steelyard.metrics.sources import Collector
 from steelyard.naming import slice_text
-from steelyard.records.derive import ANSWERED, FAILED, combine
+from steelyard.records.derive import ANSWERED, FAILED, NUMBERS, combine
 from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL, KEY, kind_of
 from steelyard.records.table import Records
+from steelyard.uncertainty.kept import Missing, answers_of
 
 
 class Pair:
@@ -29,8 +30,12 @@ class Pair:
     Its parts and what is collected from them are made once and shared by every metric.
     """
 
+    by_rows = True
+
     def __init__(self, base: Records, new: Records) -> None:
         self.base, self.new = base, new
+        self._parts: dict[bytes, Pair] = {}
+        self._alike: dict[str, bool] = {}
 
     def __len__(self) -> int:
         return len(self.base)
@@ -51,6 +56,49 @@ class Pair:
         """What each side must know of the whole: here the same, computed from both."""
         shared = metric.constants(self.tables)
         return shared, shared
+
+    def checked(self, metric: Metric) -> None:
+        """Refuse runs whose labels to defer differ, where the metric reads them; groups and targets were seen to."""
+        if "should_abstain" in metric.reads:
+            _agree(self, "should_abstain")
+
+    def countable(self, metric: Metric) -> tuple[Pair, Missing | None]:
+        """The rows that both runs can count for a metric, and what was lost because one of them lacks a value."""
+        masks = [
+            side.missing(metric, constants)
+            for side, constants in zip(self.collectors, self.constants(metric), strict=True)
+        ]
+        lost = masks[0] | masks[1]
+        if (masks[0] == masks[1]).all():
+            return self, None
+        key = lost.tobytes()
+        if key not in self._parts:
+            self._parts[key] = self.take(~lost)
+        counts = [int(mask.sum()) for mask in masks]
+        return self._parts[key], Missing(counts[0], counts[1], int(lost.sum()), "rows", max(len(self), 1))
+
+    def unchanged(self, metric: Metric) -> bool:
+        """True if both runs gave the same answers, by every column that the metric reads."""
+        return all(self._same(name) for name in answers_of(metric))
+
+    def _same(self, name: str) -> bool:
+        if name not in self._alike:
+            held = [name == "outcome" or name in table for table in self.tables]
+            self._alike[name] = held[0] == held[1] and (not held[0] or not _different(self, name).any())
+        return self._alike[name]
+
+    @property
+    def rates(self) -> list[float]:
+        """The answer rates of both runs."""
+        return [float(a.mean()) if len(a) else float("nan") for a in self.answered]
+
+    @property
+    def failure_rates(self) -> list[float]:
+        return [float(f.mean()) if len(f) else float("nan") for f in self.failed]
+
+    @property
+    def same_answered(self) -> bool:
+        return bool((self.answered[0] == self.answered[1]).all())
 
     @cached_property
     def failed(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
@@ -196,7 +244,9 @@ def _joint_keys(base: Records, new: Records, names: Sequence[str]) -> tuple[Any,
             else:
                 columns.append(table.column(name))
         kinds = {kind_of(c) for c in columns} - {"null"}
-        if len(kinds) > 1:
+        if kinds == set(NUMBERS):  # a column with nulls turns whole numbers into decimals
+            columns = [c.cast(pa.float64()) for c in columns]
+        elif len(kinds) > 1:
             raise InputError(
                 f"'{name}' is {' in one run and '.join(sorted(kinds))} in the other; write both the same way"
             )
@@ -220,13 +270,8 @@ def _agree(pair: Pair, name: str) -> None:
         lacking = pair.base if name not in pair.base else pair.new
         if name == "target":
             raise InputError("one run has targets and the other has none", file=lacking.name)
-        raise InputError(f"the cluster column '{printable(name)}' is missing in one run", file=lacking.name)
-    if {kind_of(t.column(name)) for t in pair.tables} == {"int", "float"}:
-        one, two = (t.stated_numbers(name) for t in pair.tables)
-        different = (one != two) & ~(np.isnan(one) & np.isnan(two))
-    else:
-        mine, theirs = pair.base.labels(name), pair.new.labels(name)
-        different = mine.differs(theirs)
+        raise InputError(f"the column '{printable(name)}' is missing in one run", file=lacking.name)
+    different = _different(pair, name)
     if different.any():
         row = int(np.flatnonzero(different)[0])
         file, line = pair.new.where(row)
@@ -238,3 +283,15 @@ def _agree(pair: Pair, name: str) -> None:
             line=line,
             field=name,
         )
+
+
+def _different(pair: Pair, name: str) -> npt.NDArray[np.bool_]:
+    """The rows in which the two runs state a column differently; numbers compare by value, two nulls are alike."""
+    kinds = {kind_of(t.column(name)) for t in pair.tables} if name != "outcome" else {"text"}
+    if "list" in kinds:
+        one, two = (t.column(name).to_pylist() for t in pair.tables)
+        return np.array([a != b for a, b in zip(one, two, strict=True)], bool)
+    if kinds <= {*NUMBERS, "null"}:
+        one, two = (t.stated_numbers(name) for t in pair.tables)
+        return np.asarray((one != two) & ~(np.isnan(one) & np.isnan(two)))
+    return pair.base.labels(name).differs(pair.new.labels(name))

@@ -25,7 +25,9 @@ from steelyard.metrics.kernels import GRID
 from steelyard.participants import Overlap, included, left_out
 from steelyard.records.derive import ANSWERED, loss_name, losses
 from steelyard.records.table import Records
-from steelyard.uncertainty.estimate import Estimate, Progress, Settings
+from steelyard.uncertainty.estimate import Estimate
+from steelyard.uncertainty.sampling import Progress
+from steelyard.uncertainty.settings import Settings
 
 RANK = "confidence variant"  # the column that a variant's values stand in while it is read
 AREA_COVERAGE = 0.5

@@ -44,7 +44,7 @@ from steelyard.report.schemas import schemas
 from steelyard.runs.keeping import Clock, Opened, save
 from steelyard.runs.layout import Scope
 from steelyard.uncertainty.estimate import Estimate, Settings
-from steelyard.uncertainty.power import clusters_needed, detectable, one_sided_p
+from steelyard.uncertainty.power import OUT_OF_REACH, detectable, estimate_clusters, fewest_clusters
 from tests.e2e.test_cli import lines, steelyard
 
 ORACLE = json.loads((Path(__file__).parents[1] / "oracles" / "retrieval.json").read_text())
@@ -150,10 +150,18 @@ def student_quantile(p: float, df: int) -> float:
 
 
 def p_of_missing(relation: str, threshold: float, x: Plain) -> float:
-    """One-sided: how likely a value this far on the wrong side is if the truth is the threshold."""
+    """One-sided, from the interval that is shown: 1 where the value meets it, α/2 where its far end does."""
     assert x.value is not None
+    assert x.low is not None
+    assert x.high is not None
     sign = 1 if relation in (">=", ">") else -1
-    return student_below(sign * (x.value - threshold) / x.se, x.clusters - 1)
+    missed = sign * (threshold - x.value)
+    if missed <= 0:
+        return 1.0
+    half = x.high - x.value if sign > 0 else x.value - x.low
+    if half == 0:
+        return 0.0
+    return student_below(-student_quantile(0.975, x.clusters - 1) * missed / half, x.clusters - 1)
 
 
 def step_down(p_values: Sequence[float]) -> list[float]:
@@ -216,19 +224,15 @@ def delta(
 ) -> Delta:
     """A delta; if it is not the delta itself that decides, that one is far off and a companion holds the number."""
     interval = None if x.low is None or x.high is None else (x.low, x.high)
-    shown = x if deciding == "delta" else Plain(99.0, 98.0, 100.0)
-    companions: dict[str, Any] = {}
-    if deciding not in ("delta", "nothing"):
-        companions[deciding] = {
-            "base": 0.0, "new": x.value, "delta": x.value, "se": x.se, "interval": interval, "p_value": 0.5, "n": 80,
-            "clusters": x.clusters,
-        }  # fmt: skip
-    ends = None if shown.low is None or shown.high is None else (shown.low, shown.high)
-    undefined = round(shown.undefined * 10_000)
-    return Delta(
-        metric, slice_, 0.0, shown.value, shown.value, shown.se, ends, 0.5, 0.5, better, "inconclusive", deciding, 100,
-        100, 100, shown.clusters, "t", undefined, note, companions,
+    undefined = round(x.undefined * 10_000)
+    own = Delta(
+        metric, slice_, 0.0, x.value, x.value, x.se, interval, 0.5, 0.5, better, "inconclusive", "delta", 100,
+        100, 100, x.clusters, "t", undefined, note, {},
     )  # fmt: skip
+    if deciding == "delta":
+        return own
+    far = replace(own, new=99.0, delta=99.0, interval=(98.0, 100.0), clusters=20, undefined_resamples=0)
+    return replace(far, verdict_from=deciding, companion=None if deciding == "nothing" else own)
 
 
 def population(rows: int = 100, failed: int = 0) -> dict[str, int]:
@@ -505,13 +509,13 @@ def test_inconclusive_says_what_could_be_seen_and_how_many_clusters_would_settle
     assert verdict.verdict == INCONCLUSIVE
     assert verdict.detectable == pytest.approx(smallest)
     assert verdict.clusters == 20
-    assert verdict.clusters_needed == math.ceil(20 * (smallest / 0.03) ** 2)
+    assert verdict.clusters_needed == math.ceil(20 * 2.093**2)  # half the width, over the 0.03 there are
     assert f"{smallest:.3g}" in verdict.reason
     assert f"{verdict.clusters_needed} clusters" in verdict.reason
     below = replace(x, value=-0.02)
     (verdict,) = Gate.parse("low(delta(accuracy)) >= -0.01").check(comparison([delta("accuracy", below)])).rules
     assert verdict.clusters_needed is None
-    assert "the value itself misses it" in verdict.reason
+    assert "more clusters alone would not pass it" in verdict.reason
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-200])
@@ -524,19 +528,26 @@ def test_a_value_that_meets_the_threshold_is_not_said_to_miss_it(value: float) -
     assert "the value itself misses it" not in verdict.reason
 
 
-@given(
-    st.floats(0.001, 10), st.integers(2, 500), st.sampled_from([0.9, 0.95, 0.99]), st.floats(0.001, 10),
-)  # fmt: skip
-def test_power_is_the_formula(se: float, clusters: int, level: float, difference: float) -> None:
+@given(st.floats(0.001, 10), st.integers(2, 500), st.sampled_from([0.9, 0.95, 0.99]))
+def test_what_could_be_seen_is_the_formula(se: float, clusters: int, level: float) -> None:
     df = clusters - 1
     smallest = (student_quantile(0.5 + level / 2, df) + student_quantile(0.8, df)) * se
     assert detectable(se, clusters, level) == pytest.approx(smallest, rel=1e-6)
-    needed = clusters_needed(se, clusters, level, difference)
-    assert needed == pytest.approx(clusters * (smallest / difference) ** 2, rel=1e-5, abs=1)
-    assert clusters_needed(se, clusters, level, 0.0) is None
-    assert clusters_needed(se, clusters, level, -difference) is None
-    assert one_sided_p(0.5, 0.6, se, clusters) == pytest.approx(student_below(-0.1 / se, df), abs=1e-9)
-    assert one_sided_p(0.5, 0.6, 0.0, clusters) == 0
+
+
+@given(st.floats(0.01, 5), st.floats(0.01, 5), st.integers(6, 500))
+def test_clusters_needed_by_an_estimate_narrow_with_their_root(half: float, room: float, clusters: int) -> None:
+    needed = estimate_clusters(1.0, 1.0 - half, 1.0 - room, clusters)
+    wanted = max(math.ceil(clusters * (half / room) ** 2 - 1e-9), clusters + 1)
+    assert needed == (pytest.approx(wanted, abs=1) if wanted <= OUT_OF_REACH else None)
+    assert estimate_clusters(1.0, 1.0 - half, 1.0, clusters) is None
+    assert estimate_clusters(1.0, 1.0 - half, 1.0 + room, clusters) is None
+
+
+@given(st.integers(6, 2_000_000), st.integers(6, 5_000))
+def test_the_fewest_clusters_are_found(threshold: int, clusters: int) -> None:
+    found = fewest_clusters(lambda n: n >= threshold, clusters)
+    assert found == (None if threshold > OUT_OF_REACH else max(threshold, clusters + 1))
 
 
 def test_a_margin_too_small_to_ever_be_shown_does_not_break_the_gate() -> None:
@@ -1518,7 +1529,7 @@ def test_the_second_look_is_said(own: Path) -> None:
     ("arguments", "code", "said"),
     [
         (("new", "old", "delta(accuracy) >= 0.9"), 1, "no allowance for chance"),
-        (("new", "old", "low(delta(accuracy)) >= 0.15"), 6, "clusters would settle it"),
+        (("new", "old", "low(delta(accuracy)) >= 0.15"), 6, "would not pass it"),
         (("new", "old", "delta(accuracy{group.site=x}) >= -1"), 0, ""),
         (("new", "old", "delta(accuracy) >= -1 for each group.site"), 0, ""),
         (("failing", "old", "delta(accuracy) >= -1"), 1, "no rule is about failure_rate"),

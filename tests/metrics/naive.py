@@ -344,6 +344,34 @@ def ece(table: Table, *, bins: int = 10) -> Value:
     return weighted_gap(width_gaps(table, bins))
 
 
+def calibration_error2(table: Table, *, bins: int = 10) -> Value:
+    """Σ over bins of (S² − Q)·G/(G−1)/(N·n_b): pairs of different clusters, cluster by cluster."""
+    rows = calibration_rows(table)
+    units = [row[table.cluster] for row in rows]
+    count = len(set(units))
+    if count < 2:
+        return None
+    total = 0.0
+    places = [width_bin(row["confidence"], bins) for row in rows]
+    for k in set(places):
+        gap: dict[Any, float] = {}
+        for row, unit, place in zip(rows, units, places, strict=True):
+            if place == k:
+                gap[unit] = gap.get(unit, 0.0) + is_correct(row) - row["confidence"]
+        pairs = math.fsum(gap[a] * gap[b] for a in gap for b in gap if a != b)
+        total += pairs / (len(rows) * places.count(k))
+    return total * count / (count - 1)
+
+
+def of_class(oracle: Callable[..., Value], table: Table, *, positive: str, **options: Any) -> Value:
+    """The same metric with the confidence read as the probability of a class, on every asked row with both."""
+    rows = [
+        {**row, "outcome": "answered", "prediction": "hit", "target": "hit" if row["target"] == positive else "miss"}
+        for row in with_target(asked(table))
+    ]
+    return oracle(table.of(rows), **options)
+
+
 def mce(table: Table, *, bins: int = 10) -> Value:
     return max((gap for _, gap in width_gaps(table, bins)), default=None)
 
@@ -767,16 +795,26 @@ def tokens_per_second(table: Table) -> Value:
 LOWER_IS_BETTER = ("mae", "rmse", "ece", "brier", "failure_rate", "parse_failure_rate", "aurc", "latency.p50")
 
 
-def in_groups(table: Table, base: str, by: str) -> dict[Any, float]:
+def in_groups(table: Table, base: str, by: str, *, common: bool = False) -> dict[Any, float]:
     """The base metric in every group where it is defined; a row without a group is in none."""
     names = sorted({row[by] for row in table.rows if row[by] is not None})
-    values = {name: NAIVE[base](table.of([row for row in table.rows if row[by] == name])) for name in names}
-    return {name: value for name, value in values.items() if value is not None}
+    tables = {name: table.of([row for row in table.rows if row[by] == name]) for name in names}
+    area = common and base == "aurc"
+    found = of_areas(tables, table) if area else {name: NAIVE[base](part) for name, part in tables.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def of_areas(tables: dict[Any, Table], table: Table) -> dict[Any, Value]:
+    """Areas in groups, up to the coverage that all groups with answers reach."""
+    reached = [cmax(part) for part in (*tables.values(), table)]
+    common = min((c for c in reached if c), default=None)
+    return {name: None if common is None else aurc_at(part, c=common) for name, part in tables.items()}
 
 
 def fairness_gap(table: Table, *, base: str, by: str) -> Value:
-    values = in_groups(table, base, by).values()
-    return max(values) - min(values) if values else None
+    """Fewer than two groups have no gap: undefined, never 0."""
+    values = in_groups(table, base, by, common=True).values()
+    return max(values) - min(values) if len(values) > 1 else None
 
 
 def worst_group(table: Table, *, base: str, by: str) -> Value:
@@ -942,6 +980,13 @@ CALIBRATION: dict[str, Oracle] = {
     "brier": brier,
     "brier(binary=true)": partial(brier, binary=True),
     "nll": nll,
+    "calibration_error2": calibration_error2,
+    "calibration_error2(bins=3)": partial(calibration_error2, bins=3),
+    **{
+        f"{name}(positive=A)": partial(of_class, oracle, positive="A")
+        for name, oracle in (("ece", ece), ("ace", ace), ("brier", brier), ("nll", nll), ("mce", mce))
+    },
+    "calibration_error2(positive=A)": partial(of_class, calibration_error2, positive="A"),
 }
 
 CHANCE: dict[str, Oracle] = {

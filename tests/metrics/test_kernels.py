@@ -55,6 +55,31 @@ def test_the_curve_is_the_same_on_every_path(ties: bool, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("ties", [True, False])
+def test_every_resample_may_have_its_own_coverage(ties: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    score, loss, silent, cluster = rows(7, ties)
+    evidence, _ = CurveTerms(score, np.where(silent, np.nan, loss), silent, {}).collect(IDS, cluster)
+    weights = draws(8)
+    up_to = np.random.default_rng(9).uniform(0, 1, len(weights))
+    up_to[:6] = 0.0, 1.0, 0.5, 1 / 3, 1e-9, np.nan
+
+    def read() -> np.ndarray:
+        return np.array(evidence.under(Draw(weights)).areas_at(up_to))
+
+    small = read()
+    one_by_one = [evidence.under(Draw(w[None])).areas_at(float(c)) for w, c in zip(weights, up_to, strict=True)]
+    assert small.T.tolist() == pytest.approx(np.array(one_by_one)[:, :, 0], rel=1e-12, nan_ok=True)
+    monkeypatch.setattr(sorted_rows, "_SMALL_POINTS", 0)
+    compiled = read()
+    same = evidence.under(Draw(weights))
+    for c in (0.35, 1.0):
+        assert np.array_equal(same.areas_at(np.full(len(weights), c)), same.areas_at(c))
+    monkeypatch.setattr(compiling, "available", lambda: False)
+    plain = read()
+    for found in (compiled, plain):
+        assert found == pytest.approx(small, rel=1e-11, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("ties", [True, False])
 def test_auroc_and_quantiles_are_the_same_on_every_path(ties: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     score, _, _, cluster = rows(3, ties)
     hit = (np.random.default_rng(4).random(400) < score).astype(float)

@@ -32,6 +32,7 @@ def compare(
     level: options.Level = 0.95,
     method: options.Method = "auto",
     stream: options.Stream = "counter",
+    unchanged: options.Unchanged = "say",
 ) -> None:
     """Say whether a new run is better than a base run on the same questions: paired deltas and verdicts."""
     options.check_format(format_)
@@ -74,6 +75,7 @@ def compare(
             level=level,
             method=method,
             stream=stream,
+            unchanged=options.check_unchanged(unchanged),
             progress=progress,
         )
     options.show(comparison_document(result), comparison_report(result), format_, target)

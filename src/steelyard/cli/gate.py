@@ -32,6 +32,7 @@ def gate(
     cluster: options.Cluster = None,
     task_file: options.TaskFile = None,
     align: Annotated[str, typer.Option("--align", help="Files only: strict or intersection.")] = "strict",
+    unchanged: options.Unchanged = "say",
     resamples: options.Resamples = 10_000,
     seed: options.Seed = 42,
     junit: Annotated[Path | None, typer.Option("--junit", help="A file for JUnit XML.")] = None,
@@ -70,6 +71,7 @@ def gate(
         raise UsageError("a gate needs rules: --rule, --rules or --gate-profile")
     whole = Gate(tuple(r for part in parts for r in part.rules))
     files = {"cluster": cluster, "task_file": task_file, "align": align, "resamples": resamples, "seed": seed}
+    files["unchanged"] = options.check_unchanged(unchanged)
     subject, about = _subject(whole, run, held, profile, root, tenant, domain, files)
     decision = whole.check(subject)
     about = _counted(about, whole, decision.verdict)
@@ -117,7 +119,7 @@ def _subject(
         "scope": scope,
         "data": opened.data if opened.run.files.get("evidence.npz") else None,
     }
-    return of_runs(gate_, opened, held), about
+    return of_runs(gate_, opened, held, unchanged=files["unchanged"]), about
 
 
 def _of_files(gate_: Any, run: str, baseline: str | None, files: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -129,7 +131,8 @@ def _of_files(gate_: Any, run: str, baseline: str | None, files: dict[str, Any])
         for path in (run, baseline)
     )
     assert new is not None
-    found = of_records(gate_, new, base, resamples=files["resamples"], seed=files["seed"], align=files["align"])
+    how = {name: files[name] for name in ("resamples", "seed", "align", "unchanged")}
+    found = of_records(gate_, new, base, **how)
     return found, {"run": run, "baseline": baseline}
 
 

@@ -55,6 +55,10 @@ Level = Annotated[float, typer.Option("--level", help="Level of the intervals.")
 Method = Annotated[
     str, typer.Option("--method", help="auto (by family), percentile, bca, or plain: percentile as it comes.")
 ]
+Unchanged = Annotated[
+    str,
+    typer.Option("--unchanged", help="Runs with the same answers: say so (say), or judge them as any others (judge)."),
+]
 Stream = Annotated[
     str, typer.Option("--stream", help="counter, or legacy to reproduce published percentile intervals.")
 ]
@@ -80,6 +84,13 @@ def pairs(texts: list[str] | None, option: str) -> dict[str, str]:
 def names(texts: list[str]) -> list[str]:
     """`a,b` and repeated options as a list."""
     return [name.strip() for text in texts for name in text.split(",") if name.strip()]
+
+
+def check_unchanged(unchanged: str) -> str:
+    """What to do with runs that gave the same answers, if it is known."""
+    if unchanged not in ("say", "judge"):
+        raise UsageError("--unchanged is say or judge")
+    return unchanged
 
 
 def check_format(format_: str, *, store: bool = False) -> None:

@@ -57,7 +57,7 @@ def run(
     from steelyard.retrieval.shift_files import named_shift
     from steelyard.runs.keeping import SEEN, Clock, free_place
     from steelyard.runs.keeping import save as keep
-    from steelyard.uncertainty.estimate import Settings
+    from steelyard.uncertainty.settings import Settings
 
     clock, run_id = Clock(), run_id or str(uuid4())
     Settings(resamples, seed, level)

@@ -55,7 +55,7 @@ def train(
     from steelyard.retrieval.training import Options
     from steelyard.retrieval.training import train as learn
     from steelyard.runs.shift_results import REPORT, free_training, new_id, save_training, training_document
-    from steelyard.uncertainty.estimate import Settings
+    from steelyard.uncertainty.settings import Settings
 
     chosen = Options(hard_negatives, max_norm or None, epsilon, scale, folds, seed)
     Settings(resamples, seed)

@@ -11,7 +11,7 @@ once and needs no correction; a fail among several confirming rules stands only 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,9 +24,12 @@ from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL
 from steelyard.runs.artifact import OTHER_NAMES, flat_key
 from steelyard.runs.run_json import looked_up
-from steelyard.uncertainty.estimate import TOLERATED_UNDEFINED, Estimate
-from steelyard.uncertainty.power import clusters_needed, detectable, one_sided_p
-from steelyard.uncertainty.tests import FEWEST_CLUSTERS, holm
+from steelyard.uncertainty.estimate import TOLERATED_UNDEFINED, Caution, Estimate
+from steelyard.uncertainty.intervals import Rule as IntervalRule
+from steelyard.uncertainty.intervals import shown_rule
+from steelyard.uncertainty.power import detectable, estimate_clusters, fewest_clusters
+from steelyard.uncertainty.scarcity import FEWEST_CLUSTERS
+from steelyard.uncertainty.significance import holm
 
 PASS, FAIL, INCONCLUSIVE = "pass", "fail", "inconclusive"
 FAILURE_MARGIN = 0.01
@@ -40,6 +43,16 @@ PROFILES = {
 }
 _STANDS_FOR = {"common_cmax": "up to the common cmax", "answered_by_both": "on rows answered by both"}
 _REMARKS = {"point": "no allowance for chance", "permissive": "not shown to be worse"}
+_NEVER_PASSES: dict[Caution, str] = {
+    "missing group": "a group has no value",
+    "unequal missing": "the runs lack values in different shares of their rows",
+    "twin worse": "calibration_error2 is shown to be worse",
+}
+_UNUSABLE: dict[Caution, str] = {
+    "scarce": "a part of it sits in too few clusters",
+    "doubtful": "undefined in too many resamples",
+    "constant": "every cluster differs by the same",
+}
 
 
 @dataclass(frozen=True)
@@ -55,6 +68,10 @@ class Number:
     better: str | None = None
     problem: str = ""  # why there is no value, or no usable interval
     stands_for: str = ""  # what the number is taken on, where that is not the plain delta
+    rule: IntervalRule | None = None  # the interval at other levels
+    grown: Callable[[int], IntervalRule] | None = None  # and if there were more clusters, none of which differed
+    cautions: tuple[Caution, ...] = ()
+    certain: str = ""  # why the value is known without doubt, where it is
 
 
 @dataclass(frozen=True)
@@ -194,14 +211,22 @@ def _verdict(rule: Rule, number: Number) -> Verdict:
     )
     if number.value is None or math.isnan(number.value):
         return replace(blank, reason=number.problem or "undefined")
-    if rule.kind == "point":
+    barred = next((reason for caution, reason in _NEVER_PASSES.items() if caution in number.cautions), "")
+    if barred:
+        return replace(
+            blank, verdict=INCONCLUSIVE if rule.kind == "confirming" else FAIL, reason=f"no rule passes on it: {barred}"
+        )
+    if rule.kind == "point" or number.certain:
         met = _holds(number.value, rule.relation, rule.threshold)
-        return replace(blank, verdict=PASS if met else FAIL, reason=_REMARKS["point"])
+        return replace(blank, verdict=PASS if met else FAIL, reason=number.certain or _REMARKS["point"])
     if interval is None:
         verdict = INCONCLUSIVE if rule.kind == "confirming" else FAIL
         return replace(blank, verdict=verdict, reason=f"no usable interval: {number.problem or 'there is none'}")
     end = interval[0] if rule.bound == "low" else interval[1]
-    met = _holds(end, rule.relation, rule.threshold)
+    unknown = f"open {rule.bound}" in number.cautions
+    met = _holds(end, rule.relation, rule.threshold) and not unknown
+    if rule.kind == "permissive" and unknown:
+        return replace(blank, verdict=INCONCLUSIVE, reason=f"its {rule.bound} end is unknown")
     if rule.kind == "permissive":
         return replace(
             blank, verdict=PASS if met else FAIL, reason=_REMARKS["permissive"] if met else "shown to be worse"
@@ -216,38 +241,47 @@ def _confirmed(rule: Rule, number: Number, blank: Verdict, *, met: bool) -> Verd
     low, high = number.interval
     at_least = rule.relation.startswith(">")
     far = high if at_least else low
-    sign = 1.0 if at_least else -1.0
-    se = number.se if number.se else _se_of(number)
-    p = one_sided_p(sign * number.value, sign * rule.threshold, se, number.clusters)
-    found = replace(blank, p_value=p)
+    missed = rule.threshold - number.value if at_least else number.value - rule.threshold
+    shown = number.rule or shown_rule("t", number.value, number.interval, number.level, number.clusters)
+    found = replace(blank, p_value=shown.alpha(rule.threshold) / 2 if missed > 0 else 1.0)
     if met:
         return replace(found, verdict=PASS, reason="the whole interval meets it")
     if math.isnan(low) or math.isnan(high):
         return replace(found, verdict=INCONCLUSIVE, reason="no usable interval", p_value=None)
-    margin = sign * (number.value - rule.threshold)
-    needed = clusters_needed(se, number.clusters, number.level, margin)
-    found = replace(found, detectable=detectable(se, number.clusters, number.level), clusters_needed=needed)
+    if number.se:
+        found = replace(found, detectable=detectable(number.se, number.clusters, number.level))
+    found = replace(found, clusters_needed=_needed(rule, number))
     if not _holds(far, rule.relation, rule.threshold):
         return replace(found, verdict=FAIL, reason="shown to miss the threshold")
-    power = _power(found, misses=margin < 0)
-    return replace(found, verdict=INCONCLUSIVE, reason=f"the interval contains the threshold; {power}")
+    if f"open {rule.bound}" in number.cautions:
+        return replace(found, verdict=INCONCLUSIVE, reason=f"its {rule.bound} end is unknown", clusters_needed=None)
+    return replace(found, verdict=INCONCLUSIVE, reason=f"the interval contains the threshold; {_power(found, rule)}")
 
 
-def _power(v: Verdict, *, misses: bool) -> str:
-    """What these data could have shown, and how many would be needed."""
-    if v.clusters_needed:
-        more = f"about {v.clusters_needed:,} clusters would settle it if the value is right"
-    else:
-        more = "the value itself misses it" if misses else "it lies too near for any number of clusters"
-    return f"smallest detectable difference {v.detectable:.3g}; {more}"
-
-
-def _se_of(number: Number) -> float:
-    """A standard error that fits an interval which came without one."""
-    from steelyard.uncertainty.intervals import quantile_t
-
+def _needed(rule: Rule, number: Number) -> int | None:
+    """The fewest clusters at which the rule would pass if nothing else were seen; None where it is out of reach."""
     assert number.interval is not None
-    return (number.interval[1] - number.interval[0]) / 2 / quantile_t(number.level, number.clusters)
+    assert number.value is not None
+    if number.grown is None:
+        near = number.interval[0] if rule.relation.startswith(">") else number.interval[1]
+        return estimate_clusters(number.value, near, rule.threshold, number.clusters)
+    grown, end = number.grown, 0 if rule.bound == "low" else 1
+
+    def passes(clusters: int) -> bool:
+        return _holds(grown(clusters).at(number.level)[end], rule.relation, rule.threshold)
+
+    return fewest_clusters(passes, number.clusters)
+
+
+def _power(v: Verdict, rule: Rule) -> str:
+    """What these data could have shown, and how many clusters would pass if nothing else were seen."""
+    if v.clusters_needed is None:
+        more = "more clusters alone would not pass it"
+    elif rule.delta:
+        more = f"it would pass at {v.clusters_needed:,} clusters if no further one differed"
+    else:
+        more = f"it would pass at {v.clusters_needed:,} clusters if the value stayed"
+    return more if v.detectable is None else f"smallest detectable difference {v.detectable:.3g}; {more}"
 
 
 def _holds(value: float, relation: str, threshold: float) -> bool:
@@ -271,7 +305,7 @@ def _corrected(judged: Sequence[Verdict]) -> list[Verdict]:
         if verdict.verdict == FAIL and adjusted[i] > (1 - verdict.level) / 2 + 1e-12:
             among = f" among {len(confirming)} rules" if len(confirming) > 1 else ""
             chance = f"misses the threshold, but{among} that may be chance (p {adjusted[i]:.3g})"
-            known = replace(known, verdict=INCONCLUSIVE, reason=f"{chance}; {_power(known, misses=True)}")
+            known = replace(known, verdict=INCONCLUSIVE, reason=f"{chance}; {_power(known, parse_rule(known.rule))}")
         found.append(known)
     return found
 
@@ -362,35 +396,70 @@ def _chosen(rule: Rule, found: Sequence[Any]) -> list[Any]:
 
 
 def _of_estimate(e: Estimate, resamples: int) -> Number:
-    problem = _no_interval(e.interval, e.clusters, e.undefined_resamples, resamples, e.note)
+    problem = _no_interval(e.interval, e.clusters, e.undefined_resamples, resamples, e.note, e.cautions)
     usable = None if problem else e.interval
-    return Number(dict(e.slice), e.value, usable, e.se, e.clusters, e.level, e.better, problem or e.note)
+    rule = e.rule
+    if rule is None and usable is not None and e.value is not None:
+        rule = shown_rule(e.method, e.value, usable, e.level, e.clusters)
+    return Number(
+        dict(e.slice),
+        e.value,
+        usable,
+        e.se,
+        e.clusters,
+        e.level,
+        e.better,
+        problem or e.note,
+        rule=rule,
+        cautions=e.cautions,
+    )
 
 
 def _of_delta(d: Delta, comparison: Comparison | None) -> Number:
-    """The delta that a verdict would rest on: on rows answered by both, or up to the coverage that both reach."""
+    """The delta that a verdict would rest on: on rows answered by both, or up to the coverage that both reach.
+
+    A metric whose verdict comes from another one is gated by its own delta, and barred where the other is worse.
+    """
     assert comparison is not None
-    level = comparison.settings.level
-    if d.verdict_from == "nothing":
+    settings = comparison.settings
+    if d.unchanged:
+        return Number(
+            dict(d.slice), 0.0, (0.0, 0.0), None, d.clusters, settings.level, d.better, certain=_same_answers(d)
+        )
+    held = d.decisive if d.verdict_from in ("delta", *_STANDS_FOR) else d if d.verdict_from != "nothing" else None
+    if held is None:
         return Number(dict(d.slice), None, better=d.better, problem=d.note or "the runs cannot be compared by it")
-    if d.verdict_from != "delta":
-        beside = d.companions[d.verdict_from]
-        problem = _no_interval(beside["interval"], beside["clusters"], 0, 1, d.note)
-        interval = None if problem else tuple(beside["interval"])
-        se, clusters = beside["se"], beside["clusters"]
-        stands_for = _STANDS_FOR.get(d.verdict_from, "")
-        return Number(dict(d.slice), beside["delta"], interval, se, clusters, level, d.better, problem, stands_for)
-    problem = _no_interval(d.interval, d.clusters, d.undefined_resamples, comparison.settings.resamples, d.note)
-    usable = None if problem else d.interval
-    return Number(dict(d.slice), d.delta, usable, d.se, d.clusters, level, d.better, problem or d.note)
+    cautions = tuple(dict.fromkeys((*d.cautions, *held.cautions)))
+    problem = _no_interval(held.interval, held.clusters, held.undefined_resamples, settings.resamples, d.note, cautions)
+    return Number(
+        dict(d.slice),
+        held.delta,
+        None if problem else held.interval,
+        held.se,
+        held.clusters,
+        settings.level,
+        d.better,
+        problem or held.note,
+        _STANDS_FOR.get(d.verdict_from, ""),
+        held.rule,
+        held.grown,
+        cautions,
+    )
 
 
-def _no_interval(interval: Any, clusters: int, undefined: int, resamples: int, note: str) -> str:
+def _same_answers(d: Delta) -> str:
+    return f"the answers are the same in all {d.n} rows"
+
+
+def _no_interval(
+    interval: Any, clusters: int, undefined: int, resamples: int, note: str, cautions: Sequence[Caution]
+) -> str:
     if interval is None:
         return note or "there is none"
     if clusters < FEWEST_CLUSTERS:
         return f"only {clusters} clusters"
-    return "undefined in too many resamples" if undefined > TOLERATED_UNDEFINED * resamples else ""
+    unusable = next((reason for caution, reason in _UNUSABLE.items() if caution in cautions), "")
+    return unusable or ("undefined in too many resamples" if undefined > TOLERATED_UNDEFINED * resamples else "")
 
 
 def _subject(given: Sequence[Comparison | Evaluation | Subject]) -> Subject:

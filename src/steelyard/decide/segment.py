@@ -22,8 +22,8 @@ from steelyard.errors import InputError, UsageError, printable
 from steelyard.records.table import Records
 from steelyard.runs.per_query import PerQuery, PerQueryEval, ap1, by_id, ndcg3, records_of
 from steelyard.runs.segments import APPLY, METRICS, SKIP, Decision, Segments, decided
-from steelyard.uncertainty.estimate import Settings
 from steelyard.uncertainty.folds import held_out_folds
+from steelyard.uncertainty.settings import Settings
 
 Floats = npt.NDArray[np.float64]
 RULES = ("oracle", "gap", "learned")

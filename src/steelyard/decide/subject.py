@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from steelyard.comparison import Comparison, compare, kept_population
 from steelyard.decide.gate import Gate, Subject
 from steelyard.errors import StorageError, printable
 from steelyard.evaluation import evaluate
+from steelyard.metrics.definition import metric_of
+from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL
 from steelyard.records.table import Records
+from steelyard.runs.artifact import read_estimate
 from steelyard.runs.keeping import EVALUATION, EVIDENCE, SEEN, Opened, compare_runs
-from steelyard.uncertainty.estimate import Estimate
+from steelyard.uncertainty.estimate import Estimate, estimates_of
+from steelyard.uncertainty.kept import KeptSide
+from steelyard.uncertainty.sampling import sample
+from steelyard.uncertainty.settings import Settings
 
 
-def of_runs(gate: Gate, run: Opened, baseline: Opened | None) -> Subject:
+def of_runs(gate: Gate, run: Opened, baseline: Opened | None, *, unchanged: str = "say") -> Subject:
     """A kept run, and its deltas against a kept baseline; every file is verified first."""
     run.verify()
     found = Subject(
-        evaluation=_estimates(run),
+        evaluation=_with_rules(gate, run, _estimates(run)),
         metrics=run.run.metrics,
         exact_keys=run.run.sealed,
         complete=run.run.complete,
@@ -32,7 +40,7 @@ def of_runs(gate: Gate, run: Opened, baseline: Opened | None) -> Subject:
     if not baseline.run.complete:
         raise StorageError(f"the baseline {baseline.name} is not complete; nothing can be gated against it")
     names = [name for name in _delta_metrics(gate) if _kept(run, name) and _kept(baseline, name)]
-    comparison: Comparison | None = compare_runs(baseline, run, names) if names else None
+    comparison: Comparison | None = compare_runs(baseline, run, names, unchanged=unchanged) if names else None
     rates = _failure_rate(baseline), _failure_rate(run)
     return Subject(
         found.evaluation,
@@ -47,7 +55,16 @@ def of_runs(gate: Gate, run: Opened, baseline: Opened | None) -> Subject:
     )
 
 
-def of_records(gate: Gate, new: Records, base: Records | None, *, resamples: int, seed: int, align: str) -> Subject:
+def of_records(
+    gate: Gate,
+    new: Records,
+    base: Records | None,
+    *,
+    resamples: int,
+    seed: int,
+    align: str,
+    unchanged: str = "say",
+) -> Subject:
     """A table of answers, evaluated for the rules, and compared with a baseline's on the same questions."""
     by = _columns(gate)
     plain = [name for rule, name in _named(gate) if not rule.delta]
@@ -55,7 +72,7 @@ def of_records(gate: Gate, new: Records, base: Records | None, *, resamples: int
     deltas = _delta_metrics(gate)
     comparison = None
     if base is not None and deltas:
-        comparison = compare(base, new, deltas, by=by, resamples=resamples, seed=seed, align=align)
+        comparison = compare(base, new, deltas, by=by, resamples=resamples, seed=seed, align=align, unchanged=unchanged)
     rates = None if base is None else (_failed_share(base), _failed_share(new))
     estimates = () if found is None else tuple(found)
     return Subject(estimates, comparison, failure_rates=rates, resamples=resamples, baseline=base is not None)
@@ -93,11 +110,41 @@ def _estimates(run: Opened) -> Sequence[Estimate]:
     found = []
     for e in run.evaluation["estimates"]:
         try:
-            interval = None if e["interval"] is None else (e["interval"][0], e["interval"][1])
-            found.append(Estimate(**{**e, "interval": interval}))
-        except (KeyError, TypeError, IndexError):
+            found.append(read_estimate(e))
+        except (KeyError, TypeError, IndexError, ValueError):
             raise StorageError(f"run {run.name}: {EVALUATION}: an estimate is not as it must be") from None
     return tuple(found)
+
+
+def _with_rules(gate: Gate, run: Opened, estimates: Sequence[Estimate]) -> Sequence[Estimate]:
+    """The estimates, those that a rule reads an end of with their interval at other levels, made anew from evidence.
+
+    What another edition estimated stays as it was stored.
+    """
+    read = {name for rule, name in _named(gate) if rule.bound and not rule.delta}
+    if EVIDENCE not in run.run.files or not read:
+        return estimates
+    stated = {k: v for k, v in run.evaluation["uncertainty"].items() if k in ("resamples", "seed", "level", "method")}
+    settings = Settings(**stated, stream=run.evaluation["uncertainty"]["stream"])
+    sides = {_slice_key(kept.slice): KeptSide(kept.in_order) for kept in run.kept}
+    found = []
+    for e in estimates:
+        side = sides.get(_slice_key(e.slice)) if e.metric in read else None
+        if side is not None and e.interval is not None and e.metric in side.kept.evidence:
+            metric = metric_of(e.metric)
+            (anew,) = estimates_of([sample(metric, side, side.constants(metric))], settings, e.slice)
+            if anew.interval is not None and anew.method == e.method and _close(anew.interval, e.interval):
+                e = replace(e, rule=anew.rule)
+        found.append(e)
+    return found
+
+
+def _slice_key(slice_: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
+    return frozenset((column, value_name(value)) for column, value in slice_.items())
+
+
+def _close(one: tuple[float, float], two: tuple[float, float]) -> bool:
+    return all(math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12) for a, b in zip(one, two, strict=True))
 
 
 def _resamples(run: Opened) -> int:

@@ -1,7 +1,9 @@
 """Does a stated confidence mean what it says? Read on answered rows with a confidence; the others are counted.
 
 A perfectly calibrated model has a positive plug-in ECE, because a bin's accuracy is noisy. `ece_null` says how large
-that noise is here, `p_calibrated` how often noise alone would give an ECE this large.
+that noise is here, `p_calibrated` how often noise alone would give an ECE this large, `calibration_error2` is free of
+it. With `positive=` the score is read as the probability of that class: `ece(positive=yes, score=signal.p)`, on every
+row with a target and a score.
 """
 
 from __future__ import annotations
@@ -14,19 +16,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.errors import UsageError
+from steelyard.errors import InputError, UsageError
 from steelyard.metrics import compiling, kernels
 from steelyard.metrics.contract import evidence, metric
+from steelyard.metrics.correctness import claimed
 from steelyard.metrics.evidence import Cells, Codes, Draw, Ids, Sums, Terms, added, sums
-from steelyard.metrics.options import Constant
+from steelyard.metrics.options import CONFIDENCE, Column, Constant, Label
 from steelyard.metrics.randomness import sign_blocks
-from steelyard.records.labels import Labels
+from steelyard.records.derive import ANSWERED, FAILED
+from steelyard.records.labels import Labels, value_name
 from steelyard.records.table import Records
 
 Floats = npt.NDArray[np.float64]
 _CLIP = 1e-6
 _MOST_BINS = 10_000
 _COMPILED_ROWS = 2_000_000
+_ENOUGH_ROWS = 20  # answers with two labels before their confidences are taken to be one class's probability
 _GUO = "Guo et al. (2017), On Calibration of Modern Neural Networks (ICML)"
 
 
@@ -52,17 +57,45 @@ def sum_of_gaps(gaps: Floats) -> Floats:
     return np.abs(gaps).sum(-1)
 
 
-@evidence(rows="answered")
-def reliability(confidence: Floats, correct: Floats, *, bins: int = 10) -> Terms:
+_READS = ("target", "prediction")
+
+
+def _population(options: Mapping[str, Any]) -> str:
+    """A confidence is about an answer; the probability of a class is about every row with a target."""
+    return "answered" if options["positive"] is None else "asked"
+
+
+def _probability(records: Records, score: Any, positive: str | None) -> Floats:
+    """The score as a probability; another column than `confidence` was not checked at the door."""
+    values = np.asarray(score, float)
+    outside = (values < 0) | (values > 1)
+    if outside.any():
+        file, line = records.where(int(np.flatnonzero(outside)[0]))
+        raise InputError("is outside [0, 1], so it is no probability", file=file, line=line, field="the score")
+    return np.where(np.isnan(claimed(records, positive)), np.nan, values)
+
+
+@evidence(rows=_population, reads=_READS)
+def reliability(
+    records: Records, *, bins: int = 10, positive: Label | None = None, score: Column = CONFIDENCE
+) -> Terms:
     """Hits, confidence mass and rows per equal-width bin."""
-    return sums(hits=correct, mass=confidence, n=1, by=bin_of(confidence, bins))
+    stated = _probability(records, score, positive)
+    return sums(hits=claimed(records, positive), mass=stated, n=1, by=bin_of(stated, bins))
 
 
 @reliability.metric(
-    better="lower", bounds=(0, 1), norm=sum_of_gaps, formula="Σ_b n_b/N · |acc_b − conf_b|", reference=_GUO
+    better="lower",
+    bounds=(0, 1),
+    norm=sum_of_gaps,
+    twin="calibration_error2",
+    formula="Σ_b n_b/N · |acc_b − conf_b|",
+    reference=_GUO,
 )
 def ece(s: Cells) -> Floats:
     """Expected calibration error over equal-width bins. Positive by chance even if calibrated: see ece_null.
+
+    Bin k is [k/bins, (k+1)/bins): a confidence on an edge is in the bin that begins there; the last bin is closed.
 
     >>> round(value("ece", target=["a", "a"], prediction=["a", "b"], confidence=[0.9, 0.9]), 6)
     0.4
@@ -97,6 +130,7 @@ def _bin_rows(edges: Sequence[tuple[float, float]], hits: Floats, mass: Floats, 
     formula="max_b |acc_b − conf_b| over non-empty bins",
     reference=_GUO,
     no_interval="the largest of several gaps: resampling does not cover it",
+    extreme=True,
 )
 def mce(s: Cells) -> Floats:
     """Largest calibration gap of a non-empty bin.
@@ -112,28 +146,57 @@ def mce(s: Cells) -> Floats:
 mce.detail(equal_width_table)
 
 
+@reliability.metric(
+    better="lower",
+    bounds=(-1, 1),
+    by_cluster=True,
+    spread="t",
+    formula="Σ_b (S_b² − Q_b) G/(G−1) / (N n_b), S_b = Σ_c d_cb, Q_b = Σ_c d_cb², d_cb = hits − mass of cluster c",
+    undefined="it needs at least two clusters",
+)
+def calibration_error2(s: Cells) -> Floats:
+    """Squared calibration error without what noise adds to it: 0 on average if calibrated, so often negative.
+
+    Bins as in ece. Use it to compare runs or groups: ece is larger where there are fewer rows.
+
+    >>> columns = {"target": ["a", "a"], "prediction": ["a", "a"], "confidence": [0.9, 0.9], "cluster": [1, 2]}
+    >>> round(value("calibration_error2", **columns), 6)
+    0.01
+    """
+    each = s.each
+    square = s.added((each.hits - each.mass) ** 2)
+    clusters = s.added(each.n.sum(-1) > 0)
+    rows = s.n.sum(-1, keepdims=True)
+    excess = ((s.hits - s.mass) ** 2 - square) / (rows * np.where(s.n > 0, s.n, 1))
+    return np.where(clusters > 1, excess.sum(-1) * clusters / (clusters - 1), np.nan)
+
+
 @metric(
     better="lower",
     bounds=(0, 1),
-    rows="answered",
+    rows=_population,
+    reads=_READS,
     norm=sum_of_gaps,
     formula="Σ_b n_b/N · |acc_b − conf_b| over bins of equal mass",
 )
-def ace(confidence: Floats, correct: Floats, *, bins: int = 10) -> Terms:
+def ace(records: Records, *, bins: int = 10, positive: Label | None = None, score: Column = CONFIDENCE) -> Terms:
     """Adaptive calibration error: bins of equal mass, bin = ⌊bins · midrank / n⌋, equal confidences together.
 
     >>> round(value("ace", target=["a", "a"], prediction=["a", "b"], confidence=[0.9, 0.9]), 6)
     0.4
     """
     _check_bins(bins)
-    return sums(hits=correct, mass=confidence, n=1, by=confidence)
+    stated = _probability(records, score, positive)
+    return sums(hits=claimed(records, positive), mass=stated, n=1, by=stated)
 
 
 @ace.prepare
-def _(tables: Sequence[Records], bins: int) -> dict[str, Any]:
+def _(tables: Sequence[Records], bins: int, positive: str | None, score: str) -> dict[str, Any]:
     """Where the bins of the whole data begin: the noise around their gaps is measured in fixed bins."""
     _check_bins(bins)
-    found = np.concatenate([t.numbers("confidence", needed_by="ace")[t.array("answered") == 1] for t in tables])
+    inside = "answered" if positive is None else "asked"
+    rows = [t.outcome == ANSWERED if inside == "answered" else t.outcome != FAILED for t in tables]
+    found = np.concatenate([t.numbers(score, needed_by="ace")[r] for t, r in zip(tables, rows, strict=True)])
     values, counts = np.unique(found[~np.isnan(found)], return_counts=True)
     place = equal_mass(counts[None].astype(float), bins)[0]
     return {"begins": tuple(values[np.flatnonzero(np.diff(place)) + 1].tolist())}
@@ -173,11 +236,19 @@ def equal_mass(counts: Floats, bins: int) -> Floats:
 @metric(
     better="lower",
     bounds=(0, 1),
-    rows="answered",
+    rows=_population,
+    reads=_READS,
+    spread="log-t",
     formula="mean (confidence − correct)²",
     reference="Brier (1950), Verification of forecasts expressed in terms of probability",
 )
-def brier(confidence: Floats, correct: Floats, *, binary: bool = False) -> Floats:  # noqa: ARG001 - `prepare` reads it
+def brier(
+    records: Records,
+    *,
+    binary: bool = False,  # noqa: ARG001 - `prepare` reads it
+    positive: Label | None = None,
+    score: Column = CONFIDENCE,
+) -> Floats:
     """Mean squared distance of confidence and correctness: a proper score.
 
     `brier(binary=true)` is undefined where the answered rows hold more than two labels.
@@ -185,7 +256,7 @@ def brier(confidence: Floats, correct: Floats, *, binary: bool = False) -> Float
     >>> round(value("brier", target=["a", "a"], prediction=["a", "b"], confidence=[0.9, 0.9]), 6)
     0.41
     """
-    gap = confidence - correct
+    gap = _probability(records, score, positive) - claimed(records, positive)
     return np.multiply(gap, gap, out=gap)
 
 
@@ -205,17 +276,38 @@ def _(tables: Sequence[Records], binary: bool) -> dict[str, Any]:
 @metric(
     better="lower",
     bounds=(0, None),
-    rows="answered",
+    rows=_population,
+    reads=_READS,
     formula="−mean log p(observed), p clipped to [1e-6, 1 − 1e-6]",
 )
-def nll(confidence: Floats, correct: Floats) -> Floats:
+def nll(records: Records, *, positive: Label | None = None, score: Column = CONFIDENCE) -> Floats:
     """Negative log-likelihood of correctness under the confidence (log loss).
 
     >>> round(value("nll", target=["a", "a"], prediction=["a", "b"], confidence=[0.5, 0.5]), 6)
     0.693147
     """
-    p = np.clip(confidence, _CLIP, 1 - _CLIP)
+    p = np.clip(_probability(records, score, positive), _CLIP, 1 - _CLIP)
+    correct = claimed(records, positive)
     return -(correct * np.log(p) + (1 - correct) * np.log1p(-p))
+
+
+def class_probability(records: Records) -> str:
+    """The label whose probability the confidence evidently states, of two; nothing where it may be about the answer.
+
+    A confidence in the answer is seldom low for one of two answers and high for the other throughout.
+    """
+    if not {"target", "prediction", "confidence"} <= set(records.stated):
+        return ""
+    answered = records.array("answered") == 1
+    said, stated = records.labels("prediction")[answered], records.stated_numbers("confidence")[answered]
+    labels = [label for label in said.values if (said == label).any()]
+    if len(labels) != 2 or len(stated) < _ENOUGH_ROWS:
+        return ""
+    for one, other in (labels, labels[::-1]):
+        high, low = stated[said == one], stated[said == other]
+        if min(len(high), len(low)) >= _ENOUGH_ROWS // 2 and (high >= 0.5).all() and (low <= 0.5).all():
+            return value_name(one) if (low < 0.5).any() else ""
+    return ""
 
 
 # -- how large noise alone would be -----------------------------------------------------------------------------
@@ -256,6 +348,9 @@ class Signed:
 
     def differs(self, other: Signed) -> npt.NDArray[np.bool_]:
         return self.gaps.differs(other.gaps)
+
+    def stacked(self, other: Signed) -> Signed:
+        return Signed(self.gaps.stacked(other.gaps), {})
 
     def merge(self, other: Signed) -> Signed:
         return Signed(self.gaps.merge(other.gaps), added(self.excluded, other.excluded))

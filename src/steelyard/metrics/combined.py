@@ -27,6 +27,7 @@ from steelyard.metrics.evidence import (
     some,
     sortable,
     spread,
+    stacked_ids,
 )
 from steelyard.records.labels import Labels
 
@@ -51,6 +52,7 @@ class RowTerms:
 
     columns: tuple[Any, ...]
     left_out: Mapping[str, Any] = field(default_factory=dict)
+    missing: Mapping[str, Any] = field(default_factory=dict)
 
     def collect(self, ids: Ids, cluster: Codes) -> tuple[Rows, npt.NDArray[np.bool_]]:
         """The columns, without rows that lack any of them, and which rows were included."""
@@ -105,6 +107,14 @@ class Rows:
             np.concatenate([mine.cluster, theirs.cluster]),
             mine.rows + theirs.rows,
             added(self.excluded, other.excluded),
+        )
+
+    def stacked(self, other: Rows) -> Rows:
+        return Rows(
+            tuple(_joined(a, b) for a, b in zip(self.columns, other.columns, strict=True)),
+            stacked_ids(self.ids, other.ids),
+            np.concatenate([self.cluster, other.cluster + len(self.ids)]),
+            np.concatenate([self.rows, other.rows]),
         )
 
 
@@ -187,6 +197,18 @@ class Groups:
         groups = tuple(found[name].on(overall.ids) for name in names)
         return Groups(names, groups, overall, self.ungrouped + other.ungrouped)
 
+    def stacked(self, other: Groups) -> Groups:
+        theirs = dict(zip(other.names, other.groups, strict=True))
+        shared = [name for name in self.names if name in theirs]
+        mine = dict(zip(self.names, self.groups, strict=True))
+        groups = tuple(mine[name].stacked(theirs[name]) for name in shared)
+        return Groups(tuple(shared), groups, self.overall.stacked(other.overall))
+
+    def of_groups(self, names: tuple[Any, ...]) -> Groups:
+        """The same with some groups only."""
+        found = dict(zip(self.names, self.groups, strict=True))
+        return replace(self, names=names, groups=tuple(found[name] for name in names))
+
 
 class GroupedReadings(Unfinished):
     """The base metric's readings in each group and overall."""
@@ -200,6 +222,15 @@ class GroupedReadings(Unfinished):
         whole = overall(self._overall)
         values = [group(name, reading) for name, reading in zip(self.names, self._groups, strict=True)]
         return GroupReading(self.names, np.stack(values, -1) if values else np.empty((len(whole), 0)), whole)
+
+    def up_to_common_coverage(self, area: Callable[[Any, Floats], Floats]) -> GroupReading:
+        """Areas of every group, and of the whole, up to the coverage that all groups with answers reach."""
+        reached = [np.where(reading.cmax > 0, reading.cmax, np.inf) for reading in (*self._groups, self._overall)]
+        common = np.minimum(np.minimum.reduce(reached), 1.0)
+        return self.finished(
+            lambda _, reading: area(reading, common),
+            lambda reading: area(reading, common),
+        )
 
 
 @dataclass(frozen=True)
@@ -240,6 +271,9 @@ class Parts:
     def merge(self, other: Parts) -> Parts:
         parts = tuple(a.merge(b) for a, b in zip(self.parts, other.parts, strict=True))
         return Parts(parts, added(self.lost, other.lost))
+
+    def stacked(self, other: Parts) -> Parts:
+        return Parts(tuple(a.stacked(b) for a, b in zip(self.parts, other.parts, strict=True)))
 
 
 class PartReadings(Unfinished):

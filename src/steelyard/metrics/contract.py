@@ -28,14 +28,14 @@ from typing import Any
 
 from steelyard.metrics.definition import Bounds, Definition, Metric, register
 from steelyard.metrics.options import Param
-from steelyard.metrics.sources import GroupSource, PartSource, RowSource, Source
+from steelyard.metrics.sources import GroupSource, PartSource, Population, RowSource, Source
 
 
 def metric(
     *,
     better: str | None = None,
     bounds: Bounds = (None, None),
-    rows: str = "asked",
+    rows: Population = "asked",
     reads: tuple[str, ...] | None = None,
     name: str | None = None,
     **facts: Any,
@@ -70,6 +70,12 @@ class SharedEvidence:
     def prepare(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
         return self.source.prepare(function)
 
+    def join(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+        return self.source.join(function)
+
+    def convert(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return self.source.convert(function)
+
     def metric(
         self,
         *,
@@ -84,7 +90,7 @@ class SharedEvidence:
 
 
 def evidence(
-    *, rows: str = "asked", reads: tuple[str, ...] | None = None
+    *, rows: Population = "asked", reads: tuple[str, ...] | None = None
 ) -> Callable[[Callable[..., Any]], SharedEvidence]:
     """Define evidence that several metrics share."""
     return lambda function: SharedEvidence(RowSource(function, rows, reads))

@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError
 from steelyard.metrics.contract import evidence, metric
-from steelyard.metrics.evidence import Cells, Terms, row_score, sums
+from steelyard.metrics.evidence import Cells, Sums, Terms, row_score, sums
 from steelyard.metrics.options import CONFIDENCE, Column, Constant, Label
-from steelyard.metrics.sorted_rows import SortedReading, SortedTerms
+from steelyard.metrics.sorted_rows import SortedReading, SortedRows, SortedTerms
 from steelyard.records.derive import ANSWERED, same_kind
-from steelyard.records.labels import Labels, value_name
+from steelyard.records.labels import Labels, is_named, value_name
 from steelyard.records.table import Records
 
 Floats = npt.NDArray[np.float64]
@@ -115,6 +115,18 @@ def _(s: Cells) -> Floats:
 @balanced_accuracy.present
 def _(s: Cells) -> npt.NDArray[np.bool_]:
     return s.n > 0
+
+
+@balanced_accuracy.shares
+def _(evidence: Sums) -> tuple[Floats, Floats]:
+    """The recalls that are averaged: hits and rows of each class."""
+    return evidence.each.hits, evidence.each.n
+
+
+@balanced_accuracy.parts
+def _(evidence: Sums) -> tuple[Any, Floats]:
+    held = evidence.each.n > 0
+    return held, np.where(held.any(0), 1.0, 0.0) / max(int(held.any(0).sum()), 1)
 
 
 # -- the confusion matrix and what reads it -----------------------------------------------------------------------
@@ -251,6 +263,46 @@ def _(s: Cells, *, labels: Constant) -> npt.NDArray[np.bool_]:
     return _Counts(s, labels).support > 0
 
 
+def _class_clusters(
+    evidence: Sums, labels: tuple[Any, ...] | None
+) -> tuple[npt.NDArray[np.bool_], Floats, npt.NDArray[np.bool_]]:
+    """Which clusters hold each class (clusters × classes), its rows, and whether it occurs at all.
+
+    A class stands on the clusters where it is the target; one that is only ever predicted, on those where it is said.
+    """
+    from scipy import sparse
+
+    cells: Any = sparse.csr_array(evidence.cells).sign()
+    truth, guess = ([None if v is None else value_name(v) for v in key.tolist()] for key in evidence.keys)
+    met = {name for name in (*truth, *guess) if name is not None}
+    names = list(map(value_name, labels)) if labels is not None else sorted(met)
+    place = {name: i for i, name in enumerate(names)}
+    sides = [np.array([-1 if n is None else place.get(n, -1) for n in side], np.int64) for side in (truth, guess)]
+    held = []
+    for at in sides:
+        inside = np.flatnonzero(at >= 0)
+        pick = sparse.coo_array((np.ones(len(inside)), (inside, at[inside])), shape=(len(at), len(names)))
+        held.append(np.asarray((cells @ pick.tocsr()).toarray()) > 0)
+    support = np.bincount(
+        np.where(sides[0] >= 0, sides[0], len(names)),
+        weights=np.asarray(evidence.cells.sum(axis=0)).ravel(),
+        minlength=len(names) + 1,
+    )[: len(names)].astype(np.float64)
+    return np.where(support > 0, held[0], held[1]), support, np.asarray(held[0].any(0) | held[1].any(0))
+
+
+@f1_macro.parts
+def _(evidence: Sums, *, labels: Constant) -> tuple[Any, Floats]:
+    held, _, met = _class_clusters(evidence, labels)
+    return held, np.where(met, 1.0, 0.0) / max(len(met) if labels is not None else int(met.sum()), 1)
+
+
+@f1_weighted.parts
+def _(evidence: Sums, *, labels: Constant) -> tuple[Any, Floats]:
+    held, support, _ = _class_clusters(evidence, labels)
+    return held, support / max(float(support.sum()), 1.0)
+
+
 def _classes(records: Records) -> tuple[str, ...]:
     """The labels a family such as `f1` expands to."""
     fixed = records.task.labels
@@ -274,13 +326,20 @@ def f1(s: Cells, *, label: str) -> Floats:
     >>> round(value("f1.a", target=["a", "a", "b"], prediction=["a", "b", "b"]), 6)
     0.666667
     """
-    truth, guess = (np.array([value_name(v) == label for v in s.key(part)], float) for part in (0, 1))
+    truth, guess = (np.array([is_named(v, label) for v in s.key(part)], float) for part in (0, 1))
     return 2 * (s.n @ (truth * guess)) / (s.n @ truth + s.n @ guess)
+
+
+@f1.parts
+def _(evidence: Sums, *, label: str) -> tuple[Any, Floats]:
+    own = next((v for key in evidence.keys for v in key.tolist() if v is not None and is_named(v, label)), label)
+    held, _, _ = _class_clusters(evidence, (own,))
+    return held, np.ones(1)
 
 
 def _is(records: Records, column: str, label: str) -> npt.NDArray[np.bool_]:
     labels = records.labels(column)
-    place = [i for i, v in enumerate(labels.values) if value_name(v) == label]
+    place = [i for i, v in enumerate(labels.values) if is_named(v, label)]
     return labels.codes == (place[0] if place else -2)
 
 
@@ -314,8 +373,9 @@ def recall(records: Records, *, label: str) -> Terms:
     bounds=(0, 1),
     formula="P(score of a positive > score of a negative) + ½ P(equal)",
     undefined="it needs both positives and negatives",
-    answered_if=lambda options: options["positive"] is None,
+    rows=lambda options: "answered" if options["positive"] is None else "asked",
     reads=("target", "prediction"),
+    reads_order=True,
 )
 def auroc(records: Records, *, positive: Label | None = None, score: Column = CONFIDENCE) -> SortedTerms:
     """How well a score separates positives from negatives; ties count ½.
@@ -327,22 +387,32 @@ def auroc(records: Records, *, positive: Label | None = None, score: Column = CO
     1.0
     """
     scores = np.asarray(score, float)
+    return SortedTerms(scores, claimed(records, positive))
+
+
+def claimed(records: Records, positive: str | None) -> Floats:
+    """What a score is about: that the answer is correct, or that the target is `positive`; NaN without a target."""
     if positive is None:
-        hit = np.where(records.array("answered") == 1, records.array("correct"), np.nan)
-        return SortedTerms(scores, hit)
-    target = records.labels("target")
-    return SortedTerms(scores, np.where(target.missing, np.nan, _is(records, "target", positive)))
+        return np.asarray(records.array("correct"), np.float64)
+    return np.where(records.labels("target").missing, np.nan, _is(records, "target", positive))
 
 
 @auroc.prepare
 def _(tables: Sequence[Records], positive: str | None) -> dict[str, Any]:
-    known = {value_name(v) for t in tables for v in t.labels("target").values} if positive is not None else set()
-    return {} if positive is None or positive in known else {"undefined": "no target equals the positive label"}
+    known = positive is None or any(is_named(v, positive) for t in tables for v in t.labels("target").values)
+    return {} if known else {"undefined": "no target equals the positive label"}
 
 
 @auroc.finish
 def _(s: SortedReading) -> Floats:
     return s.auroc
+
+
+@auroc.parts
+def _(evidence: SortedRows) -> tuple[Any, Floats]:
+    """Two parts: the positives and the negatives."""
+    held = [np.bincount(evidence.cluster[evidence.value == v], minlength=len(evidence.ids)) > 0 for v in (1.0, 0.0)]
+    return np.stack(held, -1), np.full(2, 0.5)
 
 
 @metric(formula="mean of the column", share=True)

@@ -38,7 +38,8 @@ class CurveTerms(SortedTerms):
         if len(ids) > 1 or len(cluster) < _POINTS_WORTH or not compiling.available():
             return super().collect(ids, cluster)
         assert self.unsorted is not None
-        kept = ~np.logical_or.reduce([np.zeros(len(cluster), bool), *self.left_out.values()])
+        lost = (*self.left_out.values(), *self.missing.values())
+        kept = ~np.logical_or.reduce([np.zeros(len(cluster), bool), *lost])
         rows: Any = kept & ~self.unsorted
         rows = slice(None) if rows.all() else rows
         loss = np.asarray(self.value, np.float64)[rows]
@@ -114,7 +115,7 @@ class CurveReading(SortedReading):
     """The risk-coverage curve under a block of resamples."""
 
     @cached_property
-    def _scans(self) -> dict[tuple[float, ...], Floats]:
+    def _scans(self) -> dict[tuple[object, ...], Floats]:
         return {}
 
     @cached_property
@@ -166,14 +167,14 @@ class CurveReading(SortedReading):
             return self._defined(scanned[:, 0]), self._defined(scanned[:, 1])
         return self._trapezoids(None)
 
-    def areas_at(self, c: float) -> tuple[Floats, Floats]:
-        """The areas up to min(c, cmax), landing on it by linear interpolation."""
+    def areas_at(self, c: float | Floats) -> tuple[Floats, Floats]:
+        """The areas up to min(c, cmax), landing on it by linear interpolation; c may be one coverage a resample."""
         if self.compiled:
             scanned = self._scan(c)
             return self._defined(scanned[:, 2]), self._defined(scanned[:, 3])
         return self._trapezoids(c)
 
-    def _trapezoids(self, c: float | None) -> tuple[Floats, Floats]:
+    def _trapezoids(self, c: float | Floats | None) -> tuple[Floats, Floats]:
         coverage, risk = self.coverage, self.risk
         if not coverage.shape[1]:
             nothing = np.full(len(coverage), np.nan)
@@ -206,8 +207,8 @@ class CurveReading(SortedReading):
         first = np.argmax(reached, 1) if reached.shape[1] else np.zeros(len(reached), np.int64)
         return np.asarray(first), np.asarray(reached.any(1))
 
-    def _scan(self, c: float, grid: tuple[float, ...] = kernels.GRID) -> Floats:
-        key = (c, *grid)
+    def _scan(self, c: float | Floats, grid: tuple[float, ...] = kernels.GRID) -> Floats:
+        key = (np.asarray(c, float).tobytes(), *grid)
         if key not in self._scans:
             rows = self._rows
             self._scans[key] = kernels.scan(rows.cluster, rows.value, rows.ends, self._weights, self.counted, c, grid)
@@ -276,14 +277,14 @@ class CurveReading(SortedReading):
         return hull_height(self._rows.points)
 
 
-def _area(x: Floats, y: Floats, start: Floats, c: float | None) -> Floats:
-    """Trapezoids under (x, y) from (0, start), up to c where given."""
+def _area(x: Floats, y: Floats, start: Floats, c: float | Floats | None) -> Floats:
+    """Trapezoids under (x, y) from (0, start), up to c where given: one for all, or one for each row."""
     x0 = np.concatenate([np.zeros((len(x), 1)), x[:, :-1]], 1)
     y0 = np.concatenate([start, y[:, :-1]], 1)
     step = x - x0
     if c is None:
         return (step * (y0 + y)).sum(1) / 2
-    taken = np.clip(c - x0, 0, step)
+    taken = np.clip(np.reshape(c, (-1, 1)) - x0, 0, step)
     slope = np.where(step > 0, (y - y0) / np.where(step > 0, step, 1), 0)
     return (taken * (2 * y0 + taken * slope)).sum(1) / 2
 

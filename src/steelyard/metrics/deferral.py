@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.metrics.contract import metric
-from steelyard.metrics.evidence import Cells, Terms, row_score, sums
+from steelyard.metrics.evidence import Cells, Sums, Terms, row_score, sums
 
 Floats = npt.NDArray[np.float64]
 
@@ -92,3 +92,16 @@ def deferral_balanced(should_abstain: Floats, abstained: Floats, unparsed: Float
 @deferral_balanced.finish
 def _(s: Cells) -> Floats:
     return 1 - (s.unsafe / s.risky + s.over / s.safe) / 2
+
+
+@deferral_balanced.shares
+def _(evidence: Sums) -> tuple[Floats, Floats]:
+    """Deferred of those that should be, answered of those that should be."""
+    s = evidence.each
+    return np.stack([s.risky - s.unsafe, s.safe - s.over], -1), np.stack([s.risky, s.safe], -1)
+
+
+@deferral_balanced.parts
+def _(evidence: Sums) -> tuple[Any, Floats]:
+    s = evidence.each
+    return np.stack([s.risky > 0, s.safe > 0], -1), np.full(2, 0.5)

@@ -57,6 +57,12 @@ class Definition:
     common_coverage: str | None = None
     perturbed_only: bool = False
     by_cluster: bool = False  # the value itself depends on the clusters
+    reads_order: bool = False  # of its score only the order matters: two runs may state it on different scales
+    # how its interval is made where the kind of evidence does not say: "t" (jackknife), "t-skewed", "log-t"
+    spread: str = ""
+    over_groups: str = ""  # how the interval follows from the groups': gap, worst, disparity
+    twin: str = ""  # the metric that a delta takes its verdict from, because this one's delta is biased
+    extreme: bool = False  # the largest of several: no interval, and groups cannot be compared by it
     aliases: tuple[str, ...] = ()
     extra: tuple[Param, ...] = ()
     labelled: bool = False
@@ -64,6 +70,9 @@ class Definition:
     _detail: Callable[..., Any] | None = None
     _present: Callable[..., Any] | None = None
     _vector: Callable[..., Any] | None = None
+    _parts: Callable[..., Any] | None = None
+    _shares: Callable[..., Any] | None = None
+    _up_to: Callable[..., Any] | None = None
 
     # decorators that complete a definition -------------------------------------------------------------------
 
@@ -88,11 +97,42 @@ class Definition:
         self._vector = function
         return function
 
+    def parts(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register the parts the value stands on: `f(evidence) -> (clusters × parts, weights)`.
+
+        A part is a class, a group or a denominator; the first array says which clusters hold it, the second how much of
+        the value it carries. By default there is one: the clusters with rows.
+        """
+        self._parts = function
+        return function
+
+    def shares(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register that the value is the mean of several shares: `f(evidence) -> (hits, rows)`, clusters × shares."""
+        self._shares = function
+        return function
+
+    def up_to(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register the area up to a coverage, one for each resample: `f(reading, c)`."""
+        self._up_to = function
+        return function
+
     def prepare(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
         """Register constants of the whole table (see RowSource.prepare)."""
+        return self._row_source.prepare(function)
+
+    def join(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+        """Register how the constants of two kept runs become one set (see RowSource.join)."""
+        return self._row_source.join(function)
+
+    def convert(self, function: Callable[..., dict[str, Floats]]) -> Callable[..., dict[str, Floats]]:
+        """Register how kept sums are converted to other constants (see RowSource.convert)."""
+        return self._row_source.convert(function)
+
+    @property
+    def _row_source(self) -> RowSource:
         if not isinstance(self.source, RowSource):
             raise UsageError(f"{self.name} takes its constants from its parts")
-        return self.source.prepare(function)
+        return self.source
 
     # what it offers ---------------------------------------------------------------------------------------------
 
@@ -220,6 +260,11 @@ class Metric:
         return self.definition.norm if only is None or self.label in only else None
 
     @property
+    def bootstrap_shifts(self) -> bool:
+        """True if resampling moves the value systematically, so that its deltas rest on the jackknife."""
+        return self.norm is not None or bool(self.definition.over_groups) or self.definition.spread == "t"
+
+    @property
     def unit(self) -> str:
         return self.definition.unit
 
@@ -235,7 +280,7 @@ class Metric:
         if self.definition.answered_if is not None and self.definition.answered_if(options):
             return "answered"
         if isinstance(source, RowSource):
-            return source.rows
+            return source.rows(options)
         return self.base.population if self.base is not None else "asked"
 
     def expanded(self, records: Records) -> tuple[Metric, ...]:
@@ -282,6 +327,42 @@ class Metric:
         if self.definition._present is None:
             return None
         return np.asarray(self._call(self.definition._present, reading, constants), bool)
+
+    def up_to(self, reading: Any, c: Floats) -> Floats:
+        """The area up to each resample's coverage c, where the metric has such a form."""
+        function = self.definition._up_to
+        assert function is not None
+        return np.asarray(function(reading, c, **accepted(function, self.values, keyword_only=True)), np.float64)
+
+    @property
+    def is_area(self) -> bool:
+        """True if it rewards declining and has a form up to a coverage by which runs and groups are compared."""
+        return self.definition._up_to is not None and self.values.get("ties", "plateau") == "plateau"
+
+    def shares(self, evidence: Any) -> tuple[Floats, Floats] | None:
+        """Hits and rows of every cluster and share, where the value is the mean of several shares."""
+        return None if self.definition._shares is None else self.definition._shares(evidence)
+
+    def parts(self, evidence: Any, constants: Constants) -> tuple[Any, Floats] | None:
+        """Which clusters hold each part of the value, and what it carries; None where groups are its parts."""
+        if self.base is not None:
+            return None
+        if self.definition._parts is None:
+            return np.asarray(evidence.rows > 0)[:, None], np.ones(1)
+        found: tuple[Any, Floats] = self._finish_with(self.definition._parts, evidence, constants)
+        return found
+
+    def ordered(self, evidence: Any) -> Any:
+        """The evidence with scores as midranks within the run, where only their order is read."""
+        return self.definition.source.ordered(self, evidence)
+
+    def united(self, sides: Sequence[tuple[Constants, Any]]) -> dict[str, Any]:
+        """The constants of two runs together, each given with its evidence."""
+        return self.definition.source.united(self, sides)
+
+    def converted(self, evidence: Any, own: Constants, joint: Constants) -> Any:
+        """The evidence under joint constants; None where only rows could say."""
+        return self.definition.source.converted(self, evidence, own, joint)
 
     def detail(self, reading: Any, constants: Constants) -> Any:
         """What stands beside the value, or None."""
@@ -339,7 +420,7 @@ def _as_metric(asked: Any) -> Metric:
     depth, inner = 1, metric.base
     while inner is not None:
         depth, inner = depth + 1, inner.base
-    if metric.definition.by_cluster:
+    if metric.definition.by_cluster and metric.definition.no_delta:
         raise UsageError(f"{metric} describes a whole run and cannot stand inside another metric")
     if depth > _DEEPEST:
         raise UsageError(f"metrics of metrics may be nested {_DEEPEST} deep; their groups multiply")

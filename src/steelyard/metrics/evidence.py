@@ -10,7 +10,7 @@ columns, `sorted_rows.py` those that stand in an order. All of them are plain da
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.metrics import compiling, kernels
-from steelyard.records.labels import Labels
+from steelyard.records.labels import Labels, label_key, value_name
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -73,6 +73,8 @@ class Evidence(Protocol):
 
     def differs(self, other: Any) -> npt.NDArray[np.bool_]: ...  # the clusters that are not alike, on one list of them
 
+    def stacked(self, other: Any) -> Any: ...  # both, each with clusters of its own: (0, c) here, (1, c) there
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -80,7 +82,8 @@ class Terms:
 
     values: Mapping[str, Any]
     by: tuple[Any, ...] = ()
-    left_out: Mapping[str, Any] = field(default_factory=dict)
+    left_out: Mapping[str, Any] = field(default_factory=dict)  # rows outside the metric's own denominator, by reason
+    missing: Mapping[str, Any] = field(default_factory=dict)  # rows that lack a value, by reason
     score: bool = False  # the value is total over n: no finish is needed
 
     def collect(self, ids: Ids, cluster: Codes) -> tuple[Sums, npt.NDArray[np.bool_]]:
@@ -88,30 +91,60 @@ class Terms:
         return Sums.collect(self, ids, cluster)
 
 
-def sums(*, by: Any = None, left_out: Mapping[str, Any] | None = None, **values: Any) -> Terms:
+def sums(
+    *,
+    by: Any = None,
+    left_out: Mapping[str, Any] | None = None,
+    missing: Mapping[str, Any] | None = None,
+    **values: Any,
+) -> Terms:
     """Say what to add up per row: one array or constant a name, optionally under the key(s) `by`.
 
-    A NaN in any term or a null key leaves the row out, and counts it; `left_out` names further reasons and the rows
-    they apply to.
+    A NaN in any term or a null key leaves the row out as lacking a value, and counts it. `left_out` names rows that are
+    outside the metric's own denominator, `missing` further rows that lack a value, each with its reason. In a
+    comparison a row that lacks a value in one run leaves both.
     """
     keys = () if by is None else by if isinstance(by, tuple) else (by,)
     parts = tuple(part if isinstance(part, Labels) else np.asarray(part) for part in keys)
-    return Terms(values, parts, left_out or {})
+    return Terms(values, parts, left_out or {}, missing or {})
 
 
-def row_score(values: Any, *, left_out: Mapping[str, Any] | None = None, **more: Any) -> Terms:
+def row_score(
+    values: Any, *, left_out: Mapping[str, Any] | None = None, missing: Mapping[str, Any] | None = None, **more: Any
+) -> Terms:
     """A score a row, averaged; `more` are sums that stand beside it."""
-    return Terms({"total": values, "n": 1, **more}, (), left_out or {}, score=True)
+    return Terms({"total": values, "n": 1, **more}, (), left_out or {}, missing or {}, score=True)
 
 
 class Cells:
     """A reading of `Sums`: `s.total` has shape (resamples,), or (resamples, keys) where the terms were keyed.
 
-    `s.key(0)` are the values of the first key column, aligned with the last axis.
+    `s.key(0)` are the values of the first key column, aligned with the last axis. What needs every cluster's own sums
+    (their squares, say) takes them from `s.each`, one cluster a row, and adds up under the same weights: `s.added(x)`.
     """
 
-    def __init__(self, sums_: Mapping[str, Floats], keys: tuple[npt.NDArray[Any], ...], *, score: bool = False) -> None:
+    def __init__(
+        self,
+        sums_: Mapping[str, Floats],
+        keys: tuple[npt.NDArray[Any], ...],
+        *,
+        score: bool = False,
+        each: Callable[[], Cells] | None = None,
+        added: Callable[[Floats], Floats] | None = None,
+    ) -> None:
         self._sums, self._keys, self.is_score = sums_, keys, score
+        self._each, self._added = each, added
+
+    @property
+    def each(self) -> Cells:
+        """The same sums in every single cluster."""
+        assert self._each is not None
+        return self._each()
+
+    def added(self, values: Any) -> Floats:
+        """Numbers of the clusters, added up under the weights of each resample."""
+        assert self._added is not None
+        return self._added(np.asarray(values, np.float64))
 
     def __getattr__(self, name: str) -> Floats:
         try:
@@ -146,7 +179,7 @@ class Sums:
         size = len(cluster)
         values = {n: np.broadcast_to(np.asarray(v, np.float64), (size,)) for n, v in terms.values.items()}
         kept = np.ones(size, bool)
-        for rows in terms.left_out.values():
+        for rows in (*terms.left_out.values(), *terms.missing.values()):
             kept &= ~np.asarray(rows, bool)
         for value in values.values():
             if value.strides != (0,) or np.isnan(value[:1]).any():
@@ -165,21 +198,29 @@ class Sums:
         return cls(tuple(values), keys, ids, cells, counts, {}, terms.score, binary), kept
 
     def under(self, draw: Draw) -> Cells:
-        return self._reading(np.asarray(draw.floats @ self.cells))
+        return self._reading(np.asarray(draw.floats @ self.cells), lambda values: draw.floats @ values)
+
+    @cached_property
+    def each(self) -> Cells:
+        """The sums of every single cluster, read like resamples."""
+        return self._reading(self.cells if isinstance(self.cells, np.ndarray) else self.cells.toarray(), None)
 
     def without(self, blocks: Codes, first: int, last: int) -> Cells:
         """The readings with block `first`, …, `last - 1` left out, one at a time."""
-        total = np.asarray(self.cells.sum(axis=0)).reshape(1, -1)
-        left = np.zeros((last - first, self.width))
         inside = (blocks >= first) & (blocks < last)
-        part = self.cells[inside]
-        np.add.at(left, blocks[inside] - first, part if isinstance(part, np.ndarray) else part.toarray())
-        return self._reading(total - left)
 
-    def _reading(self, flat: Floats) -> Cells:
+        def rest(values: Any) -> Floats:
+            left = np.zeros((last - first, *values.shape[1:]))
+            part = values[inside]
+            np.add.at(left, blocks[inside] - first, part if isinstance(part, np.ndarray) else part.toarray())
+            return np.asarray(np.asarray(values.sum(axis=0))[None] - left)
+
+        return self._reading(rest(self.cells), rest)
+
+    def _reading(self, flat: Floats, added: Callable[[Floats], Floats] | None) -> Cells:
         split = np.moveaxis(flat.reshape(len(flat), -1, len(self.names)), -1, 0)
         values = dict(zip(self.names, split if self.keys else split[..., 0], strict=True))
-        return Cells(values, self.keys, score=self.is_score)
+        return Cells(values, self.keys, score=self.is_score, each=lambda: self.each, added=added)
 
     def on(self, ids: Ids) -> Sums:
         place = places(self.ids, ids)
@@ -198,17 +239,12 @@ class Sums:
 
     def differs(self, other: Sums) -> npt.NDArray[np.bool_]:
         keys, mine, theirs = _merged_keys(self.keys, other.keys)
-        found = self.rows != other.rows
-        terms = len(self.names)
-        width = (len(keys[0]) if keys else 1) * terms
-        wide = []
-        for sums_, place in ((self, mine), (other, theirs)):
-            column = (place[:, None] * terms + np.arange(terms)).ravel()
-            cells = sums_.cells if isinstance(sums_.cells, np.ndarray) else sums_.cells.toarray()
-            spread_ = np.zeros((len(self.ids), width))
-            spread_[:, column] = cells
-            wide.append(spread_)
-        return np.asarray(found | (wide[0] != wide[1]).any(1))
+        width = (len(keys[0]) if keys else 1) * len(self.names)
+        different = _wide(self, mine, width) != _wide(other, theirs, width)
+        unlike = (
+            different.any(1) if isinstance(different, np.ndarray) else np.asarray(different.sum(axis=1)).ravel() > 0
+        )
+        return np.asarray((self.rows != other.rows) | unlike)
 
     def merge(self, other: Sums) -> Sums:
         from scipy import sparse
@@ -228,6 +264,58 @@ class Sums:
         rows = self.on(ids).rows + other.on(ids).rows
         excluded = added(self.excluded, other.excluded)
         return Sums(self.names, keys, ids, cells, rows, excluded, self.is_score, self.binary and other.binary)
+
+    def stacked(self, other: Sums) -> Sums:
+        keys, mine, theirs = _merged_keys(self.keys, other.keys)
+        width = (len(keys[0]) if keys else 1) * len(self.names)
+        ids = stacked_ids(self.ids, other.ids)
+        cells = _joined_cells(_wide(self, mine, width), _wide(other, theirs, width))
+        rows = np.concatenate([self.rows, other.rows])
+        return Sums(self.names, keys, ids, cells, rows, {}, self.is_score, self.binary and other.binary)
+
+    def by_rank(self) -> Sums:
+        """Sums under a pair of numbers: the second replaced by its midrank among all rows, over their number."""
+        counts = np.asarray(self.cells.sum(axis=0)).reshape(1, -1)[:, :: len(self.names)]
+        scores = np.asarray(self.keys[-1], np.float64)
+        ranks = midranks(scores, counts)[0] / max(float(counts.sum()), 1.0)
+        return replace(self, keys=(*self.keys[:-1], ranks))
+
+
+def _wide(sums_: Sums, place: Codes, width: int) -> Any:
+    """The cells with every key at its place in a longer list of keys."""
+    terms = len(sums_.names)
+    column = (place[:, None] * terms + np.arange(terms)).ravel()
+    if isinstance(sums_.cells, np.ndarray):
+        if len(column) == width and (column == np.arange(width)).all():
+            return sums_.cells
+        wide = np.zeros((len(sums_.ids), width))
+        wide[:, column] = sums_.cells
+        return wide
+    from scipy import sparse
+
+    coo = sums_.cells.tocoo()
+    return sparse.coo_array((coo.data, (coo.row, column[coo.col])), shape=(len(sums_.ids), width)).tocsr()
+
+
+def _joined_cells(mine: Any, theirs: Any) -> Any:
+    if isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
+        return np.concatenate([mine, theirs])
+    from scipy import sparse
+
+    return sparse.vstack([sparse.csr_array(mine), sparse.csr_array(theirs)]).tocsr()
+
+
+def midranks(values: Floats, counts: Floats) -> Floats:
+    """The mean rank of each value under every row of counts."""
+    if not len(values):
+        return counts
+    order = np.argsort(values, kind="stable")
+    first = np.flatnonzero(np.r_[True, np.diff(values[order]) > 0])
+    together = np.add.reduceat(counts[:, order], first, axis=-1)
+    ranks = np.cumsum(together, -1) - (together - 1) / 2
+    group = np.empty(len(values), np.int64)
+    group[order] = np.repeat(np.arange(len(first)), np.diff(np.r_[first, len(values)]))
+    return np.asarray(ranks[:, group])
 
 
 def segments_differ(
@@ -261,8 +349,18 @@ def moved(cluster: Codes, clusters: Codes, size: int) -> tuple[npt.NDArray[np.bo
 
 
 def merged_ids(mine: Ids, theirs: Ids) -> Ids:
-    """The union of two cluster lists, sorted."""
-    return mine if mine == theirs else tuple(sorted({*mine, *theirs}, key=lambda parts: tuple(map(sortable, parts))))
+    """The union of two cluster lists, in their order: by text."""
+    return mine if mine == theirs else tuple(sorted({*mine, *theirs}, key=id_order))
+
+
+def id_order(parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What cluster ids are sorted by: their text, null first; the kind only where the text is equal."""
+    return tuple((part is not None, value_name(part), type(part).__name__) for part in parts)
+
+
+def stacked_ids(mine: Ids, theirs: Ids) -> Ids:
+    """The clusters of two runs side by side, told apart by a first part 0 or 1."""
+    return (*((0, *parts) for parts in mine), *((1, *parts) for parts in theirs))
 
 
 def places(ids: Ids, longer: Ids) -> Codes:
@@ -282,7 +380,7 @@ def added(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
 
 def sortable(value: Any) -> tuple[str, Any]:
     """Orders values of mixed kinds, null first; within a kind by value."""
-    return ("", 0) if value is None else (type(value).__name__, value)
+    return ("", 0) if value is None else label_key(value)
 
 
 def keyless(part: Any) -> npt.NDArray[np.bool_]:

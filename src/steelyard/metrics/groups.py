@@ -1,7 +1,7 @@
 """Does a metric hold across groups, altered questions and repetitions?
 
 Equal accuracy is not fairness, and the gap between groups is biased upward: among equal groups of 20 clusters it is
-0.19 on average. Its interval is therefore a ball of noise around the value, not a bootstrap of it.
+0.19 on average. Its interval is therefore made from the differences of all pairs of groups, not from a bootstrap of it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from steelyard.errors import UsageError
 from steelyard.metrics.combined import GroupReading
 from steelyard.metrics.contract import evidence, over
 from steelyard.metrics.definition import AS_BASE, UNIT, WIDTH_OF_BASE, Definition, Metric, register
-from steelyard.metrics.evidence import Cells, Terms, sums
+from steelyard.metrics.evidence import Cells, Sums, Terms, sums
 from steelyard.metrics.options import Constant, Param
 from steelyard.metrics.sources import Collector, PartSource
 from steelyard.records.labels import value_name
@@ -26,11 +26,11 @@ Floats = npt.NDArray[np.float64]
 
 
 def span(values: Floats) -> Floats:
-    """Largest minus smallest, over the groups that are defined."""
+    """Largest minus smallest, over the groups that are defined; fewer than two have no gap."""
     defined = ~np.isnan(values)
     high = np.where(defined, values, -np.inf).max(-1, initial=-np.inf)
     low = np.where(defined, values, np.inf).min(-1, initial=np.inf)
-    return np.where(defined.any(-1), high - low, np.nan)
+    return np.where(defined.sum(-1) > 1, high - low, np.nan)
 
 
 def _defined(groups: GroupReading) -> npt.NDArray[np.bool_]:
@@ -44,11 +44,19 @@ def _per_group(groups: GroupReading) -> dict[str, Any]:
     return {"per_group": values, "overall": None if np.isnan(groups.overall[0]) else float(groups.overall[0])}
 
 
-@over(better="lower", bounds=WIDTH_OF_BASE, norm=span, formula="max − min over groups")
+@over(
+    better="lower",
+    bounds=WIDTH_OF_BASE,
+    norm=span,
+    over_groups="gap",
+    formula="max − min over groups",
+    undefined="it needs at least two groups with a value",
+)
 def fairness_gap(groups: GroupReading) -> Floats:
     """Largest difference of a metric between groups: `fairness_gap(f1_macro, by=group.site)`.
 
-    A group where the metric is undefined is left out. 0 does not mean fair: groups may differ in what is asked.
+    A group where the metric is undefined is left out and named; fewer than two groups have no gap. Areas are compared
+    up to the coverage that all groups reach. 0 does not mean fair: groups may differ in what is asked.
 
     >>> columns = {
     ...     "target": ["a", "a", "a", "a"],
@@ -61,7 +69,7 @@ def fairness_gap(groups: GroupReading) -> Floats:
     return span(groups.values)
 
 
-@over(better="as base", bounds=AS_BASE, formula="the worst group's value")
+@over(better="as base", bounds=AS_BASE, over_groups="worst", formula="the worst group's value")
 def worst_group(groups: GroupReading, *, base: Metric, overall: Constant) -> Floats:
     """The metric in the group where it is worst; the group's name is the detail (ties: the first in order).
 
@@ -102,7 +110,7 @@ def _group_names(records: Records, by: str) -> tuple[str, ...]:
     return tuple(map(value_name, records.labels(by).values))
 
 
-@over(bounds=(None, None), formula="group − overall, signed", members=_group_names)
+@over(bounds=(None, None), over_groups="disparity", formula="group − overall, signed", members=_group_names)
 def disparity(groups: GroupReading, *, label: str) -> Floats:
     """How far a group lies above or below the whole: `disparity(accuracy, by=group.site).x`.
 
@@ -138,7 +146,7 @@ def deviation(values: Floats) -> Floats:
     "repeat",
     bounds=(None, None),
     norm=deviation,
-    norm_members=("stddev", "sample_stddev"),
+    norm_members=("stddev", "sample_stddev", "cv"),
     members=("mean", "stddev", "sample_stddev", "cv", "n_seeds"),
     no_interval=lambda _evidence, _value, label: "a count" if label == "n_seeds" else "",
     formula="mean, population standard deviation, sample standard deviation or std/mean over repeats",
@@ -176,11 +184,25 @@ def stability(groups: GroupReading, *, label: str) -> Floats:
 @stability.vector
 def _(groups: GroupReading, *, label: str) -> Floats:
     repeats = groups.values.shape[-1]
+    if label == "cv":
+        return _relative(groups)
     scale = np.sqrt(repeats / (repeats - 1)) if label == "sample_stddev" else 1.0
     return groups.values * scale
 
 
-@over("repeat", better="higher", bounds=(0, 1), formula="max(0, 1 − std / |mean|) over repeats, population std")
+def _relative(groups: GroupReading) -> Floats:
+    """The repeats' distances from their mean, relative to it; and the repeats themselves, whose noise decides on 0."""
+    mean = groups.values.mean(-1, keepdims=True)
+    return np.stack([(groups.values - mean) / np.abs(mean), groups.values], -2)
+
+
+@over(
+    "repeat",
+    better="higher",
+    bounds=(0, 1),
+    norm=deviation,
+    formula="max(0, 1 − std / |mean|) over repeats, population std",
+)
 def stability_score(groups: GroupReading) -> Floats:
     """1 if a metric is the same in every repetition, 0 if it varies as much as its mean; undefined for one repeat.
 
@@ -205,6 +227,7 @@ def stability_score(groups: GroupReading) -> Floats:
 for _steady in (stability, stability_score):
     _steady.present(_defined)
 stability_score.detail(_per_group)
+stability_score.vector(_relative)
 
 
 # -- altered questions ---------------------------------------------------------------------------------------------
@@ -230,7 +253,7 @@ def flips(records: Records) -> Terms:
         to_correct=np.where(judged, change * now, 0.0),
         to_incorrect=np.where(judged, change * before * (1 - now), 0.0),
         n=1,
-        left_out={reason: rows for reason, rows in _partnerless(records).items() if reason != "failed"},
+        missing={reason: rows for reason, rows in _partnerless(records).items() if reason != "failed"},
     )
 
 
@@ -286,6 +309,13 @@ def flip_to_incorrect(s: Cells) -> Floats:
     1.0
     """
     return s.to_incorrect / s.judged_flip
+
+
+@flip_to_correct.parts
+@flip_to_incorrect.parts
+def _(evidence: Sums) -> tuple[Any, Floats]:
+    """A share of the flips stands on the clusters that flipped."""
+    return (evidence.each.judged_flip > 0)[:, None], np.ones(1)
 
 
 def _altered(collector: Collector) -> Collector:

@@ -28,17 +28,24 @@ def scan(
     ends: npt.NDArray[np.int64],
     weights: npt.NDArray[Any],
     asked: Floats,
-    c: float,
+    c: float | Floats,
     grid: tuple[float, ...],
 ) -> Floats:
-    """AURC, AUGRC, both up to c, and the risk at each coverage of the sorted `grid`, one row a resample."""
+    """AURC, AUGRC, both up to c, and the risk at each coverage of the sorted `grid`, one row a resample.
+
+    c is one coverage for all, or one for each resample: areas up to NaN are NaN.
+    """
     closes = np.zeros(len(cluster), np.bool_)
     closes[ends] = True
     count = len(weights)
     blocks = lane_blocks(weights)
-    padded = np.ones(blocks.shape[0] * LANES)
+    padded, up_to = np.ones((2, blocks.shape[0] * LANES))
     padded[:count] = asked
-    return np.asarray(_compiled()["scan"](cluster, loss, closes, blocks, padded, c, np.asarray(grid, float)))[:count]
+    up_to[:count] = np.where(np.isnan(c), 1.0, c)  # no whole number of rows stands for NaN
+    found = np.asarray(_compiled()["scan"](cluster, loss, closes, blocks, padded, up_to, np.asarray(grid, float)))
+    found = found[:count]
+    found[np.isnan(np.broadcast_to(c, count)), 2:4] = np.nan
+    return found
 
 
 def lane_blocks(weights: npt.NDArray[Any]) -> npt.NDArray[np.uint16]:
@@ -156,7 +163,7 @@ def tally(seed: int, first: int, last: int, clusters: int) -> npt.NDArray[np.uin
 def _compiled() -> dict[str, Any]:
     smallest = compile_(_smallest_count)
 
-    def scan_(cluster, loss, closes, blocks, asked, c, grid):  # type: ignore[no-untyped-def]
+    def scan_(cluster, loss, closes, blocks, asked, up_to, grid):  # type: ignore[no-untyped-def]
         size = grid.shape[0]
         out = np.full((blocks.shape[0] * LANES, 4 + size), np.nan)
         for b in range(blocks.shape[0]):
@@ -174,6 +181,7 @@ def _compiled() -> dict[str, Any]:
             step = np.zeros(LANES, np.int64)
             for q in range(LANES):
                 n = asked[b * LANES + q]
+                c = up_to[b * LANES + q]
                 count = smallest(c, n)
                 while count / n <= c:
                     count += 1
@@ -200,7 +208,7 @@ def _compiled() -> dict[str, Any]:
                                 start = risk if k_before[q] == 0.0 else risk_before[q]
                                 if k[q] >= stop[q]:
                                     width = (k[q] - k_before[q]) / n
-                                    taken = c - k_before[q] / n
+                                    taken = up_to[row] - k_before[q] / n
                                     at = start + taken * (risk - start) / width
                                     low = s_before[q] / n
                                     high = low + taken * (s[q] / n - low) / width

@@ -177,7 +177,7 @@ for _definition in _EVERY:
 def _scored(ranked: Rankings, score: Floats, barren: npt.NDArray[np.bool_]) -> Terms:
     return row_score(
         np.where(ranked.missing, np.nan, score),
-        left_out={ranked.reason: ranked.missing},
+        missing={ranked.reason: ranked.missing},
         barren=(barren & ~ranked.missing).astype(np.float64),
     )
 

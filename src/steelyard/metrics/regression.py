@@ -7,7 +7,7 @@ table, which do not change the value.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from steelyard.errors import UsageError
 from steelyard.metrics.contract import evidence, metric
-from steelyard.metrics.evidence import Cells, Terms, row_score, sums
-from steelyard.metrics.options import Constant
+from steelyard.metrics.evidence import Cells, Terms, midranks, row_score, sums
+from steelyard.metrics.options import Constant, Constants
 from steelyard.metrics.sorted_rows import SortedReading, SortedTerms
 from steelyard.records.table import Records
 
@@ -50,7 +50,7 @@ def _(s: SortedReading) -> Floats:
     return s.quantile(0.5)
 
 
-@metric(better="lower", bounds=(0, None), rows="answered", formula="√ mean (prediction − target)²")
+@metric(better="lower", bounds=(0, None), rows="answered", spread="log-t", formula="√ mean (prediction − target)²")
 def rmse(target: Floats, prediction: Floats, *, scale: Constant) -> Terms:
     """Root mean squared error: large errors weigh more.
 
@@ -70,6 +70,16 @@ def _(tables: Sequence[Records]) -> dict[str, Any]:
     errors = [np.abs(t.numbers("prediction", needed_by="rmse") - t.numbers("target", needed_by="rmse")) for t in tables]
     largest = max((float(np.nanmax(e)) for e in errors if not np.isnan(e).all()), default=0.0)
     return {"scale": largest or 1.0}
+
+
+@rmse.join
+def _(one: Constants, two: Constants) -> dict[str, Any]:
+    return {"scale": max(one["scale"], two["scale"])}
+
+
+@rmse.convert
+def _(sums_: Mapping[str, Floats], own: Constants, joint: Constants) -> dict[str, Floats]:
+    return {**sums_, "square": sums_["square"] * (own["scale"] / joint["scale"]) ** 2}
 
 
 @metric(bounds=(None, None), rows="answered", formula="mean (prediction − target)")
@@ -103,13 +113,43 @@ def _(tables: Sequence[Records]) -> dict[str, Any]:
     return {"centre": tuple(centre), "scale": tuple(scale)}
 
 
+@moments.join
+def _(one: Constants, two: Constants) -> dict[str, Any]:
+    """A centre between both runs', and the larger scale."""
+    centre = tuple((a + b) / 2 for a, b in zip(one["centre"], two["centre"], strict=True))
+    return {"centre": centre, "scale": tuple(map(max, one["scale"], two["scale"]))}
+
+
+@moments.convert
+def _(sums_: Mapping[str, Floats], own: Constants, joint: Constants) -> dict[str, Floats]:
+    """First and second moments about another centre, in another scale."""
+    n = sums_["n"]
+    ratio = [a / b for a, b in zip(own["scale"], joint["scale"], strict=True)]
+    move = [(a - b) / c for a, b, c in zip(own["centre"], joint["centre"], joint["scale"], strict=True)]
+    x, y = (sums_[name] * ratio[i] for i, name in enumerate("xy"))
+    return {
+        "x": x + move[0] * n,
+        "y": y + move[1] * n,
+        "xx": sums_["xx"] * ratio[0] ** 2 + 2 * move[0] * x + move[0] ** 2 * n,
+        "yy": sums_["yy"] * ratio[1] ** 2 + 2 * move[1] * y + move[1] ** 2 * n,
+        "xy": sums_["xy"] * ratio[0] * ratio[1] + move[0] * y + move[1] * x + move[0] * move[1] * n,
+        "ee": sums_["ee"] * ratio[0] ** 2,
+        "n": n,
+    }
+
+
 def _spread(square: Floats, total: Floats, n: Floats) -> Floats:
     """Σ(x − x̄)², NaN where there is none."""
     spread = square - total * total / n
     return np.where(spread > _NO_SPREAD * square, spread, np.nan)
 
 
-@moments.metric(better="higher", bounds=(None, 1), formula="1 − Σ(prediction − target)² / Σ(target − mean target)²")
+@moments.metric(
+    better="higher",
+    bounds=(None, 1),
+    spread="t-skewed",
+    formula="1 − Σ(prediction − target)² / Σ(target − mean target)²",
+)
 def r2(s: Cells) -> Floats:
     """Share of the target's variance that is explained; negative if the mean would do better. Undefined if constant.
 
@@ -119,7 +159,12 @@ def r2(s: Cells) -> Floats:
     return 1 - s.ee / _spread(s.xx, s.x, s.n)
 
 
-@moments.metric(better="higher", bounds=(-1, 1), formula="cov(target, prediction) / (σ_target σ_prediction)")
+@moments.metric(
+    better="higher",
+    bounds=(-1, 1),
+    spread="t-skewed",
+    formula="cov(target, prediction) / (σ_target σ_prediction)",
+)
 def pearson(s: Cells) -> Floats:
     """Linear correlation of target and prediction; undefined where either is constant.
 
@@ -130,7 +175,7 @@ def pearson(s: Cells) -> Floats:
     return np.clip((s.xy - s.x * s.y / s.n) / np.sqrt(x * y), -1, 1)
 
 
-@metric(better="higher", bounds=(-1, 1), rows="answered", formula="Pearson correlation of midranks")
+@metric(better="higher", bounds=(-1, 1), rows="answered", reads_order=True, formula="Pearson correlation of midranks")
 def spearman(target: Floats, prediction: Floats) -> Terms:
     """Rank correlation of target and prediction; ties share their mean rank.
 
@@ -143,24 +188,11 @@ def spearman(target: Floats, prediction: Floats) -> Terms:
 @spearman.finish
 def _(s: Cells) -> Floats:
     n = s.n.sum(-1, keepdims=True)
-    x, y = (_midranks(s.key(part), s.n) - (n + 1) / 2 for part in (0, 1))
+    x, y = (midranks(s.key(part), s.n) - (n + 1) / 2 for part in (0, 1))
     x_spread, y_spread = (s.n * x * x).sum(-1), (s.n * y * y).sum(-1)
     covered = (x_spread > 0) & (y_spread > 0)
     together = (s.n * x * y).sum(-1) / np.sqrt(np.where(covered, x_spread * y_spread, 1))
     return np.where(covered, np.clip(together, -1, 1), np.nan)
-
-
-def _midranks(values: Floats, counts: Floats) -> Floats:
-    """The mean rank of each value under every row of counts."""
-    if not len(values):
-        return counts
-    order = np.argsort(values, kind="stable")
-    first = np.flatnonzero(np.r_[True, np.diff(values[order]) > 0])
-    together = np.add.reduceat(counts[:, order], first, axis=-1)
-    ranks = np.cumsum(together, -1) - (together - 1) / 2
-    group = np.empty(len(values), np.int64)
-    group[order] = np.repeat(np.arange(len(first)), np.diff(np.r_[first, len(values)]))
-    return ranks[:, group]
 
 
 @metric(

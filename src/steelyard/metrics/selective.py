@@ -6,7 +6,7 @@ rewards abstaining: between runs with unequal cmax, compare the area up to the c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from steelyard.errors import InputError, UsageError
 from steelyard.metrics.contract import compose, evidence
 from steelyard.metrics.curve import CurveReading, CurveTerms
+from steelyard.metrics.definition import Definition
 from steelyard.metrics.kernels import GRID
 from steelyard.metrics.options import CONFIDENCE, Column, Constant
 from steelyard.records.derive import ANSWERED, has_target, loss_name, loss_values
@@ -48,7 +49,7 @@ def curve(
             file=file,
             line=line,
         )
-    return CurveTerms(ranks, losses, ~answered, {"no target": no_target})
+    return CurveTerms(ranks, losses, ~answered, missing={"no target": no_target})
 
 
 @curve.prepare
@@ -57,6 +58,22 @@ def _(tables: Sequence[Records], loss: str | None, range: float | None) -> dict[
     if range is not None and range <= 0:
         raise UsageError("range is the width of the score range, above 0")
     return {"loss": loss_name(tables[0], loss), "range": range if range is not None else tables[0].task.range}
+
+
+def _of_curve(**facts: Any) -> Callable[[Callable[..., Any]], Definition]:
+    """A metric of the curve: it reads only the order of what ranks, and stands on the clusters that answered."""
+
+    def define(function: Callable[..., Any]) -> Definition:
+        definition = curve.metric(reads_order=True, **facts)(function)
+        definition.parts(_answering)
+        return definition
+
+    return define
+
+
+def _answering(evidence: Any) -> tuple[Any, Floats]:
+    answered = np.bincount(evidence.cluster, minlength=len(evidence.ids))
+    return (answered > 0)[:, None], np.ones(1)
 
 
 def _curve_detail(c: CurveReading, *, loss: Constant, range: Constant) -> dict[str, Any]:
@@ -72,7 +89,7 @@ def _curve_detail(c: CurveReading, *, loss: Constant, range: Constant) -> dict[s
     }
 
 
-@curve.metric(bounds=(0, 1), formula="answered / N")
+@_of_curve(bounds=(0, 1), formula="answered / N")
 def cmax(c: CurveReading) -> Floats:
     """The largest coverage the model allows: answered rows over asked rows.
 
@@ -82,7 +99,7 @@ def cmax(c: CurveReading) -> Floats:
     return c.cmax
 
 
-@curve.metric(
+@_of_curve(
     better="lower",
     bounds=(0, None),
     undefined=_SILENT,
@@ -102,7 +119,7 @@ def aurc(c: CurveReading, *, ties: str = "plateau") -> Floats:
     return c.exact if ties == "exact" else c.areas[0]
 
 
-@curve.metric(
+@_of_curve(
     better="lower",
     bounds=(0, None),
     undefined=_SILENT,
@@ -120,9 +137,11 @@ def augrc(c: CurveReading) -> Floats:
 
 aurc.detail(_curve_detail)
 augrc.detail(_curve_detail)
+aurc.up_to(lambda reading, c: reading.areas_at(c)[0])
+augrc.up_to(lambda reading, c: reading.areas_at(c)[1])
 
 
-@curve.metric(
+@_of_curve(
     better="lower",
     bounds=(0, None),
     undefined=_SILENT,
@@ -138,7 +157,7 @@ def aurc_optimal(c: CurveReading) -> Floats:
     return c.optimal[0]
 
 
-@curve.metric(
+@_of_curve(
     better="lower",
     bounds=(0, None),
     undefined=_SILENT,
@@ -174,7 +193,7 @@ def eaugrc(area: Floats, optimal: Floats) -> Floats:
     return area - optimal
 
 
-@curve.metric(
+@_of_curve(
     better="lower",
     bounds=(0, None),
     undefined=_SILENT,
@@ -202,7 +221,15 @@ def _used(reading: CurveReading, *, c: float) -> dict[str, Any]:
     return {"requested": c, "used": min(c, cmax) if cmax > 0 else None}
 
 
-@curve.metric(
+def _first_area(reading: CurveReading, coverage: Floats, *, c: float) -> Floats:
+    return reading.areas_at(np.minimum(coverage, c))[0]
+
+
+def _second_area(reading: CurveReading, coverage: Floats, *, c: float) -> Floats:
+    return reading.areas_at(np.minimum(coverage, c))[1]
+
+
+@_of_curve(
     better="lower",
     bounds=(0, None),
     undefined=_SILENT,
@@ -218,7 +245,7 @@ def aurc_at(reading: CurveReading, *, c: float = 0.5) -> Floats:
     return reading.areas_at(_coverage("aurc_at", c))[0]
 
 
-@curve.metric(
+@_of_curve(
     better="lower",
     bounds=(0, None),
     undefined=_SILENT,
@@ -236,9 +263,11 @@ def augrc_at(reading: CurveReading, *, c: float = 0.5) -> Floats:
 
 aurc_at.detail(_used)
 augrc_at.detail(_used)
+aurc_at.up_to(_first_area)
+augrc_at.up_to(_second_area)
 
 
-@curve.metric(
+@_of_curve(
     better="lower",
     bounds=(0, None),
     formula="selective risk at the first working point with coverage ≥ c",

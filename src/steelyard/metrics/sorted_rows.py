@@ -27,6 +27,7 @@ from steelyard.metrics.evidence import (
     segments_differ,
     some,
     spread,
+    stacked_ids,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -43,6 +44,7 @@ class SortedTerms:
     value: Any = 0.0
     unsorted: npt.NDArray[np.bool_] | None = None
     left_out: Mapping[str, Any] = field(default_factory=dict)
+    missing: Mapping[str, Any] = field(default_factory=dict)
     reading: type[SortedReading] | None = None
 
     def collect(self, ids: Ids, cluster: Codes) -> tuple[SortedRows, npt.NDArray[np.bool_]]:
@@ -51,7 +53,7 @@ class SortedTerms:
         kept = ~(np.isnan(self.score) | np.isnan(value))
         if self.unsorted is not None:
             kept |= self.unsorted
-        for lost in self.left_out.values():
+        for lost in (*self.left_out.values(), *self.missing.values()):
             kept &= ~np.asarray(lost, bool)
         counted = np.bincount(cluster[kept] if not kept.all() else cluster, minlength=len(ids)).astype(np.int64)
         rows: Any = kept if self.unsorted is None else kept & ~self.unsorted
@@ -152,6 +154,23 @@ class SortedRows:
             added(self.excluded, other.excluded),
             self.reading,
         )
+
+    def stacked(self, other: SortedRows) -> SortedRows:
+        return SortedRows.of(
+            np.concatenate([self.score, other.score]),
+            np.concatenate([self.value, other.value]),
+            np.concatenate([self.cluster, other.cluster + len(self.ids)]),
+            stacked_ids(self.ids, other.ids),
+            np.concatenate([self.rows, other.rows]),
+            {},
+            self.reading,
+        )
+
+    def by_rank(self) -> SortedRows:
+        begins = np.concatenate([[0], self.ends[:-1] + 1]) if self.points else self.ends
+        size = len(self.score)
+        ranks = (size - (begins + self.ends) / 2) / max(size, 1)
+        return replace(self, score=np.repeat(ranks, self.ends - begins + 1))
 
     @cached_property
     def _cumulative(self) -> tuple[Floats, Floats]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.metrics.combined import GroupedReadings, Groups, PartReadings, Parts, RowTerms, WeightedRows
-from steelyard.metrics.evidence import Draw, Evidence, row_score
+from steelyard.metrics.evidence import Draw, Evidence, row_score, sortable
 from steelyard.metrics.options import Constants, Param, accepted, signature
 from steelyard.records.derive import ANSWERED, DERIVED, FAILED
 from steelyard.records.labels import Labels
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from steelyard.metrics.definition import Metric
 
 Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Population = str | Callable[[Mapping[str, Any]], str]
 
 _SPECIAL = ("weight", "records", "task")
 
@@ -46,19 +48,27 @@ class Source(Protocol):
 
     def collect(self, metric: Metric, constants: Constants, collector: Collector) -> Evidence: ...
 
+    def missing(self, metric: Metric, constants: Constants, collector: Collector) -> Mask: ...  # rows that lack a value
+
+    def ordered(self, metric: Metric, evidence: Any) -> Any: ...  # scores as ranks, where only their order is read
+
+    def united(self, _metric: Metric, sides: Sequence[tuple[Constants, Any]]) -> dict[str, Any]: ...  # of two runs
+
+    def converted(self, _metric: Metric, evidence: Any, own: Constants, joint: Constants) -> Any: ...  # None: cannot be
+
     def readied(self, metric: Metric, reading: Any, constants: Constants) -> Any: ...  # what finish functions take
 
 
 class RowSource:
     """Evidence from a function of columns: a row score, `sums(...)`, or richer evidence made by the function.
 
-    `rows` is the population: "asked" (all but failed rows), "answered" or "all".
+    `rows` is the population: "asked" (all but failed rows), "answered" or "all"; or a function of the options.
     """
 
-    def __init__(self, function: Callable[..., Any], rows: str, reads: tuple[str, ...] | None) -> None:
-        if rows not in ("asked", "answered", "all"):
+    def __init__(self, function: Callable[..., Any], rows: Population, reads: tuple[str, ...] | None) -> None:
+        if isinstance(rows, str) and rows not in ("asked", "answered", "all"):
             raise UsageError(f"rows is asked, answered or all, not '{rows}'")
-        self.function, self.rows = function, rows
+        self.function, self._rows = function, rows
         self._positional, self._params = signature(function)
         self._stated = reads
         if "records" in self._positional and reads is None:
@@ -70,6 +80,12 @@ class RowSource:
         self._labelled = "label" in parameters
         self._numeric = {name for name, p in parameters.items() if p.annotation in ("Floats", Floats)}
         self.prepared: Callable[..., dict[str, Any]] | None = None
+        self.joins: Callable[..., dict[str, Any]] | None = None
+        self.converts: Callable[..., dict[str, Floats]] | None = None
+
+    def rows(self, options: Mapping[str, Any]) -> str:
+        """The population under these options."""
+        return self._rows if isinstance(self._rows, str) else self._rows(options)
 
     @property
     def params(self) -> tuple[Param, ...]:
@@ -81,6 +97,16 @@ class RowSource:
         An entry `undefined` says why the metric has no value on these tables.
         """
         self.prepared = function
+        return function
+
+    def join(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+        """Register how the constants of two runs become one set, where their sums can be converted to it."""
+        self.joins = function
+        return function
+
+    def convert(self, function: Callable[..., dict[str, Floats]]) -> Callable[..., dict[str, Floats]]:
+        """Register how sums under one set of constants become sums under another: `f(sums, own, joint) -> sums`."""
+        self.converts = function
         return function
 
     def reads(self, options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -104,7 +130,7 @@ class RowSource:
         return (id(self), label, *((name, _hashable(merged.get(name))) for name in names), _hashable(constants))
 
     def collect(self, metric: Metric, constants: Constants, collector: Collector) -> Evidence:
-        inside = collector.population(self.rows)
+        inside = collector.population(self.rows(metric.values))
         population = collector.records if inside is None else collector.records.take(inside)
         cluster = collector.cluster if inside is None else collector.cluster[inside]
         excluded = _outside(collector.records, inside)
@@ -121,9 +147,46 @@ class RowSource:
             if not texts:
                 raise
             raise InputError(f"{metric} needs numbers; text stands in {', '.join(map(printable, texts))}") from None
-        lost = _reasons(population, ~kept, metric.reads, made.left_out)
+        lost = _reasons(population, ~kept, metric.reads, {**made.missing, **made.left_out})
+        lacking = ~kept
+        for rows in made.left_out.values():
+            lacking &= ~np.asarray(rows, bool)
+        collector.note_missing(self.key(metric, constants), inside, lacking)
         found: Evidence = replace(evidence, excluded=_ordered(excluded, lost))
         return found
+
+    def missing(self, metric: Metric, constants: Constants, collector: Collector) -> Mask:
+        """The rows of the population that lack a value that the metric reads."""
+        collector.evidence(metric, constants)
+        return collector.noted_missing(self.key(metric, constants))
+
+    def ordered(self, metric: Metric, evidence: Any) -> Any:
+        """The evidence, with scores as midranks within the run where the metric reads only their order."""
+        return evidence.by_rank() if metric.definition.reads_order else evidence
+
+    def united(self, _metric: Metric, sides: Sequence[tuple[Constants, Any]]) -> dict[str, Any]:
+        """What two runs must know together: labels that either met, and what a `join` makes of the rest."""
+        one, two = (constants for constants, _ in sides)
+        found = dict(one) if self.joins is None else self.joins(one, two)
+        if "labels" in one:
+            met = [set(c["labels"] or _met(evidence)) for c, evidence in sides]
+            stated = one["labels"] is not None and met[0] == met[1]
+            found["labels"] = one["labels"] if stated else tuple(sorted(met[0] | met[1], key=sortable))
+        if "undefined" in two:
+            found["undefined"] = two["undefined"]
+        return found
+
+    def converted(self, _metric: Metric, evidence: Any, own: Constants, joint: Constants) -> Any:
+        """The evidence as it would be under the joint constants; None where only the rows could say."""
+        changed = [name for name in own if name in joint and _hashable(own[name]) != _hashable(joint[name])]
+        if not set(changed) - {"labels", "begins", "undefined"}:  # these are read by the finish alone
+            return evidence
+        if self.converts is None:
+            return None
+        each = evidence.each
+        sums_ = self.converts({name: getattr(each, name) for name in evidence.names}, own, joint)
+        cells = np.stack([sums_[name] for name in evidence.names], -1).reshape(len(evidence.ids), -1)
+        return replace(evidence, cells=cells)
 
     def readied(self, metric: Metric, reading: Any, constants: Constants) -> Any:
         """The reading itself; of whole columns, the value of the function under each resample."""
@@ -205,10 +268,41 @@ class GroupSource:
         overall = collector.evidence(base, constants["overall"])
         return Groups(tuple(parts), tuple(parts.values()), overall, int(labels.missing.sum()))
 
+    def missing(self, metric: Metric, constants: Constants, collector: Collector) -> Mask:
+        return collector.missing(metric.values["base"], constants["overall"])
+
+    def ordered(self, metric: Metric, evidence: Groups) -> Groups:
+        base: Metric = metric.values["base"]
+        groups = tuple(base.ordered(group) for group in evidence.groups)
+        return replace(evidence, groups=groups, overall=base.ordered(evidence.overall))
+
+    def united(self, _metric: Metric, sides: Sequence[tuple[Constants, Any]]) -> dict[str, Any]:
+        base: Metric = _metric.values["base"]
+        (one, mine), (two, theirs) = sides
+        ours, others = (dict(zip(e.names, e.groups, strict=True)) for e in (mine, theirs))
+        groups = {}
+        for name in dict.fromkeys((*one["groups"], *two["groups"])):
+            both = [(c["groups"][name], e[name]) for c, e in ((one, ours), (two, others)) if name in e]
+            groups[name] = base.united(both) if len(both) == 2 else both[0][0] if both else one["groups"].get(name, {})
+        return {"overall": base.united([(c["overall"], e.overall) for c, e in sides]), "groups": groups}
+
+    def converted(self, _metric: Metric, evidence: Groups, own: Constants, joint: Constants) -> Any:
+        base: Metric = _metric.values["base"]
+        groups = [
+            base.converted(group, own["groups"][name], joint["groups"][name])
+            for name, group in zip(evidence.names, evidence.groups, strict=True)
+        ]
+        overall = base.converted(evidence.overall, own["overall"], joint["overall"])
+        if overall is None or any(group is None for group in groups):
+            return None
+        return replace(evidence, groups=tuple(groups), overall=overall)
+
     def readied(self, metric: Metric, reading: GroupedReadings, constants: Constants) -> Any:
-        """The base metric's values in each group, and overall."""
+        """The base metric's values in each group, and overall; for a gap, areas up to the coverage that all reach."""
         base: Metric = metric.values["base"]
         own = constants["groups"]
+        if base.is_area and metric.definition.over_groups == "gap":
+            return reading.once((base, "common"), lambda: reading.up_to_common_coverage(base.up_to))
         return reading.once(
             base,
             lambda: reading.finished(
@@ -247,6 +341,34 @@ class PartSource:
         ]
         return Parts(tuple(found), self.lost(collector.records) if self.lost else {})
 
+    def missing(self, metric: Metric, constants: Constants, collector: Collector) -> Mask:
+        metrics = self.metrics(metric.values)
+        views = self.tables or (None,) * len(metrics)
+        found = np.zeros(len(collector.records), bool)
+        for m, own, view in zip(metrics, constants["parts"], views, strict=True):
+            inner = view(collector) if view else collector
+            found[inner.rows] |= inner.missing(m, own)
+            if view is not None:  # rows that the view cannot show, such as those without a partner
+                hidden = np.ones(len(found), bool)
+                hidden[inner.rows] = False
+                found |= hidden & (collector.records.outcome != FAILED)
+        return found
+
+    def ordered(self, metric: Metric, evidence: Parts) -> Parts:
+        metrics = self.metrics(metric.values)
+        return replace(evidence, parts=tuple(m.ordered(e) for m, e in zip(metrics, evidence.parts, strict=True)))
+
+    def united(self, _metric: Metric, sides: Sequence[tuple[Constants, Any]]) -> dict[str, Any]:
+        (one, mine), (two, theirs) = sides
+        parts = zip(self.metrics(_metric.values), one["parts"], two["parts"], mine.parts, theirs.parts, strict=True)
+        return {"parts": tuple(m.united([(a, e), (b, f)]) for m, a, b, e, f in parts)}
+
+    def converted(self, _metric: Metric, evidence: Parts, own: Constants, joint: Constants) -> Any:
+        metrics = self.metrics(_metric.values)
+        each = zip(metrics, evidence.parts, own["parts"], joint["parts"], strict=True)
+        parts = tuple(m.converted(part, mine, both) for m, part, mine, both in each)
+        return None if any(part is None for part in parts) else replace(evidence, parts=parts)
+
     def readied(self, metric: Metric, reading: PartReadings, constants: Constants) -> Any:
         """The values of the parts."""
         metrics = self.metrics(metric.values)
@@ -260,13 +382,15 @@ class PartSource:
 class Collector:
     """One table's clusters and populations, and the evidence already collected from it."""
 
-    def __init__(self, records: Records, *, ids: Any = None, cluster: Any = None) -> None:
+    def __init__(self, records: Records, *, ids: Any = None, cluster: Any = None, rows: Any = None) -> None:
         self.records = records
         if ids is None:
             ids, cluster = records.cluster
         self.ids, self.cluster = ids, cluster
+        self.rows = np.arange(len(records)) if rows is None else rows  # where its rows stand in the table it is part of
         self._populations: dict[str, npt.NDArray[np.bool_] | None] = {}
         self._evidence: dict[tuple[Any, ...], Evidence] = {}
+        self._missing: dict[tuple[Any, ...], Mask] = {}
 
     @cached_property
     def unit(self) -> Draw:
@@ -288,17 +412,38 @@ class Collector:
 
     def within(self, rows: npt.NDArray[np.bool_]) -> Collector:
         """The same clusters, fewer rows."""
-        return Collector(self.records.take(rows), ids=self.ids, cluster=self.cluster[rows])
+        return Collector(self.records.take(rows), ids=self.ids, cluster=self.cluster[rows], rows=np.flatnonzero(rows))
 
     def on(self, records: Records) -> Collector:
         """The same clusters and rows with other columns."""
-        return Collector(records, ids=self.ids, cluster=self.cluster)
+        return Collector(records, ids=self.ids, cluster=self.cluster, rows=self.rows)
+
+    def missing(self, metric: Metric, constants: Constants) -> Mask:
+        """The rows that the metric cannot count because they lack a value that it reads."""
+        return metric.definition.source.missing(metric, constants, self)
+
+    def note_missing(self, key: tuple[Any, ...], inside: Mask | None, lacking: Mask) -> None:
+        """Remember which rows of a population lack a value."""
+        if inside is None:
+            self._missing[key] = lacking
+        else:
+            whole = np.zeros(len(inside), bool)
+            whole[inside] = lacking
+            self._missing[key] = whole
+
+    def noted_missing(self, key: tuple[Any, ...]) -> Mask:
+        return self._missing[key]
 
     def evidence(self, metric: Metric, constants: Constants) -> Evidence:
         key = metric.key(constants)
         if key not in self._evidence:
             self._evidence[key] = metric.collect(constants, self)
         return self._evidence[key]
+
+
+def _met(evidence: Any) -> tuple[Any, ...]:
+    """The labels that stand among the keys of keyed sums."""
+    return tuple(label for part in evidence.keys for label in part.tolist() if label is not None)
 
 
 def _hashable(value: Any) -> Any:

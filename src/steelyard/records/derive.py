@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 ANSWERED, ABSTAINED, UNPARSED, FAILED = range(4)
+NUMBERS = ("int", "float")  # kinds of columns whose values compare by value
 
 
 def outcome_codes(records: Records) -> npt.NDArray[np.int8]:
@@ -50,8 +51,11 @@ def correct(records: Records) -> Floats:
         return scores
     target, prediction = records.column("target"), records.column("prediction")
     same_kind(records)
-    if "null" in (kind_of(target), kind_of(prediction)):
+    kinds = {kind_of(target), kind_of(prediction)}
+    if "null" in kinds:
         equal = np.zeros(len(records))
+    elif len(kinds) > 1:  # whole numbers and decimals: by value, with every digit
+        equal = (records.labels("target") == records.labels("prediction")).astype(float)
     else:
         equal = pc.fill_null(pc.equal(target, prediction), False).to_numpy(zero_copy_only=False).astype(float)
     silent = records.outcome != ANSWERED
@@ -63,11 +67,11 @@ def correct(records: Records) -> Floats:
 
 
 def same_kind(records: Records) -> None:
-    """Refuse to match labels of different kinds: "1", 1, 1.0 and true are four labels."""
+    """Refuse to match labels of different kinds: "1", 1 and true are three labels; 1 and 1.0 are one."""
     kinds = {name: kind_of(records.column(name)) for name in ("target", "prediction")}
     if "list" in kinds.values():
         raise InputError("lists are not labels", file=records.name)
-    if "null" not in kinds.values() and len(set(kinds.values())) > 1:
+    if "null" not in kinds.values() and len({"number" if k in NUMBERS else k for k in kinds.values()}) > 1:
         raise InputError(
             f"target holds {SHOWN[kinds['target']]} and prediction {SHOWN[kinds['prediction']]}; labels of different "
             "kinds never match. Write both columns the same way",

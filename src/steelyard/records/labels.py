@@ -41,8 +41,8 @@ class Labels:
         if not isinstance(other, Labels):
             place = next((i for i, v in enumerate(self.values) if same_label(v, other)), -2)
             return self.codes == place
-        index = {(type(v), v): i for i, v in enumerate(self.values)}
-        lookup = np.array([*(index.get((type(v), v), -2) for v in other.values), -2])
+        index = {label_key(v): i for i, v in enumerate(self.values)}
+        lookup = np.array([*(index.get(label_key(v), -2) for v in other.values), -2])
         return self.codes == lookup[other.codes]
 
     def __ne__(self, other: object) -> npt.NDArray[np.bool_]:  # type: ignore[override]
@@ -59,9 +59,16 @@ class Labels:
         return self.codes < 0
 
 
+def label_key(label: Any) -> tuple[str, Any]:
+    """What makes two labels one: numbers meet by value (1 and 1.0), text, numbers and booleans never meet."""
+    if isinstance(label, bool):
+        return "truth", label
+    return ("number" if isinstance(label, int | float) else "text"), label
+
+
 def same_label(a: object, b: object) -> bool:
-    """Equal and of one type: 1 is not true, "1" is not 1."""
-    return type(a) is type(b) and a == b
+    """Equal and of one kind: 1 is 1.0, 1 is not true, "1" is not 1."""
+    return label_key(a) == label_key(b)
 
 
 def value_of(labels: Labels, row: int) -> Any:
@@ -74,7 +81,37 @@ def value_name(value: object) -> str:
     """A column value as it is written in a slice or on a command line."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value)
+    return str(_whole(value) if isinstance(value, float) else value)
+
+
+def is_named(value: object, text: str) -> bool:
+    """True if a label is meant by a text: its own, or for numbers any spelling of the same value (1 and 1.0)."""
+    if value_name(value) == text:
+        return True
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return float(text) == value
+    except ValueError:
+        return False
+
+
+def _whole(number: float) -> float | int:
+    """The number as a whole one where it is one: a column with nulls often turns 1 into 1.0."""
+    return int(number) if number.is_integer() else number
+
+
+def by_text(labels: Labels) -> Labels:
+    """The same labels with their values in the order of their text: 10 before 9, as "10" stands before "9"."""
+    if not labels.values or isinstance(labels.values[0], str):
+        return labels
+    order = np.argsort(np.array([value_name(v) for v in labels.values]), kind="stable")
+    if (order == np.arange(len(order))).all():
+        return labels
+    place = np.empty(len(order) + 1, np.int64)
+    place[order] = np.arange(len(order))
+    place[-1] = -1
+    return Labels(frozen(place[labels.codes]), tuple(labels.values[i] for i in order.tolist()))
 
 
 def encode(column: pa.Array) -> Labels:
@@ -97,7 +134,8 @@ def encode(column: pa.Array) -> Labels:
     place[order.to_numpy()] = np.arange(len(order))
     place[-1] = -1
     codes = pc.fill_null(encoded.indices, len(order)).to_numpy(zero_copy_only=False)
-    return Labels(frozen(place[codes]), tuple(texts(values) if kind == "text" else values.to_pylist()))
+    named = texts(values) if kind == "text" else values.to_pylist()
+    return Labels(frozen(place[codes]), tuple(map(_whole, named) if kind == "float" else named))
 
 
 def _encode_narrow(numbers: npt.NDArray[np.int64], low: int, high: int) -> Labels:

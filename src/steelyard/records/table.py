@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.records import derive
-from steelyard.records.labels import Labels, encode, frozen, value_name, value_of
+from steelyard.records.labels import Labels, by_text, encode, frozen, label_key, value_name, value_of
 from steelyard.records.schema import CELL, KEY, OUTCOMES, SHOWN, UNPERTURBED, Where, check, kind_of, to_arrow
 from steelyard.records.task import Task
 from steelyard.registry import closest
@@ -231,11 +231,14 @@ class Records:
 
     @property
     def cluster(self) -> tuple[tuple[tuple[Any, ...], ...], Codes]:
-        """The cluster ids, sorted, and the index of each row's cluster among them."""
+        """The cluster ids, sorted by their text, and the index of each row's cluster among them.
+
+        By text, so that an id 7 and an id "7" stand at the same place and meet the same random numbers.
+        """
         return self._once("cluster", self._clusters)
 
     def _clusters(self) -> tuple[tuple[tuple[Any, ...], ...], Codes]:
-        parts = [self.labels(name) for name in self.cluster_columns]
+        parts = [by_text(self.labels(name)) for name in self.cluster_columns]
         if len(parts) == 1 and not parts[0].missing.any():
             return tuple((value,) for value in parts[0].values), parts[0].codes
         key = derive.combine([part.codes for part in parts], len(self))
@@ -353,8 +356,8 @@ class Records:
         if allowed is None or "target" not in self:
             return
         target = self.labels("target")
-        known = {(type(label), label) for label in allowed}
-        outside = np.array([(type(v), v) not in known for v in target.values] + [False])
+        known = {label_key(label) for label in allowed}
+        outside = np.array([label_key(v) not in known for v in target.values] + [False])
         rows = np.flatnonzero(outside[target.codes])
         if len(rows):
             file, line = where(int(rows[0]))

@@ -5,6 +5,7 @@ Every cell is text already fit for people. Cells that came from data are escaped
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -57,6 +58,7 @@ _BESIDE = {
     "answered_by_both": "answered by both",
     "common_cmax": "up to coverage",
     "failed_as_wrong": "failed counted as wrong",
+    "calibration_error2": "calibration_error2",
 }
 _ARROWS = {"higher": "↑", "lower": "↓", None: ""}
 
@@ -132,7 +134,7 @@ def _estimate_row(e: Estimate) -> tuple[str, ...]:
         number(e.value) + (f" {e.unit}" if e.unit and e.value is not None else ""),
         interval_text(e.interval),
         "" if e.se is None else number(e.se),
-        e.method if e.interval is not None else "",
+        e.shown_method if e.interval is not None else "",
         f"{e.n:,}",
         f"{e.clusters:,}",
         left_out,
@@ -179,7 +181,11 @@ def _companions(d: Any) -> list[tuple[str, ...]]:
 
 
 def interval_text(interval: tuple[float, float] | None, *, signed: bool = False) -> str:
-    return "" if interval is None else f"[{number(interval[0], signed=signed)}, {number(interval[1], signed=signed)}]"
+    return "" if interval is None else f"[{_end(interval[0], signed=signed)}, {_end(interval[1], signed=signed)}]"
+
+
+def _end(value: float, *, signed: bool) -> str:
+    return number(value, signed=signed) if math.isfinite(value) else "unknown"
 
 
 def _by_slice(found: Sequence[Any]) -> list[tuple[str, list[Any]]]:

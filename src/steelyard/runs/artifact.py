@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import msgspec
@@ -21,10 +21,13 @@ from steelyard.naming import slice_text
 from steelyard.ranking import Ranked
 from steelyard.records.labels import value_name
 from steelyard.records.table import Source
-from steelyard.uncertainty.estimate import Estimate, Settings
+from steelyard.uncertainty.estimate import Estimate, shown_method
+from steelyard.uncertainty.settings import EDITION, Settings
 from steelyard.uncertainty.weights import scheme
 
 SCHEMA_VERSION = "1"
+_ESTIMATE = tuple(f.name for f in fields(Estimate) if f.name != "rule")
+_DELTA = tuple(f.name for f in fields(Delta) if f.name not in ("rule", "grown", "companion"))
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -68,11 +71,24 @@ def ranking_document(ranked: Ranked, *, ties: str, complete: bool, relevance_lev
 
 
 def estimate_document(e: Estimate) -> dict[str, Any]:
-    return plain(asdict(e))
+    """One estimate; `method` is the family's word, `variant` what exactly was done."""
+    return plain({name: getattr(e, name) for name in _ESTIMATE} | {"variant": shown_method(e.method)})
 
 
 def delta_document(d: Delta) -> dict[str, Any]:
-    return plain(asdict(d))
+    """One delta, with its companions."""
+    return plain({name: getattr(d, name) for name in _DELTA})
+
+
+def read_estimate(document: Mapping[str, Any]) -> Estimate:
+    """The estimate that a document holds; what the first edition did not write has its default."""
+    known = {name: document[name] for name in _ESTIMATE if name in document}
+    ends = known["interval"]
+    if ends is not None:  # an end that is unknown is null on the wire
+        low, high = ends
+        known["interval"] = (-math.inf if low is None else low, math.inf if high is None else high)
+    known["cautions"] = tuple(known.get("cautions", ()))
+    return Estimate(**known)
 
 
 def dumps(document: Any) -> str:
@@ -112,7 +128,7 @@ def _input(source: Source) -> dict[str, Any]:
 
 
 def _settings(settings: Settings) -> dict[str, Any]:
-    return asdict(settings)
+    return {**asdict(settings), "edition": EDITION}
 
 
 # -- flat keys ---------------------------------------------------------------------------------------------------------

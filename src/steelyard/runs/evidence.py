@@ -1,7 +1,11 @@
 """Kept evidence on disk: arrays in one compressed file, everything else in a JSON header inside it.
 
 Evidence is made of frozen dataclasses that hold arrays, labels and each other; this walks them. Nothing is pickled, and
-only the classes named here are made again.
+only the kinds named here are made again. The names on disk are constants of this file: a class or a field may be
+renamed, what was written stays readable. A field that an older version did not write has its default.
+
+version 1   the first edition
+version 2   also, of every slice: digests of the columns that metrics read, and of the rows that lack a value
 """
 
 from __future__ import annotations
@@ -9,7 +13,6 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from io import BytesIO
 from typing import Any
 
@@ -24,10 +27,34 @@ from steelyard.metrics.sorted_rows import SortedReading, SortedRows
 from steelyard.records.labels import Labels
 from steelyard.uncertainty.kept import Kept
 
-VERSION = 1
+VERSION = 2
+VERSIONS = (1, 2)  # that are read; only the newest is written
 LARGEST = 2**33  # bytes of one array, unpacked
-_KINDS = {kind.__name__: kind for kind in (Kept, Sums, SortedRows, Rows, Groups, Parts, Signed)}
-_READINGS = {kind.__name__: kind for kind in (SortedReading, CurveReading)}
+
+
+def _kind(kind: type, names: str) -> tuple[type, dict[str, str]]:
+    """A class and the names of its fields on disk, each with its attribute; they differ only where one was renamed."""
+    return kind, {name.partition("=")[0]: name.partition("=")[2] or name for name in names.split()}
+
+
+_KINDS = {
+    "Kept": _kind(
+        Kept,
+        "slice ids asked failed answered counts asked_rows answered_rows constants evidence "
+        "columns lacking lacking_rows",
+    ),
+    "Sums": _kind(Sums, "names keys ids cells rows excluded is_score binary"),
+    "SortedRows": _kind(SortedRows, "score value cluster ends ids rows excluded reading"),
+    "Rows": _kind(Rows, "columns ids cluster rows excluded"),
+    "Groups": _kind(Groups, "names groups overall ungrouped"),
+    "Parts": _kind(Parts, "parts lost"),
+    "Signed": _kind(Signed, "gaps excluded"),
+}
+_READINGS = {"SortedReading": SortedReading, "CurveReading": CurveReading}
+_NAMES: dict[type, str] = {
+    **{kind: name for name, (kind, _) in _KINDS.items()},
+    **{kind: name for name, kind in _READINGS.items()},
+}
 
 
 def packed(parts: Sequence[Kept]) -> bytes:
@@ -49,8 +76,10 @@ def unpacked(data: bytes) -> list[Kept]:
                 raise StorageError("the evidence is larger than this program reads")
         with np.load(BytesIO(data), allow_pickle=False) as loaded:
             header = json.loads(loaded["header"].tobytes().decode("utf-8", "surrogatepass"))
-            if header["version"] != VERSION:
-                raise StorageError(f"the evidence has version {header['version']}; this program reads {VERSION}")
+            if header["version"] not in VERSIONS:
+                raise StorageError(
+                    f"the evidence has version {header['version']}; this program reads {VERSIONS[0]} to {VERSIONS[-1]}"
+                )
             reader = _Reader(loaded)
             return [reader.make(part) for part in header["parts"]]
     except (zipfile.BadZipFile, ValueError, KeyError, TypeError, OSError, EOFError) as problem:
@@ -86,16 +115,14 @@ class _Writer:
         if isinstance(value, Labels):
             return {"labels": [self.take(value.codes), self.take(value.values)]}
         if isinstance(value, type):
-            return {"type": value.__name__}
+            return {"type": _NAMES[value]}
         if isinstance(value, Mapping):
             return {"map": [[self.take(k), self.take(v)] for k, v in value.items()]}
         if isinstance(value, tuple | list):
             return {"tuple": [self.take(v) for v in value]}
-        if is_dataclass(value) and type(value).__name__ in _KINDS:
-            return {
-                "kind": type(value).__name__,
-                "fields": {f.name: self.take(getattr(value, f.name)) for f in fields(value)},
-            }
+        if type(value) in _NAMES:
+            name = _NAMES[type(value)]
+            return {"kind": name, "fields": {f: self.take(getattr(value, a)) for f, a in _KINDS[name][1].items()}}
         return {
             "sparse": [self.take(part) for part in (value.data, value.indices, value.indptr, np.array(value.shape))]
         }
@@ -148,4 +175,5 @@ class _Reader:
 
             data, indices, indptr, shape = (self.make(v) for v in inside)
             return sparse.csr_array((data, indices, indptr), shape=tuple(shape))
-        return _KINDS[inside](**{name: self.make(v) for name, v in value["fields"].items()})
+        kind, attributes = _KINDS[inside]
+        return kind(**{attributes[name]: self.make(v) for name, v in value["fields"].items()})

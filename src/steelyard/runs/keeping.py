@@ -165,7 +165,7 @@ class Opened:
     @property
     def data(self) -> str:
         """What was asked, as one digest: equal for runs on the same questions and targets, however they were sliced."""
-        cells = sorted(kept.asked for kept in self.kept if set(kept.slice) <= set(CELL))
+        cells = sorted(kept.asked_by_value for kept in self.kept if set(kept.slice) <= set(CELL))
         return hashlib.sha256(b"".join(cells)).hexdigest()[:16]
 
     def _bytes(self, name: str) -> bytes:
@@ -182,17 +182,23 @@ class Opened:
 
 
 def compare_runs(
-    base: Opened, new: Opened, metrics: Sequence[Asked], *, level: float = 0.95, seed: int = 42
+    base: Opened,
+    new: Opened,
+    metrics: Sequence[Asked],
+    *,
+    level: float = 0.95,
+    seed: int = 42,
+    unchanged: str = "say",
 ) -> Comparison:
     """Paired deltas of two kept runs, in the slices they were evaluated in: from their rows where both have them."""
     if base.records is None or new.records is None:
-        return compare_kept(base.kept, new.kept, metrics, level=level, seed=seed)
+        return compare_kept(base.kept, new.kept, metrics, level=level, seed=seed, unchanged=unchanged)
     slices = [kept.slice for run in (base, new) for kept in run.kept]
     by = dict.fromkeys("*".join(c for c in slice_ if c not in CELL) for slice_ in slices if set(slice_) - set(CELL))
     tables = base.records, new.records
     seen = {column for slice_ in slices for column in slice_}
     pool = [c for c in CELL if c not in seen and any(c in t and several(t, c) for t in tables)]
-    return compare(*tables, metrics, by=list(by), pool=pool, level=level, seed=seed)
+    return compare(*tables, metrics, by=list(by), pool=pool, level=level, seed=seed, unchanged=unchanged)
 
 
 def _parquet(records: Records) -> bytes:

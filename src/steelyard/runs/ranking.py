@@ -20,9 +20,10 @@ from steelyard.runs.artifact import OTHER_NAMES
 from steelyard.runs.index import Listed
 from steelyard.runs.keeping import Opened, compare_runs
 from steelyard.runs.run_json import looked_up
-from steelyard.uncertainty.estimate import sample
 from steelyard.uncertainty.kept import Kept, KeptSide
-from steelyard.uncertainty.tests import FEWEST_CLUSTERS, holm
+from steelyard.uncertainty.sampling import sample
+from steelyard.uncertainty.scarcity import FEWEST_CLUSTERS
+from steelyard.uncertainty.significance import holm
 
 PROMOTE, KEEP = "Promote", "KeepActive"
 ALPHA = 0.05
@@ -325,8 +326,8 @@ def _name(key: str) -> str:
 def _deciding(comparison: Comparison, key: str) -> Mapping[str, Any]:
     """The delta that a verdict rests on: the plain one, or the companion that stands in for it."""
     d = comparison[_name(key)]
-    if d.verdict_from in d.companions:
-        return d.companions[d.verdict_from]
-    if d.verdict_from == "nothing":
+    decisive = d.decisive
+    if decisive is None or "unequal missing" in d.cautions:
         return {"delta": d.delta, "interval": None, "p_value": None, "clusters": 0}
-    return {"delta": d.delta, "interval": d.interval, "p_value": d.p_value, "clusters": d.clusters}
+    names = ("delta", "interval", "p_value", "clusters")
+    return {name: getattr(decisive, name) for name in names}

@@ -13,9 +13,9 @@ from steelyard.metrics.definition import Metric
 from steelyard.metrics.evidence import Draw
 from steelyard.metrics.sources import Collector
 from steelyard.records.table import Records
-from steelyard.uncertainty.estimate import Settings
 from steelyard.uncertainty.intervals import tail_of
-from steelyard.uncertainty.weights import Weights
+from steelyard.uncertainty.settings import Settings
+from steelyard.uncertainty.weights import Weights, legacy_order
 
 Floats = npt.NDArray[np.float64]
 ENOUGH = 2_000  # resamples: a band is looked at, not quoted
@@ -41,7 +41,11 @@ def curve_band(records: Records, metric: Metric, settings: Settings) -> Band | N
     point: CurveReading = collector.unit.read(evidence)
     grid = np.linspace(0, float(point.cmax[0]), _STEPS + 1)[1:]
     weights = Weights(
-        len(collector.ids), resamples=min(settings.resamples, ENOUGH), seed=settings.seed, stream=settings.stream
+        len(collector.ids),
+        resamples=min(settings.resamples, ENOUGH),
+        seed=settings.seed,
+        stream=settings.stream,
+        order=legacy_order(collector.ids) if settings.stream == "legacy" else None,
     )
     selective, generalized = [], []
     for block in weights.blocks(256):

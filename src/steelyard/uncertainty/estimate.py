@@ -1,78 +1,50 @@
-"""One table, several metrics: each value with its interval, its denominator and what was left out.
-
-The evidence is collected once, the weights are drawn once, and every metric is read from them.
-"""
+"""One table, several metrics: each value with its interval, its denominator and what was left out."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.errors import UsageError
 from steelyard.metrics.combined import Groups
-from steelyard.metrics.definition import UNIT, Metric
-from steelyard.metrics.evidence import Draw, Sums
+from steelyard.metrics.definition import Metric
 from steelyard.metrics.sources import Collector
 from steelyard.records.table import Records
 from steelyard.uncertainty import intervals
-from steelyard.uncertainty.intervals import Interval
-from steelyard.uncertainty.jackknife import leave_one_out
-from steelyard.uncertainty.weights import STREAMS, Weights
+from steelyard.uncertainty.groups import (
+    GroupRule,
+    disparity_rule,
+    gap_rule,
+    groups_without_value,
+    named,
+    named_samples,
+    worst_rule,
+)
+from steelyard.uncertainty.intervals import Interval, Rule, Sparse
+from steelyard.uncertainty.sampling import Progress, Sample, jackknife, resample, sample
+from steelyard.uncertainty.scarcity import FEW_CLUSTERS, Scarcity, scarcity
+from steelyard.uncertainty.settings import Settings
 
 Floats = npt.NDArray[np.float64]
 
-MOST_RESAMPLES = 10_000_000
-METHODS = ("auto", "percentile", "bca", "plain")
-FEW_CLUSTERS = 20
 TOLERATED_UNDEFINED = 0.05
-_BLOCK_NUMBERS = 4_000_000
+_SHORT_OF_FREEDOM = 0.25  # degrees of freedom per cluster below which a few clusters carry the spread
 
-Progress = Callable[[float], None]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How uncertainty is computed; with the data, all that a result depends on."""
-
-    resamples: int = 10_000
-    seed: int = 42
-    level: float = 0.95
-    method: str = "auto"
-    stream: str = "counter"
-
-    def __post_init__(self) -> None:
-        if self.resamples and not 100 <= self.resamples <= MOST_RESAMPLES:
-            raise UsageError(f"resamples is at least 100 and at most {MOST_RESAMPLES:,}, or 0 for none")
-        if not 0 <= self.seed < 2**32:
-            raise UsageError("seed is a whole number from 0 to 4294967295")
-        if not 0.5 <= self.level < 1:
-            raise UsageError("level is at least 0.5 and below 1, such as 0.95")
-        if self.method not in METHODS:
-            raise UsageError(f"method is one of {', '.join(METHODS)}")
-        if self.stream not in STREAMS:
-            raise UsageError(f"stream is one of {', '.join(STREAMS)}")
-        if self.stream == "legacy" and self.method == "bca":
-            raise UsageError("the legacy stream is documented with plain percentile intervals; drop method=bca")
-
-    @property
-    def by_family(self) -> bool:
-        """True where each family of metrics has its own method."""
-        return self.method == "auto" and self.stream == "counter"
-
-    @property
-    def percentiles(self) -> bool:
-        """True where intervals are percentiles of the resampled values."""
-        return self.method in ("percentile", "plain") or self.stream == "legacy"
-
-    @property
-    def unstretched(self) -> bool:
-        """True where a percentile interval is left as it comes, not stretched to what it should allow for."""
-        return self.method == "plain" or self.stream == "legacy"
+# What keeps a rule from reading a number as it stands; a closed vocabulary, written to artifacts.
+Caution = Literal[
+    "scarce",  # parts in few clusters carry the value: the interval is not usable
+    "doubtful",  # undefined in too many resamples, or without one of the clusters: the interval is not usable
+    "open low",  # nothing is known of this end
+    "open high",
+    "missing group",  # a group has no value: no rule passes
+    "unequal missing",  # the runs lack values in different shares of their rows: no rule passes
+    "constant",  # every cluster differs by the same: there is no interval, and the test alone decides
+    "twin worse",  # the metric that stands in for this one is shown to be worse: no rule passes
+]
 
 
 @dataclass(frozen=True)
@@ -94,77 +66,38 @@ class Estimate:
     unit: str
     note: str
     detail: Any = None
-
-
-class Reads(Protocol):
-    """Where evidence is read from: a table's collector, or what a run kept."""
-
-    @property
-    def unit(self) -> Draw: ...
-
-    def evidence(self, metric: Metric, constants: Mapping[str, Any]) -> Any: ...
-
-
-@dataclass
-class Sample:
-    """A metric's evidence on one table, and what resampling it gave."""
-
-    metric: Metric
-    constants: Mapping[str, Any]
-    evidence: Any
-    value: float = math.nan
-    vector: Floats | None = None
-    whole: npt.NDArray[np.bool_] | None = None
-    detail: Any = None
-    replicates: list[Floats] = field(default_factory=list)
-    distances: list[Floats] = field(default_factory=list)
-    left_out: Floats = field(default_factory=lambda: np.empty(0))
-
-    def finish(self, reading: Any) -> Floats:
-        """The metric under each resample of a reading."""
-        return self.metric.finished(reading, self.constants)
-
-    def read(self, draw: Draw) -> Floats:
-        """The metric under each resample; NaN where it is undefined or lacks a class of the full data."""
-        reading = draw.read(self.evidence)
-        values = self.finish(reading)
-        if self.whole is not None:
-            present = self.metric.present(reading, self.constants)
-            assert present is not None
-            values = np.where((self.whole & ~present).any(-1), np.nan, values)
-        return values
-
-    def take(self, draw: Draw) -> None:
-        values = self.read(draw)
-        self.replicates.append(values)
-        if self.vector is not None:
-            assert self.metric.norm is not None
-            moved = self.metric.noise(draw.read(self.evidence), self.constants) - self.vector
-            self.distances.append(self.metric.norm(np.where(np.isnan(self.vector), np.nan, moved)))
+    clusters_scarcest: int | None = None
+    cautions: tuple[Caution, ...] = ()
+    rule: Rule | None = field(default=None, compare=False, repr=False)  # the interval at other levels
 
     @property
-    def clusters(self) -> int:
-        """Clusters that contribute rows."""
-        return int(np.count_nonzero(self.evidence.rows))
-
-    @property
-    def is_score(self) -> bool:
-        return isinstance(self.evidence, Sums) and self.evidence.is_score
+    def shown_method(self) -> str:
+        """The method as people read it."""
+        return shown_method(self.method)
 
 
-def sample(metric: Metric, collector: Reads, constants: Mapping[str, Any]) -> Sample:
-    """Collect a metric's evidence and read its value."""
-    evidence = collector.evidence(metric, constants)
-    found = Sample(metric, constants, evidence)
-    reading = collector.unit.read(evidence)
-    found.value = float(metric.finished(reading, constants)[0])
-    present = metric.present(reading, constants)
-    found.whole = None if present is None else present[0]
-    if metric.norm is not None and not math.isnan(found.value):
-        found.vector = metric.noise(reading, constants)[0]
-    if int(evidence.rows.sum()):
-        found.detail = metric.detail(reading, constants)
-    return found
+def shown_method(method: str) -> str:
+    """The method as people read it: Wilson's interval is the one with t for z."""
+    return "wilson-t" if method == "wilson" else method
+
+
+@dataclass(frozen=True)
+class _Made:
+    """An interval's rule and what must be said with it."""
+
+    rule: Rule | None
+    se: float | None = None
+    undefined: int = 0
+    notes: tuple[str, ...] = ()
+    cautions: tuple[Caution, ...] = ()
+    bounds: tuple[float | None, float | None] = (None, None)
+    stretched: bool = True
+
+    def at(self, level: float, value: float) -> Interval | None:
+        if self.rule is None:
+            return None
+        found = self.rule.at(level)
+        return intervals.within(found, self.bounds, value) if self.stretched else found
 
 
 def estimates(
@@ -177,48 +110,42 @@ def estimates(
     """Every metric on one table, and the sample that it was read from."""
     collector = Collector(records)
     samples = [sample(metric, collector, metric.constants([records])) for metric in metrics]
-    resampled = [s for s in samples if _needs_resampling(s, settings)]
-    resample(resampled, len(collector.ids), settings, progress)
+    return list(zip(estimates_of(samples, settings, slice_, progress), samples, strict=True))
+
+
+def estimates_of(
+    samples: Sequence[Sample], settings: Settings, slice_: Mapping[str, Any], progress: Progress | None = None
+) -> list[Estimate]:
+    """The estimates of samples on one list of clusters."""
+    inner = {
+        id(s): named_samples(s) for s in samples if s.metric.definition.over_groups == "worst" and settings.by_family
+    }
+    each = [*samples, *(part for parts in inner.values() for part in parts.values())]
+    resampled = [s for s in each if _needs_resampling(s, settings)]
+    resample(resampled, settings, progress)
     if not settings.percentiles:
         jackknife([s for s in resampled if s.vector is None or not settings.by_family])
-    return [(_estimate(s, settings, slice_), s) for s in samples]
+    if settings.by_family:
+        jackknife([s for s in each if _by_jackknife(s)])
+    return [_estimate(s, settings, slice_, inner.get(id(s), {})) for s in samples]
 
 
-def resample(samples: Sequence[Sample], clusters: int, settings: Settings, progress: Progress | None = None) -> None:
-    """Read every sample under the same weights, block by block."""
-    if not samples:
-        return
-    weights = Weights(clusters, resamples=settings.resamples, seed=settings.seed, stream=settings.stream)
-    widths = {id(s.evidence): s.evidence.width for s in samples}
-    width = max(sum(widths.values()), clusters, 1)
-    size = max(16, min(settings.resamples, _BLOCK_NUMBERS // width) // 16 * 16)
-    done = 0
-    for block in weights.blocks(size):
-        draw = Draw(block)
-        for s in samples:
-            s.take(draw)
-        done += len(block)
-        if progress is not None:
-            progress(done / settings.resamples)
+def _by_jackknife(s: Sample) -> bool:
+    """True where the standard error is the jackknife's, and no resample is needed."""
+    return bool(s.metric.definition.spread) and not s.is_score and _has_spread(s)
 
 
-def jackknife(samples: Sequence[Sample]) -> None:
-    """Leave-one-out values of every sample; what shares evidence is read once."""
-    groups: dict[int, list[Sample]] = {}
-    for s in samples:
-        groups.setdefault(id(s.evidence), []).append(s)
-    for together in groups.values():
-        found = leave_one_out(together[0].evidence, [s.finish for s in together])
-        for s, values in zip(together, found, strict=True):
-            s.left_out = values
+def _has_spread(s: Sample) -> bool:
+    return not math.isnan(s.value) and s.clusters > 1
 
 
 def _needs_resampling(s: Sample, settings: Settings) -> bool:
-    if math.isnan(s.value) or s.clusters < 2 or not settings.resamples:
+    if not _has_spread(s) or not settings.resamples:
         return False
-    if settings.by_family:
-        return not s.is_score and not no_interval(s)
-    return not s.metric.definition.by_cluster
+    if not settings.by_family:
+        return not (s.metric.definition.by_cluster and s.metric.definition.no_interval)
+    known = s.is_score or s.metric.definition.spread or s.metric.definition.over_groups or s.metric.definition._shares
+    return not known and not no_interval(s)
 
 
 def no_interval(s: Sample) -> str:
@@ -227,41 +154,81 @@ def no_interval(s: Sample) -> str:
     return reason if isinstance(reason, str) else reason(s.evidence, s.value, s.metric.label)
 
 
-def _estimate(s: Sample, settings: Settings, slice_: Mapping[str, Any]) -> Estimate:
+def _estimate(s: Sample, settings: Settings, slice_: Mapping[str, Any], groups: Mapping[Any, Sample]) -> Estimate:
     metric, notes = s.metric, []
+    cautions: list[Caution] = []
+    parts = scarcity([s])
+    made = _Made(None)
+    interval = None
     if math.isnan(s.value):
-        interval, se, method, undefined = None, None, "none", 0
         notes.append(undefined_reason(s))
     else:
-        interval, se, method, undefined, reason = _interval(s, settings)
-        if reason:
-            notes.append(reason)
-        if undefined > TOLERATED_UNDEFINED * settings.resamples:
-            notes.append(f"undefined in {undefined} of {settings.resamples} resamples: the interval is doubtful")
-        if isinstance(s.evidence, Groups) and s.whole is not None and not s.whole.all():
-            notes.append(f"{int((~s.whole).sum())} groups are undefined and left out")
-        if isinstance(s.evidence, Groups) and s.evidence.ungrouped:
-            notes.append(f"{s.evidence.ungrouped} rows have no group and count in the whole only")
-        if 2 <= s.clusters < FEW_CLUSTERS and interval is not None:
-            notes.append(f"only {s.clusters} clusters: the interval may be too narrow")
-    better = s.constants.get("better") or metric.better
+        made = _made(s, settings, parts, groups)
+        interval = made.at(settings.level, s.value)
+        notes += made.notes
+        cautions += made.cautions
+        if made.undefined > TOLERATED_UNDEFINED * settings.resamples:
+            notes.append(f"undefined in {made.undefined} of {settings.resamples} resamples: the interval is doubtful")
+            cautions.append("doubtful")
+        if isinstance(s.evidence, Groups):
+            group_notes, group_cautions = _about_groups(s)
+            notes += group_notes
+            cautions += group_cautions
+        more, also = about_scarcity(parts, s.clusters, with_interval=interval is not None)
+        notes += more
+        cautions += also
     return Estimate(
         metric.name,
         dict(slice_),
         None if math.isnan(s.value) else s.value,
-        None if se is None or math.isnan(se) else se,
+        None if made.se is None or math.isnan(made.se) else made.se,
         interval,
         settings.level,
-        method,
+        "none" if made.rule is None else made.rule.method,
         int(s.evidence.rows.sum()),
         s.clusters,
         dict(s.evidence.excluded),
-        undefined,
-        better,
+        made.undefined,
+        s.constants.get("better") or metric.better,
         metric.unit,
         "; ".join(notes),
         s.detail,
+        parts.fewest,
+        tuple(dict.fromkeys(cautions)),
+        None if made.rule is None else Rule(made.rule.method, _ends(made, s.value), made.rule.least),
     )
+
+
+def _ends(made: _Made, value: float) -> Any:
+    return lambda level: made.at(level, value)
+
+
+def _about_groups(s: Sample) -> tuple[list[str], list[Caution]]:
+    """What must be said of groups: those without a value, and rows without a group."""
+    notes: list[str] = []
+    cautions: list[Caution] = []
+    lost = groups_without_value(s)
+    if lost:
+        notes.append(f"{named(lost)} left out: the metric is undefined there")
+        if s.metric.definition.over_groups in ("gap", "worst"):
+            cautions.append("missing group")
+    if s.evidence.ungrouped:
+        notes.append(f"{s.evidence.ungrouped} rows have no group and count in the whole only")
+    return notes, cautions
+
+
+def about_scarcity(parts: Scarcity, clusters: int, *, with_interval: bool) -> tuple[list[str], list[Caution]]:
+    """What must be said of a number that stands on few clusters."""
+    if parts.scarce and parts.fewest < clusters:
+        return [f"a part of it sits in {parts.fewest} clusters only: too few for a verdict or a gate"], ["scarce"]
+    if parts.scarce:
+        return [f"only {clusters} clusters: too few for a verdict or a gate"], ["scarce"]
+    if with_interval and (parts.few or 2 <= clusters < FEW_CLUSTERS):
+        where = (
+            f"only {clusters} clusters" if clusters < FEW_CLUSTERS else f"a part of it sits in {parts.fewest} clusters"
+        )
+        return [f"{where}: the interval may be too narrow"], []
+    return [], []
 
 
 def undefined_reason(s: Sample) -> str:
@@ -274,73 +241,178 @@ def undefined_reason(s: Sample) -> str:
     )
 
 
-def _interval(s: Sample, settings: Settings) -> tuple[Interval | None, float | None, str, int, str]:
-    """Interval, standard error, method, undefined resamples and a reason where there is no interval."""
-    if s.clusters < 2:
-        return None, None, "none", 0, "fewer than 2 clusters: no interval"
-    if s.is_score and settings.by_family:
-        return _score_interval(s, settings)
-    reason = no_interval(s)
-    if reason and (settings.by_family or s.metric.definition.by_cluster):
-        return None, None, "none", 0, f"no interval: {reason}"
-    if not settings.resamples:
-        return None, None, "none", 0, "no interval: no resamples were asked for"
-    drawn = np.concatenate(s.replicates)
-    defined = drawn[~np.isnan(drawn)]
-    undefined = len(drawn) - len(defined)
-    if len(defined) < 2:
-        return None, None, "none", undefined, "no interval: undefined in nearly every resample"
-    se = score_se(s.evidence) if s.is_score else float(defined.std(ddof=1))
-    if intervals.no_spread(float(defined.max() - defined.min()), s.value):
-        return None, se, "none", undefined, "no interval: every resample gives the same value"
-    if settings.percentiles:
-        found = intervals.percentile(defined, intervals.tail_of(settings.level))
-        kept = found if settings.unstretched else intervals.containing(found, s.value)
-        return kept, se, "percentile", undefined, ""
-    if settings.by_family and s.vector is not None:
-        moved = np.concatenate(s.distances)
-        moved = moved[~np.isnan(moved) & ~np.isnan(drawn)]
-        found = intervals.ball(s.value, moved, s.clusters, settings.level)
-        return _within(found, s), se, "ball", undefined, ""
-    level = settings.level
-    tail = intervals.expanded_tail(level, s.clusters) if settings.by_family else intervals.tail_of(level)
-    found = intervals.bca(s.value, defined, s.left_out, tail)
-    return _within(found, s), se, "bca", undefined, ""
+# -- which rule ----------------------------------------------------------------------------------------------------
 
 
-def _score_interval(s: Sample, settings: Settings) -> tuple[Interval | None, float | None, str, int, str]:
-    evidence: Sums = s.evidence
-    se = score_se(evidence)
+def _made(s: Sample, settings: Settings, parts: Scarcity, groups: Mapping[Any, Sample]) -> _Made:
+    """The rule of the metric's family, or the method that was asked for."""
     definition = s.metric.definition
-    share = definition.share if definition.share is not None else definition.bounds == UNIT
-    if not (evidence.binary and share):
-        if intervals.no_spread(se, s.value):
-            return None, se, "none", 0, "no interval: every cluster has the same value"
-        return _within(intervals.student(s.value, se, s.clusters, settings.level), s), se, "t", 0, ""
-    totals, rows = _score_sums(evidence)
+    if s.clusters < 2:
+        return _Made(None, notes=("fewer than 2 clusters: no interval",))
+    if settings.by_family:
+        if s.is_share:
+            return _share(s)
+        if s.is_score:
+            return _score(s)
+        if definition.over_groups:
+            return _of_groups(s, settings, groups)
+        if definition._shares is not None:
+            return _shares(s)
+        if definition.spread:
+            return _jackknifed(s)
+    reason = no_interval(s)
+    if reason and (settings.by_family or (definition.by_cluster and definition.no_interval)):
+        return _Made(None, notes=(f"no interval: {reason}",))
+    if not settings.resamples:
+        return _Made(None, notes=("no interval: no resamples were asked for",))
+    return _resampled(s, settings, parts)
+
+
+def _share(s: Sample) -> _Made:
+    """A share of rows: Wilson's interval with the number of rows that the spread between clusters implies."""
+    totals, rows = s.score_sums
+    se = intervals.cluster_se(totals, rows)
     rarer = totals if s.value <= 0.5 else rows - totals
     minority = int(np.count_nonzero(rarer > 0))
     spread = 0.0 if intervals.no_spread(se, s.value) else se
-    found = intervals.wilson(s.value, spread, s.clusters, minority, settings.level)
-    if found is None:
-        return None, se, "none", 0, "no interval: every cluster has the same share"
-    return intervals.containing(found, s.value), se, "wilson", 0, ""
+    count = intervals.effective_rows(s.value, spread, s.clusters, minority)
+    if count is None:
+        return _Made(None, se, notes=("no interval: every cluster has the same share",))
+    return _Made(Rule("wilson", lambda level: intervals.wilson_of(s.value, count, s.clusters, level)), se)
 
 
-def score_se(evidence: Sums) -> float:
-    """The cluster standard error of a row score."""
-    return intervals.cluster_se(*_score_sums(evidence))
+def _score(s: Sample) -> _Made:
+    """Another row mean: t, on a log scale where it cannot be negative, and room for rare clusters where bounded."""
+    totals, rows = s.score_sums
+    inside = rows > 0
+    se = intervals.cluster_se(totals, rows)
+    worth = intervals.effective_clusters((totals - s.value * rows)[inside])
+    limits, bounds = s.limits, s.metric.bounds
+    log = (s.metric.definition.spread == "log-t" or bounds == (0, None)) and s.value > 0
+    steady = intervals.no_spread(se, s.value)
+    if steady and limits is None:
+        return _Made(None, se, notes=("no interval: every cluster has the same value",))
+    plain = intervals.log_student if log else intervals.student
+    method = "log-t" if log else "t"
+    notes = () if steady else _carried(worth, s.clusters)
+    if limits is None:
+        rule = Rule(method, lambda level: plain(s.value, se, worth, level))
+        return _Made(rule, se, notes=notes, bounds=bounds)
+    sparse = Sparse.of(totals, rows, *limits)
+    spread = 0.0 if steady else se
+    rule = Rule(method, lambda level: sparse.widened(plain(s.value, spread, worth, level), level))
+    return _Made(rule, se, notes=notes, bounds=limits)
 
 
-def _score_sums(evidence: Sums) -> tuple[Floats, Floats]:
-    return np.asarray(evidence.cells[:, 0], float), np.asarray(evidence.cells[:, 1], float)
+def _carried(worth: float, clusters: int) -> tuple[str, ...]:
+    few = worth - 1 < _SHORT_OF_FREEDOM * clusters
+    return ("a few clusters carry the spread",) if few else ()
 
 
-def _within(interval: Interval, s: Sample) -> Interval:
-    """The interval cut to the metric's bounds and stretched to its value."""
-    low, high = s.metric.bounds
-    cut = (
-        interval[0] if low is None else max(interval[0], float(low)),
-        interval[1] if high is None else min(interval[1], float(high)),
+def _of_groups(s: Sample, settings: Settings, groups: Mapping[Any, Sample]) -> _Made:
+    """A gap, the worst group, or one group against the whole."""
+    kind = s.metric.definition.over_groups
+    found: GroupRule
+    if kind == "gap":
+        found = gap_rule(s)
+    elif kind == "disparity":
+        found = disparity_rule(s)
+    else:
+        own = {name: _made(part, settings, scarcity([part]), {}).rule for name, part in groups.items()}
+        found = worst_rule(s, [(name, part, own[name]) for name, part in groups.items()])
+    notes = (*((found.reason,) if found.reason else ()), *found.notes)
+    end: tuple[Caution, ...] = ("open high",) if found.open_end == "high" else ()
+    end = ("open low",) if found.open_end == "low" else end
+    return _Made(found.rule, found.se, notes=notes, cautions=end)
+
+
+def _shares(s: Sample) -> _Made:
+    """A mean of shares: every share with the spread of its own clusters."""
+    found = s.metric.shares(s.evidence)
+    assert found is not None
+    _, se, worth = intervals.shares(*found)
+    if math.isnan(se) or se <= 0:
+        return _Made(None, notes=("no interval: a part of it sits in a single cluster",))
+    return _Made(Rule("t", lambda level: intervals.student(s.value, se, worth, level)), se, bounds=s.metric.bounds)
+
+
+def _jackknifed(s: Sample) -> _Made:
+    """A smooth function whose bootstrap is off: t times the jackknife's standard error."""
+    if np.isnan(s.left_out).any():
+        lost = int(np.isnan(s.left_out).sum())
+        return _Made(None, notes=(f"no interval: undefined without one of {lost} clusters",), cautions=("doubtful",))
+    influence = intervals.jackknife_influences(s.left_out)
+    se = intervals.jackknife_se(s.left_out)
+    if intervals.no_spread(se, s.value):
+        return _Made(None, se, notes=("no interval: every cluster has the same value",))
+    spread = s.metric.definition.spread
+    worth = float(s.clusters) if spread == "t" else intervals.effective_clusters(influence)
+    log = spread == "log-t" and s.value > 0
+    plain = intervals.log_student if log else intervals.student
+    rule = Rule("log-t" if log else "t", lambda level: plain(s.value, se, worth, level))
+    return _Made(rule, se, notes=() if spread == "t" else _carried(worth, s.clusters), bounds=s.metric.bounds)
+
+
+def _resampled(s: Sample, settings: Settings, parts: Scarcity) -> _Made:
+    """What only resampling can tell: BCa, the noise ball of a norm, or percentiles on request."""
+    drawn = s.drawn
+    defined = drawn[~np.isnan(drawn)]
+    undefined = len(drawn) - len(defined)
+    if len(defined) < 2:
+        return _Made(None, undefined=undefined, notes=("no interval: undefined in nearly every resample",))
+    se = intervals.cluster_se(*s.score_sums) if s.is_score else float(defined.std(ddof=1))
+    if intervals.no_spread(float(defined.max() - defined.min()), s.value):
+        return _at_bound(s, settings, se, undefined, parts)
+    bounds = s.metric.bounds
+    if settings.percentiles:
+        tail = intervals.tail_of
+        at = intervals.quantiles(defined)
+        rule = Rule("percentile", lambda level: (at(tail(level)), at(1 - tail(level))), 2 / (len(defined) + 1))
+        return _Made(rule, se, undefined, stretched=not settings.unstretched)
+    if settings.by_family and s.vector is not None:
+        return _Made(_ball(s, drawn), se, undefined, bounds=bounds)
+    if settings.by_family:
+        return _Made(intervals.bca_rule(s.value, defined, s.left_out, s.clusters), se, undefined, bounds=bounds)
+    rule = Rule("bca", lambda level: intervals.bca(s.value, defined, s.left_out, intervals.tail_of(level)))
+    return _Made(rule, se, undefined, bounds=bounds)
+
+
+def _at_bound(s: Sample, settings: Settings, se: float, undefined: int, parts: Scarcity) -> _Made:
+    """Every resample gives the same value: at a bound, what so many clusters could have missed; elsewhere nothing."""
+    limits = s.limits
+    at = (
+        None
+        if limits is None or settings.unstretched
+        else next((b for b in limits if math.isclose(b, s.value, abs_tol=1e-12)), None)
     )
-    return intervals.containing(cut, s.value)
+    if at is None or limits is None or not parts.fewest:
+        return _Made(None, se, undefined, ("no interval: every resample gives the same value",))
+    low, high = limits
+
+    def ends(level: float) -> Interval:
+        unseen = (1 - ((1 - level) / 2) ** (1 / parts.fewest)) * (high - low)
+        return (high - unseen, high) if at == high else (low, low + unseen)
+
+    return _Made(Rule("bound", ends), se, undefined, bounds=limits)
+
+
+def _ball(s: Sample, drawn: Floats) -> Rule:
+    """The noise ball of a norm; where the vector has a second row, its ball says whether the lower end is 0."""
+    assert s.metric.norm is not None
+    assert s.vector is not None
+    moved = np.concatenate(s.distances)
+    defined = ~np.isnan(drawn)
+    if moved.ndim == 1:
+        distances = moved[defined & ~np.isnan(moved)]
+        return Rule("ball", lambda level: intervals.ball(s.value, distances, s.clusters, level))
+    distances, anchors = (moved[defined & ~np.isnan(moved).any(-1), i] for i in range(2))
+    size, anchor = (float(v) for v in s.metric.norm(s.vector))
+    turned = s.metric.better == "higher"  # the value is 1 − the norm
+
+    def ends(level: float) -> Interval:
+        low, high = intervals.ball(size, distances, s.clusters, level)
+        above = intervals.ball(anchor, anchors, s.clusters, level)[0]
+        low = 0.0 if above == 0 else low if low > 0 else size * above / anchor
+        return (1 - high, 1 - low) if turned else (low, high)
+
+    return Rule("ball", ends)

@@ -1,36 +1,105 @@
-"""Intervals, one function a method. Simulated coverage decided which method serves which family of metrics.
+"""Intervals, one rule a kind of number. Simulated coverage decided which rule serves which family of metrics.
 
 wilson      0/1 row means: Wilson's interval with the effective number of rows and Student's t
-student     other row means, and every paired delta: t times a cluster or jackknife standard error
+t, log-t    other row means, rmse and correlations: t times a standard error, with fewer degrees of freedom where a few
+            clusters carry the spread; on a log scale where the value cannot be negative
+shares      means of shares, such as balanced accuracy: every share with the spread of its own clusters
 bca         smooth functions of sums: bias-corrected and accelerated bootstrap, at a level widened for few clusters
-ball        norms of noise, such as ECE or a gap between groups: a bootstrap never covers a true 0
-percentile  on request, and for artifacts that are documented so
+ball        norms of noise, such as ECE: a bootstrap never covers a true 0
+percentile  deltas of what is no row mean; on request; and for artifacts that are documented so
+sparse      bounded row means of which hardly any cluster differs from the rest
+
+A `Rule` gives the interval at any level. All of them are nested: more confidence, more room. So a rule also says at
+which level it begins to exclude a value, which is the p-value that belongs to the interval.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import betaincinv, ndtr, ndtri, stdtr, stdtrit
 
 Floats = npt.NDArray[np.float64]
 Interval = tuple[float, float]
 
 FEW_MINORITY_CLUSTERS = 5
-WILSON_SQUARE = 3.84  # z² of 95%, the pseudo-count a rare difference is given
+FEW_DIFFERENT = 5  # clusters off the common value, below which the rest cannot be judged from them
+_SMALLEST = 1e-12  # no p-value is told apart from less
+_DIGITS = 12  # cluster means that agree so far are one value
 
 
-def student(value: float, se: float, clusters: int, level: float) -> Interval:
-    """value ± t_{G−1} · se."""
+@dataclass(frozen=True)
+class Rule:
+    """How an interval follows from the level it is asked for."""
+
+    method: str
+    ends: Callable[[float], Interval]
+    least: float = 0.0  # the smallest α that resamples can tell apart
+
+    def at(self, level: float) -> Interval:
+        """The interval at this level."""
+        return self.ends(level)
+
+    def alpha(self, value: float) -> float:
+        """The smallest α whose interval excludes a value: the p-value that goes with the interval.
+
+        >>> round(Rule("t", lambda level: student(1.0, 0.5, 60, level)).alpha(0.0), 4)
+        0.0501
+        """
+        if self._holds(value, 1.0 - 1e-9):
+            return 1.0
+        low, high = math.log(_SMALLEST), math.log(1.0 - 1e-9)  # held at `low` unless it is excluded everywhere
+        if not self._holds(value, math.exp(low)):
+            return max(math.exp(low), self.least)
+        while high - low > 1e-11 * max(1.0, abs(high)):
+            middle = (low + high) / 2
+            if self._holds(value, math.exp(middle)):
+                low = middle
+            else:
+                high = middle
+        return max(math.exp(high), self.least)
+
+    def _holds(self, value: float, alpha: float) -> bool:
+        low, high = self.ends(1 - alpha)
+        return low <= value <= high
+
+
+# -- row means and what has a standard error -----------------------------------------------------------------------
+
+
+def student(value: float, se: float, clusters: float, level: float) -> Interval:
+    """value ± t_{G−1} · se; `clusters` − 1 are the degrees of freedom, which need not be whole."""
     half = quantile_t(level, clusters) * se
     return value - half, value + half
 
 
-def quantile_t(level: float, clusters: int) -> float:
+def quantile_t(level: float, clusters: float) -> float:
     """The two-sided t quantile with G − 1 degrees of freedom."""
     return float(stdtrit(clusters - 1, 0.5 + level / 2))
+
+
+def log_student(value: float, se: float, clusters: float, level: float) -> Interval:
+    """exp(log value ± t · se/value): for a value above 0 that cannot be below."""
+    half = quantile_t(level, clusters) * se / value
+    return value * math.exp(-half), value * math.exp(min(half, 700.0))
+
+
+def effective_clusters(influence: Floats) -> float:
+    """1 + the degrees of freedom that the spread of the influences is worth: G, or less where a few carry it all."""
+    size = len(influence)
+    if size < 2:
+        return float(size)
+    scale = float(np.abs(influence).max())
+    if scale == 0:
+        return float(size)
+    square = (influence / scale) ** 2
+    second, fourth = float(square.sum()), float((square**2).sum())
+    room = fourth - second**2 / size
+    return float(size) if room <= 0 else 1 + min(size - 1, 2 * second**2 / room)
 
 
 def wilson(p: float, se: float, clusters: int, minority: int, level: float) -> Interval | None:
@@ -39,15 +108,156 @@ def wilson(p: float, se: float, clusters: int, minority: int, level: float) -> I
     If fewer than five clusters hold the rarer outcome, no more than one row a cluster is believed. None where every
     cluster has the same share, so that the spread is unknown.
     """
+    rows = effective_rows(p, se, clusters, minority)
+    return None if rows is None else wilson_of(p, rows, clusters, level)
+
+
+def effective_rows(p: float, se: float, clusters: int, minority: int) -> float | None:
+    """As many independent rows as the spread between clusters implies; None where there is no spread."""
     rows = math.inf if se == 0 else p * (1 - p) / se**2
     if minority < FEW_MINORITY_CLUSTERS:
         rows = min(rows, clusters)
-    if not math.isfinite(rows) or rows <= 0:
-        return None
+    return rows if math.isfinite(rows) and rows > 0 else None
+
+
+def wilson_of(p: float, rows: float, clusters: int, level: float) -> Interval:
+    """Wilson's interval for a share of so many rows, with t for z."""
     z2 = quantile_t(level, clusters) ** 2
     centre = (p + z2 / (2 * rows)) / (1 + z2 / rows)
     half = math.sqrt(z2 * (p * (1 - p) / rows + z2 / (4 * rows**2))) / (1 + z2 / rows)
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def cluster_se(totals: Floats, rows: Floats) -> float:
+    """The standard error of Σtotals / Σrows over clusters, as of a ratio, with the G/(G − 1) correction."""
+    inside = rows > 0
+    return math.sqrt(float((influences(totals, rows)[inside] ** 2).sum())) if int(inside.sum()) > 1 else math.nan
+
+
+def influences(totals: Floats, rows: Floats) -> Floats:
+    """What each cluster contributes to Σtotals / Σrows, scaled so that their squares add up to its variance."""
+    size = int((rows > 0).sum())
+    if size < 2:
+        return np.full(len(rows), np.nan)
+    count = float(rows.sum())
+    return (totals - totals.sum() / count * rows) * (math.sqrt(size / (size - 1)) / count)
+
+
+def padded_variance(totals: Floats, rows: Floats, low: float, high: float) -> float:
+    """The variance of a bounded mean with two pseudo-clusters of mean size, one at each bound: never 0."""
+    inside = rows > 0
+    size = float(rows[inside].mean())
+    return cluster_se(np.append(totals[inside], [low * size, high * size]), np.append(rows[inside], [size, size])) ** 2
+
+
+def shares(hits: Floats, rows: Floats) -> tuple[float, float, float]:
+    """A mean of shares: its value, standard error and 1 + degrees of freedom; clusters × shares each.
+
+    V = ΣΣ w_k w_l Cov_kl from the clusters' influences, each share with its two pseudo-clusters in its own variance.
+    """
+    parts = [k for k in range(rows.shape[1]) if rows[:, k].sum() > 0]
+    weight = 1 / len(parts)
+    held = [int((rows[:, k] > 0).sum()) for k in parts]
+    if min(held) < 2:
+        return math.nan, math.nan, math.nan
+    psi = np.stack([influences(hits[:, k], rows[:, k]) for k in parts], -1)
+    own = np.array([padded_variance(hits[:, k], rows[:, k], 0.0, 1.0) for k in parts])
+    together = float((psi.sum(-1) ** 2).sum()) - float((psi**2).sum())  # ΣΣ over k ≠ l
+    variance = weight**2 * (float(own.sum()) + together)
+    pieces = sum(weight**4 * v**2 / (g - 1) for v, g in zip(own, held, strict=True))
+    freedom = (weight**2 * float(own.sum())) ** 2 / pieces if pieces > 0 else math.inf
+    value = float(np.mean([hits[:, k].sum() / rows[:, k].sum() for k in parts]))
+    most = int((rows > 0).any(-1).sum()) - 1
+    return value, math.sqrt(max(variance, 0.0)), 1 + min(freedom, most)
+
+
+# -- hardly any cluster differs --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """Bounded cluster means, of which most may be one value: how far the rest could reach unseen.
+
+    A side of the most frequent value with fewer than five clusters is given the room that as many, or one more, could
+    have in the population (Clopper and Pearson), all the way to the bound.
+    """
+
+    value: float
+    means: Floats
+    rows: Floats
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, totals: Floats, rows: Floats, low: float, high: float) -> Sparse:
+        inside = rows > 0
+        means = np.round(totals[inside] / rows[inside], _DIGITS) + 0.0
+        return cls(float(totals.sum() / rows.sum()), means, rows[inside].astype(np.float64), low, high)
+
+    def widened(self, interval: Interval, level: float) -> Interval:
+        """The interval with the room that rare clusters need, cut to the bounds and stretched to the value."""
+        low, high = interval
+        usual, count = self._usual()
+        if count >= 2:
+            t = quantile_t(level, len(self.means))
+            below, above = self.means < usual, self.means > usual
+            off = int(below.sum() + above.sum())
+            farthest = float(np.abs(self.means - usual).max()) if off >= FEW_DIFFERENT else math.inf
+            under = t * cluster_se(np.where(below, usual - self.means, 0.0) * self.rows, self.rows)
+            over = t * cluster_se(np.where(above, self.means - usual, 0.0) * self.rows, self.rows)
+            if below.sum() < FEW_DIFFERENT:
+                room = max(under, self._unseen(below, level) * min(usual - self.low, farthest))
+                low = min(low, self.value - math.hypot(over, room))
+            if above.sum() < FEW_DIFFERENT:
+                room = max(over, self._unseen(above, level) * min(self.high - usual, farthest))
+                high = max(high, self.value + math.hypot(under, room))
+        return containing((max(self.low, low), min(self.high, high)), self.value)
+
+    def _usual(self) -> tuple[float, int]:
+        """The most frequent cluster mean, of equally frequent ones that nearest 0, and how many clusters have it."""
+        values, counts = np.unique(self.means, return_counts=True)
+        often = values[counts == counts.max()]
+        return float(often[np.argmin(np.abs(often))]), int(counts.max())
+
+    def _unseen(self, side: npt.NDArray[np.bool_], level: float) -> float:
+        share = rare_share(int(side.sum()), self.rows, self.rows[side], level)
+        return share - float(self.rows[side].sum() / self.rows.sum())
+
+
+def rare_share(clusters: int, rows: Floats, theirs: Floats, level: float) -> float:
+    """The share of rows that lie in clusters of which `clusters` of all were seen, at the far end of its interval.
+
+    Clusters that are larger than usual weigh more; before one was seen, the largest may be meant.
+    """
+    size = float(rows.mean())
+    heavy = float((rows**2).sum() / (size * rows.sum())) if clusters == 0 else max(1.0, float(theirs.mean()) / size)
+    return min(1.0, rare_clusters(clusters, len(rows), level) * heavy)
+
+
+def rare_clusters(seen: int, clusters: int, level: float) -> float:
+    """The upper end of Clopper and Pearson's interval for a share of clusters of which so many were seen."""
+    if seen >= clusters:
+        return 1.0
+    return float(betaincinv(seen + 1, clusters - seen, 0.5 + level / 2))
+
+
+def sparse_delta(totals: Floats, rows: Floats, reach: float) -> Rule:
+    """A bounded row mean's delta: t on the data and two pseudo-clusters, widened where hardly any cluster differs.
+
+    The pseudo-clusters differ by the usual size of a difference, one up, one down.
+    """
+    inside = rows > 0
+    totals, rows = totals[inside], rows[inside].astype(np.float64)
+    found = Sparse.of(totals, rows, -reach, reach)
+    moved = found.means[found.means != 0]
+    usual = math.sqrt(float((moved**2).mean())) if len(moved) else 0.0
+    size = float(rows.mean())
+    padded = np.append(totals, [usual * size, -usual * size]), np.append(rows, [size, size])
+    centre, se = float(padded[0].sum() / padded[1].sum()), cluster_se(*padded)
+    return Rule("t", lambda level: found.widened(student(centre, se, len(rows), level), level))
+
+
+# -- resampled -------------------------------------------------------------------------------------------------------
 
 
 def percentile(replicates: Floats, tail: float) -> Interval:
@@ -66,56 +276,130 @@ def expanded_tail(level: float, clusters: int) -> float:
     return float(ndtr(-math.sqrt(clusters / (clusters - 1)) * quantile_t(level, clusters)))
 
 
+def alpha_of_tail(tail: float, clusters: int) -> float:
+    """The α whose expanded tail this is."""
+    return float(2 * stdtr(clusters - 1, ndtri(tail) * math.sqrt((clusters - 1) / clusters)))
+
+
+def quantiles(replicates: Floats) -> Callable[[float], float]:
+    """The quantile function of the replicates, linear between them; sorted once."""
+    ordered = np.sort(replicates)
+
+    def at(share: float) -> float:
+        place = min(max(share, 0.0), 1.0) * (len(ordered) - 1)
+        before = int(place)
+        after = min(before + 1, len(ordered) - 1)
+        return float(ordered[before] + (ordered[after] - ordered[before]) * (place - before))
+
+    return at
+
+
+def percentile_rule(replicates: Floats, clusters: int, method: str = "percentile") -> Rule:
+    """Percentiles at the expanded tail; no p-value below what so many resamples can tell."""
+    at = quantiles(replicates)
+
+    def ends(level: float) -> Interval:
+        tail = expanded_tail(level, clusters)
+        return at(tail), at(1 - tail)
+
+    return Rule(method, ends, alpha_of_tail(1 / (len(replicates) + 1), clusters))
+
+
+def bca_rule(value: float, replicates: Floats, left_out: Floats, clusters: int) -> Rule:
+    """Efron's BCa interval at the expanded tail; percentile there where the bias correction is infinite."""
+    correct = _correction(value, replicates, left_out)
+    if correct is None:
+        return percentile_rule(replicates, clusters, "bca")
+    at = quantiles(replicates)
+
+    def ends(level: float) -> Interval:
+        z = float(ndtri(expanded_tail(level, clusters)))
+        low, high = sorted((correct(z), correct(-z)))
+        return at(low), at(high)
+
+    return Rule("bca", ends, alpha_of_tail(1 / (len(replicates) + 1), clusters))
+
+
 def bca(value: float, replicates: Floats, left_out: Floats, tail: float) -> Interval:
     """Efron's BCa interval; percentile with the same tail where the bias correction is infinite."""
+    correct = _correction(value, replicates, left_out)
+    if correct is None:
+        return percentile(replicates, tail)
+    z = float(ndtri(tail))
+    low, high = np.percentile(replicates, [100 * share for share in sorted((correct(z), correct(-z)))])
+    return float(low), float(high)
+
+
+def _correction(value: float, replicates: Floats, left_out: Floats) -> Callable[[float], float] | None:
+    """The share of replicates below the end of the interval that a normal one would have at z."""
     below = (np.count_nonzero(replicates < value) + np.count_nonzero(replicates == value) / 2) / len(replicates)
     if not 0 < below < 1:
-        return percentile(replicates, tail)
+        return None
     bias = float(ndtri(below))
     influence = left_out[~np.isnan(left_out)]
     centred = influence.mean() - influence if len(influence) else np.zeros(1)
     spread = float((centred**2).sum())
     acceleration = float((centred**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
-    z = float(ndtri(tail))
-    shares = sorted(_corrected(end, bias, acceleration) for end in (z, -z))
-    low, high = np.percentile(replicates, [100 * share for share in shares])
-    return float(low), float(high)
 
+    def corrected(z: float) -> float:
+        moved = bias + z
+        room = 1 - acceleration * moved
+        if not math.isfinite(moved) or room <= 0:  # so far out that the correction turns over
+            return 0.0 if moved < 0 else 1.0
+        return float(ndtr(bias + moved / room))
 
-def _corrected(z: float, bias: float, acceleration: float) -> float:
-    """The share of replicates below the end of the interval that a normal one would have at z."""
-    moved = bias + z
-    room = 1 - acceleration * moved
-    if not math.isfinite(moved) or room <= 0:  # so far out that the correction turns over
-        return 0.0 if moved < 0 else 1.0
-    return float(ndtr(bias + moved / room))
+    return corrected
 
 
 def ball(value: float, distances: Floats, clusters: int, level: float) -> Interval:
     """value ± q, where q bounds the norm of the noise around the vector whose norm the value is."""
-    scale = quantile_t(level, clusters) / float(ndtri(0.5 + level / 2)) * math.sqrt(clusters / (clusters - 1))
-    q = float(np.quantile(distances, level)) * scale
+    q = radius(distances, clusters, level)
     return max(0.0, value - q), value + q
+
+
+def radius(distances: Floats, clusters: int, level: float) -> float:
+    """How far noise reaches at this level, widened for few clusters."""
+    scale = quantile_t(level, clusters) / float(ndtri(0.5 + level / 2)) * math.sqrt(clusters / (clusters - 1))
+    return float(np.quantile(distances, level)) * scale
+
+
+def shown_rule(method: str, value: float, interval: Interval, level: float, clusters: int) -> Rule:
+    """A rule that gives the interval that is shown, where only the interval itself is known.
+
+    Wilson's is solved for its number of rows; any other is taken to grow with t, on each side from its own end.
+    """
+    end = next((e for e in interval if e != value and 0 < e < 1), None)
+    if method == "wilson" and end is not None and clusters > 1:
+        rows = quantile_t(level, clusters) ** 2 * end * (1 - end) / (value - end) ** 2
+        return Rule("wilson", lambda asked: wilson_of(value, rows, clusters, asked))
+    log = method == "log-t" and value > 0 and interval[0] > 0
+
+    def ends(asked: float) -> Interval:
+        times = quantile_t(asked, clusters) / quantile_t(level, clusters)
+        if log:
+            low, high = (value * (e / value) ** times if math.isfinite(e) else e for e in interval)
+        else:
+            low, high = (value + (e - value) * times for e in interval)
+        return low, high
+
+    return Rule(method, ends)
+
+
+# -- left out ----------------------------------------------------------------------------------------------------------
 
 
 def jackknife_se(left_out: Floats) -> float:
     """The standard error from leave-one-out values; NaN with fewer than two."""
+    return math.sqrt(float((jackknife_influences(left_out) ** 2).sum())) if len(left_out) > 1 else math.nan
+
+
+def jackknife_influences(left_out: Floats) -> Floats:
+    """What each cluster contributes, from the values without it, scaled so that squares add up to the variance."""
     defined = left_out[~np.isnan(left_out)]
     size = len(defined)
     if size < 2:
-        return math.nan
-    return math.sqrt((size - 1) / size * float(((defined - defined.mean()) ** 2).sum()))
-
-
-def cluster_se(totals: Floats, rows: Floats) -> float:
-    """The standard error of Σtotals / Σrows over clusters, as of a ratio, with the G/(G − 1) correction."""
-    inside = rows > 0
-    size = int(inside.sum())
-    if size < 2:
-        return math.nan
-    mean = totals.sum() / rows.sum()
-    residual = totals[inside] - mean * rows[inside]
-    return math.sqrt(size / (size - 1) * float((residual**2).sum())) / float(rows.sum())
+        return np.full(max(size, 1), np.nan)
+    return (defined.mean() - defined) * math.sqrt((size - 1) / size)
 
 
 def no_spread(se: float, *values: float) -> bool:
@@ -128,6 +412,11 @@ def containing(interval: Interval, value: float) -> Interval:
     return min(interval[0], value), max(interval[1], value)
 
 
-def sparse_margin(clusters: int, width: float) -> float:
-    """How far a delta's interval must reach when hardly any cluster differs: the rare loss not yet seen."""
-    return WILSON_SQUARE / (clusters + WILSON_SQUARE) * width
+def within(interval: Interval, bounds: tuple[float | None, float | None], value: float) -> Interval:
+    """The interval cut to the bounds and stretched to its value."""
+    low, high = bounds
+    cut = (
+        interval[0] if low is None else max(interval[0], float(low)),
+        interval[1] if high is None else min(interval[1], float(high)),
+    )
+    return containing(cut, value)

@@ -1,8 +1,8 @@
 """What a table leaves behind when its rows are gone: the evidence of every metric, and digests of who was asked what.
 
 Two runs that kept their evidence can be compared without their rows, if their clusters were asked the same questions
-with the same targets; else it is refused. A cluster that lost other rows to failures in one run than in the other
-leaves both: which of its rows are left to compare, only the rows could say.
+with the same targets and groups; else it is refused. A cluster that lost other rows in one run than in the other, to
+failures or because a value is missing, leaves both: which of its rows are left to compare, only the rows could say.
 """
 
 from __future__ import annotations
@@ -19,15 +19,22 @@ import numpy.typing as npt
 
 from steelyard.errors import InputError
 from steelyard.metrics.definition import Metric, metric_of
-from steelyard.metrics.evidence import Draw, Evidence, Ids, some, sortable
+from steelyard.metrics.evidence import Draw, Evidence, Ids, id_order, some, sortable
 from steelyard.metrics.options import Constants
 from steelyard.records.derive import ANSWERED, FAILED
+from steelyard.records.digests import Digests, column_digests, row_digests
 from steelyard.records.schema import KEY, kind_of, texts
 from steelyard.records.table import Records
-from steelyard.uncertainty.estimate import Sample
+from steelyard.uncertainty.sampling import Sample
 
 DIGEST = 8  # bytes kept of each digest
+UNEQUAL_MISSING = 0.01
 _PAIRED = tuple(name for name in KEY if name not in ("model", "strategy"))
+_FOLLOWS = {  # what derived columns follow from
+    "correct": ("correct", "target", "prediction"),
+    **dict.fromkeys(("answered", "abstained", "unparsed", "failed"), ("outcome",)),
+}
+AGREEING = ("should_abstain", "group.")  # columns that describe the question: both runs must state them alike
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,10 @@ class Kept:
     answered_rows: npt.NDArray[np.int64]
     constants: Mapping[str, Constants] = field(default_factory=dict)
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
+    # a digest a cluster of every column that metrics read, and of the outcome; None in what the first edition kept
+    columns: Mapping[str, Digests] | None = None
+    lacking: Mapping[str, Digests] = field(default_factory=dict)  # by metric: the rows that lack a value it reads
+    lacking_rows: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
 
     @property
     def answer_rate(self) -> float:
@@ -68,8 +79,32 @@ class Kept:
             answered=answered,
             asked_rows=self.asked_rows[clusters],
             answered_rows=self.answered_rows[clusters],
-            evidence={name: evidence.among(clusters) for name, evidence in self.evidence.items()},
+            evidence=_each_once(self.evidence, clusters),
+            columns=None if self.columns is None else {name: d[clusters] for name, d in self.columns.items()},
+            lacking={name: d[clusters] for name, d in self.lacking.items()},
+            lacking_rows={name: n[clusters] for name, n in self.lacking_rows.items()},
         )
+
+    @property
+    def asked_by_value(self) -> bytes:
+        """The digests of what was asked, clusters sorted by value: the order that every edition can make."""
+        order = sorted(range(len(self.ids)), key=lambda i: tuple(map(sortable, self.ids[i])))
+        return b"".join(self.asked[DIGEST * i : DIGEST * (i + 1)] for i in order)
+
+    @property
+    def in_order(self) -> Kept:
+        """The same with the clusters in the order that random numbers meet them: by their text."""
+        order = sorted(range(len(self.ids)), key=lambda i: id_order(self.ids[i]))
+        return self if order == list(range(len(order))) else self.among(np.array(order, np.int64))
+
+
+def _each_once(evidence: Mapping[str, Evidence], clusters: npt.NDArray[np.int64]) -> dict[str, Evidence]:
+    """Some clusters of every evidence; what metrics share stays shared."""
+    made: dict[int, Evidence] = {}
+    for each in evidence.values():
+        if id(each) not in made:
+            made[id(each)] = each.among(clusters)
+    return {name: made[id(each)] for name, each in evidence.items()}
 
 
 def keep(records: Records, slice_: Mapping[str, Any], samples: Sequence[Sample]) -> Kept:
@@ -78,6 +113,8 @@ def keep(records: Records, slice_: Mapping[str, Any], samples: Sequence[Sample])
     rows = _row_texts(records)
     outcome = records.outcome
     everyone = np.ones(len(records), bool)
+    missing = {s.metric.name: s.side.missing(s.metric, s.constants) for s in samples if s.side is not None}
+    lost = {name: mask for name, mask in missing.items() if mask.any()}
     return Kept(
         dict(slice_),
         ids,
@@ -89,7 +126,22 @@ def keep(records: Records, slice_: Mapping[str, Any], samples: Sequence[Sample])
         np.bincount(cluster[outcome == ANSWERED], minlength=len(ids)).astype(np.int64),
         {s.metric.name: s.constants for s in samples},
         {s.metric.name: s.evidence for s in samples},
+        {name: column_digests(records, name, cluster, len(ids)) for name in read_columns(records, samples)},
+        {name: row_digests(records, mask, cluster, len(ids)) for name, mask in lost.items()},
+        {name: np.bincount(cluster[mask], minlength=len(ids)).astype(np.int64) for name, mask in lost.items()},
     )
+
+
+def read_columns(records: Records, samples: Sequence[Sample]) -> list[str]:
+    """The columns by which later runs are told to have given the same answers."""
+    found = {column: None for s in samples for column in answers_of(s.metric)}
+    return [name for name in found if name == "outcome" or name in records]
+
+
+def answers_of(metric: Metric) -> list[str]:
+    """The stated columns behind a metric: its own, and what was answered; derived ones by what they follow from."""
+    own = (column for name in metric.reads for column in _FOLLOWS.get(name, (name,)))
+    return list(dict.fromkeys(("outcome", "prediction", *own)))
 
 
 def _row_texts(records: Records) -> list[bytes]:
@@ -130,10 +182,10 @@ class KeptSide:
         return self.kept.constants[self._name(metric)]
 
     def has(self, metric: Metric) -> bool:
-        return self._found(metric) is not None
+        return self.name(metric) is not None
 
     def _name(self, metric: Metric) -> str:
-        found = self._found(metric)
+        found = self.name(metric)
         if found is None:
             kept = ", ".join(self.kept.evidence)
             raise InputError(
@@ -141,8 +193,8 @@ class KeptSide:
             )
         return found
 
-    def _found(self, metric: Metric) -> str | None:
-        """The kept metric that reads the same evidence: itself, or one of its family."""
+    def name(self, metric: Metric) -> str | None:
+        """The kept metric that reads the same evidence: itself, or one of its family; None if there is none."""
         if metric.name in self.kept.evidence:
             return metric.name
         for name, constants in self.kept.constants.items():
@@ -154,7 +206,10 @@ class KeptSide:
 class KeptPair:
     """Two runs' kept evidence on the same clusters."""
 
+    by_rows = False
+
     def __init__(self, base: Kept, new: Kept) -> None:
+        base, new = base.in_order, new.in_order
         self.base, self.new = base, new
         if base.ids != new.ids or base.asked != new.asked:
             raise InputError(
@@ -170,10 +225,22 @@ class KeptPair:
     def without_failed(self) -> KeptPair:
         """The clusters that lost the same rows to failures in both runs."""
         mine, theirs = (np.frombuffer(k.failed, np.uint64) for k in (self.base, self.new))
-        if (mine == theirs).all():
+        return self._where(mine == theirs)
+
+    def _where(self, alike: npt.NDArray[np.bool_]) -> KeptPair:
+        if alike.all():
             return self
-        alike = np.flatnonzero(mine == theirs)
-        return KeptPair(self.base.among(alike), self.new.among(alike))
+        clusters = np.flatnonzero(alike)
+        return KeptPair(self.base.among(clusters), self.new.among(clusters))
+
+    @property
+    def rates(self) -> list[float]:
+        """The answer rates of both runs."""
+        return [self.base.answer_rate, self.new.answer_rate]
+
+    @property
+    def failure_rates(self) -> list[float]:
+        return [k.counts["failed"] / max(sum(k.counts.values()), 1) for k in (self.base, self.new)]
 
     @property
     def same_answered(self) -> bool:
@@ -181,9 +248,66 @@ class KeptPair:
 
     def constants(self, metric: Metric) -> tuple[Constants, Constants]:
         """What each side knew of its table, with labels that only the other met added."""
-        one, two = (side.constants(metric) for side in self.collectors)
-        mine, theirs = (side.evidence(metric, {}) for side in self.collectors)
-        return _united(one, two, mine, theirs), _united(two, one, theirs, mine)
+        sides = [(side.constants(metric), side.evidence(metric, {})) for side in self.collectors]
+        joint = metric.united(sides)
+        return _with_labels(sides[0][0], joint), _with_labels(sides[1][0], joint)
+
+    def checked(self, metric: Metric) -> None:
+        """Refuse runs whose groups or labels to defer differ, where the metric reads them."""
+        for name in metric.reads:
+            if not name.startswith(AGREEING):
+                continue
+            one, two = (None if k.columns is None else k.columns.get(name) for k in (self.base, self.new))
+            if one is not None and two is not None and (one != two).any():
+                raise InputError(
+                    f"differs from the base run in {int((one != two).sum())} clusters; the runs answered different "
+                    "questions",
+                    field=name,
+                )
+
+    def countable(self, metric: Metric) -> tuple[KeptPair, Missing | None]:
+        """The clusters whose rows lack the same values in both runs, and what was lost."""
+        sides = []
+        for side in self.collectors:
+            name, size = side.name(metric), len(side.ids)
+            digests = side.kept.lacking.get(name or "", np.zeros(size, np.uint64))
+            rows = side.kept.lacking_rows.get(name or "", np.zeros(size, np.int64))
+            sides.append((digests, int(rows.sum())))
+        (mine, base), (theirs, new) = sides
+        if (mine == theirs).all():
+            return self, None
+        lost = int((mine != theirs).sum())
+        return self._where(mine == theirs), Missing(base, new, lost, "clusters", max(len(self), 1))
+
+    def unchanged(self, metric: Metric) -> bool:
+        """True if both runs gave the same answers, by every column that the metric reads; unknown counts as no."""
+        if self.base.columns is None or self.new.columns is None:
+            return False
+        for name in answers_of(metric):
+            one, two = self.base.columns.get(name), self.new.columns.get(name)
+            if (one is None) != (two is None) or (one is not None and two is not None and (one != two).any()):
+                return False
+        return all(name in self.base.columns for name in ("outcome",))
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Rows that one run cannot count because a value is missing: how many on each side, and what left both."""
+
+    base: int
+    new: int
+    lost: int
+    unit: str  # rows, or the clusters that hold them
+    rows: int
+
+    @property
+    def unequal(self) -> bool:
+        """True where the runs lack values in shares that differ so much that the comparison says little."""
+        return abs(self.base - self.new) / self.rows > UNEQUAL_MISSING + 1e-12
+
+    def __str__(self) -> str:
+        one = f"{self.base} rows of the base run and {self.new} of the new one lack a value that it reads"
+        return f"{one}: {self.lost} {self.unit} left both"
 
 
 def _differing(base: Kept, new: Kept) -> str:
@@ -193,27 +317,14 @@ def _differing(base: Kept, new: Kept) -> str:
     return f"{alone} clusters are in one run only, {other} differ in items or targets"
 
 
-def _united(own: Constants, other: Constants, mine: Any, theirs: Any) -> dict[str, Any]:
-    """The constants of one side, where a set of labels is that of both, as it is when two tables are compared."""
+def _with_labels(own: Constants, joint: Constants) -> dict[str, Any]:
+    """One side's constants, with the labels of both: sums keep their own scale, averages share their classes."""
     found = dict(own)
     if "labels" in own:
-        both = (own["labels"] or _met(mine)), (other["labels"] or _met(theirs))
-        found["labels"] = tuple(sorted({*both[0], *both[1]}, key=sortable)) if set(both[0]) != set(both[1]) else both[0]
+        found["labels"] = joint["labels"]
     if "parts" in own:
-        parts = zip(own["parts"], other["parts"], mine.parts, theirs.parts, strict=True)
-        found["parts"] = tuple(_united(*each) for each in parts)
+        found["parts"] = tuple(_with_labels(a, b) for a, b in zip(own["parts"], joint["parts"], strict=True))
     if "groups" in own:
-        found["overall"] = _united(own["overall"], other["overall"], mine.overall, theirs.overall)
-        ours, others = (dict(zip(e.names, e.groups, strict=True)) for e in (mine, theirs))
-        shared = set(ours) & set(others)
-        found["groups"] = {
-            name: _united(c, other["groups"][name], ours[name], others[name]) if name in shared else c
-            for name, c in own["groups"].items()
-        }
+        found["overall"] = _with_labels(own["overall"], joint["overall"])
+        found["groups"] = {name: _with_labels(c, joint["groups"][name]) for name, c in own["groups"].items()}
     return found
-
-
-def _met(evidence: Any) -> tuple[Any, ...]:
-    """The labels that stand among the keys of keyed sums."""
-    seen = {label for part in evidence.keys for label in part.tolist() if label is not None}
-    return tuple(sorted(seen, key=sortable))

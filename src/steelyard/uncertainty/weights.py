@@ -17,9 +17,11 @@ import numpy.typing as npt
 
 from steelyard.errors import UsageError
 from steelyard.metrics import compiling, kernels
+from steelyard.metrics.evidence import Ids, sortable
 from steelyard.metrics.randomness import words
 
 Counts = npt.NDArray[Any]
+Places = npt.NDArray[np.int64]
 
 STREAMS = ("counter", "legacy")
 MULTINOMIAL_LIMIT = 100_000
@@ -32,15 +34,28 @@ def scheme(clusters: int, stream: str) -> str:
     return "poisson" if stream == "counter" and clusters > MULTINOMIAL_LIMIT else "multinomial"
 
 
+def legacy_order(ids: Ids) -> Places | None:
+    """Where each cluster stands among the clusters sorted by value, as the legacy stream counts them."""
+    order = sorted(range(len(ids)), key=lambda i: tuple(map(sortable, ids[i])))
+    if order == list(range(len(ids))):
+        return None
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return place
+
+
 class Weights:
     """The weights of `resamples` resamples of `clusters` clusters."""
 
-    def __init__(self, clusters: int, *, resamples: int, seed: int, stream: str = "counter") -> None:
+    def __init__(
+        self, clusters: int, *, resamples: int, seed: int, stream: str = "counter", order: Places | None = None
+    ) -> None:
         if stream not in STREAMS:
             raise UsageError(f"stream is counter or legacy, not '{stream}'")
         if resamples < 1:
             raise UsageError("resamples is at least 1")
         self.clusters, self.resamples, self.seed, self.stream = clusters, resamples, seed, stream
+        self.order = order  # the column of the legacy stream that each cluster has, where that is not its own place
 
     def blocks(self, size: int) -> Iterator[Counts]:
         """All resamples, in blocks of at most `size`."""
@@ -50,7 +65,8 @@ class Weights:
     def block(self, first: int, last: int) -> Counts:
         """Resamples first, …, last − 1: one row of counts each."""
         if self.stream == "legacy":
-            return _legacy(self.clusters, self.resamples, self.seed)[first:last]
+            counts = _legacy(self.clusters, self.resamples, self.seed)[first:last]
+            return counts if self.order is None else counts[:, self.order]
         if self.clusters * self.resamples <= _KEPT:
             return _all(self.clusters, self.resamples, self.seed)[first:last]
         compiled = self.clusters * self.resamples >= _COMPILED

@@ -1,0 +1,92 @@
+"""One number a cluster for what stands in a column there: equal numbers mean equal rows, whatever their order.
+
+Two runs that kept only sums can so tell whether they gave the same answers, and whether their groups and labels agree.
+Numbers count by value: 1 and 1.0 are the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from steelyard.records.derive import NUMBERS
+from steelyard.records.labels import Labels
+from steelyard.records.schema import KEY, kind_of
+from steelyard.records.table import Records
+
+Digests = npt.NDArray[np.uint64]
+Codes = npt.NDArray[np.int64]
+
+_PAIRED = tuple(name for name in KEY if name not in ("model", "strategy"))
+_NOTHING = np.uint64(0x6E756C6C)
+
+
+def column_digests(records: Records, name: str, cluster: Codes, clusters: int) -> Digests:
+    """What a column holds for every question, one number a cluster."""
+    return _by_cluster(_mixed(_questions(records), _values(records, name)), cluster, clusters)
+
+
+def row_digests(records: Records, inside: npt.NDArray[np.bool_], cluster: Codes, clusters: int) -> Digests:
+    """Which questions are inside, one number a cluster; 0 where none is."""
+    return _by_cluster(np.where(inside, _questions(records), np.uint64(0)), cluster, clusters)
+
+
+def _questions(records: Records) -> Digests:
+    """A number for the question of each row."""
+    found = np.full(len(records), np.uint64(1), np.uint64)
+    for name in _PAIRED:
+        if name in records and kind_of(records.column(name)) != "null":
+            found = _mixed(found, _values(records, name))
+    return found
+
+
+def _values(records: Records, name: str) -> Digests:
+    if name == "outcome":
+        return _of_labels(records.labels(name))
+    column = records.column(name)
+    kind = kind_of(column)
+    if kind == "list":
+        return np.array([_text(json.dumps(row)) for row in column.to_pylist()], np.uint64)
+    if kind in NUMBERS or kind == "null":
+        return _of_numbers(records.stated_numbers(name), column)
+    return _of_labels(records.labels(name))
+
+
+def _of_numbers(numbers: npt.NDArray[np.float64], column: pa.Array) -> Digests:
+    bits = (np.asarray(numbers, np.float64) + 0.0).view(np.uint64)  # −0.0 becomes 0.0
+    return np.where(np.asarray(column.is_null()), _NOTHING, _mix(bits))
+
+
+def _of_labels(labels: Labels) -> Digests:
+    known = [_text(f"{type(value).__name__} {value}") for value in labels.values]
+    return np.array([*known, _NOTHING], np.uint64)[labels.codes]
+
+
+def _text(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def _mixed(one: Digests, two: Digests) -> Digests:
+    with np.errstate(over="ignore"):
+        return _mix(one * np.uint64(0x9E3779B97F4A7C15) + two)
+
+
+def _mix(words: Any) -> Digests:
+    """SplitMix64's output function: neighbouring inputs give unrelated outputs."""
+    with np.errstate(over="ignore"):
+        z = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return np.asarray(z ^ (z >> np.uint64(31)))
+
+
+def _by_cluster(rows: Digests, cluster: Codes, clusters: int) -> Digests:
+    """The rows' numbers added up in every cluster: their order does not matter, how often they occur does."""
+    found = np.zeros(clusters, np.uint64)
+    with np.errstate(over="ignore"):
+        np.add.at(found, cluster, rows)
+    return found

@@ -1,0 +1,238 @@
+"""How sure is a number that compares groups? Intervals of a gap, of the worst group, of one group against the whole.
+
+A gap is the largest of several differences, so it is positive where all groups are equal, and a bootstrap of it never
+covers 0. Its interval follows from the differences of all pairs at once (Welch, Bonferroni). A group with fewer than
+four clusters says nothing of its own spread: it can only widen a gap, so its upper end is unknown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.errors import printable
+from steelyard.metrics.evidence import Draw
+from steelyard.records.labels import value_name
+from steelyard.uncertainty.intervals import (
+    Interval,
+    Rule,
+    containing,
+    influences,
+    jackknife_influences,
+    padded_variance,
+    quantile_t,
+    within,
+)
+from steelyard.uncertainty.jackknife import leave_one_out
+from steelyard.uncertainty.sampling import Sample, read_sample
+
+Floats = npt.NDArray[np.float64]
+
+FEWEST_GROUP_CLUSTERS = 4
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Group:
+    """One group: its value, its variance, and what each cluster contributes to it."""
+
+    name: Any
+    sample: Sample
+    variance: float
+    influence: Floats  # one a cluster of the whole table, 0 where the group has no rows
+    clusters: int
+
+    @property
+    def value(self) -> float:
+        return self.sample.value
+
+
+def group_samples(s: Sample) -> list[Sample]:
+    """The base metric in every group that has a value, as samples of their own."""
+    base, constants, evidence = s.metric.values["base"], s.constants["groups"], s.evidence
+    unit = Draw(np.ones((1, len(evidence.ids))))
+    gap = s.metric.definition.over_groups == "gap"
+    common = _common_coverage(evidence, unit) if base.is_area and gap else None
+    found = [
+        read_sample(Sample(base, constants[name], group, up_to=common), unit)
+        for name, group in zip(evidence.names, evidence.groups, strict=True)
+    ]
+    return [sample for sample in found if not math.isnan(sample.value)]
+
+
+def _common_coverage(evidence: Any, unit: Draw) -> float:
+    """The coverage that all groups with answers reach."""
+    reached = [float(unit.read(part).cmax[0]) for part in (*evidence.groups, evidence.overall)]
+    return min([c for c in reached if c > 0], default=1.0)
+
+
+def named_samples(s: Sample) -> dict[Any, Sample]:
+    """The groups with a value by their names."""
+    defined = [n for n, ok in zip(s.evidence.names, _defined(s), strict=True) if ok]
+    return dict(zip(defined, group_samples(s), strict=True))
+
+
+def _defined(s: Sample) -> npt.NDArray[np.bool_]:
+    unit = Draw(np.ones((1, len(s.evidence.ids))))
+    reading = s.metric.definition.source.readied(s.metric, unit.read(s.evidence), s.constants)
+    return np.asarray(~np.isnan(reading.values[0]))
+
+
+def groups_without_value(s: Sample) -> list[str]:
+    """The names of the groups in which the base metric is undefined."""
+    return [value_name(n) for n, ok in zip(s.evidence.names, _defined(s), strict=True) if not ok]
+
+
+def _group(name: Any, sample: Sample) -> Group:
+    """The spread of one group over the clusters that hold it."""
+    rows = np.asarray(sample.evidence.rows)
+    held = np.flatnonzero(rows > 0)
+    influence = np.zeros(len(rows))
+    if sample.is_score:
+        totals, counts = sample.score_sums
+        influence[held] = influences(totals[held], counts[held])
+        limits = sample.limits
+        variance = float((influence**2).sum())
+        if limits is not None and len(held) > 1:
+            variance = padded_variance(totals[held], counts[held], *limits)
+        return Group(name, sample, variance, influence, len(held))
+    left_out = leave_one_out(sample.evidence, [sample.finish], held)[0]
+    contributions = jackknife_influences(left_out)
+    if len(contributions) == len(held):
+        influence[held] = contributions
+    variance = math.nan if np.isnan(left_out).any() else float((contributions**2).sum())
+    return Group(name, sample, variance, influence, len(held))
+
+
+def unfit_base(s: Sample) -> str:
+    """Why groups cannot be compared by this base metric, or nothing."""
+    base = s.metric.values["base"]
+    if base.norm is None and not base.definition.extreme and not base.definition.over_groups:
+        return ""
+    return f"{base} is itself the size of noise or an extreme: calibration_error2 compares groups"
+
+
+@dataclass(frozen=True)
+class GroupRule:
+    """The rule of a number over groups, what must be said of it, and whether its upper or lower end is unknown."""
+
+    rule: Rule | None
+    se: float | None = None
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+    open_end: str = ""  # low or high
+
+
+def gap_rule(s: Sample) -> GroupRule:
+    """Simultaneous Welch intervals of all pairs of groups: low and high end of their largest distance."""
+    unfit = unfit_base(s)
+    if unfit:
+        return GroupRule(None, reason=f"no interval: {unfit}")
+    groups = [_group(name, sample) for name, sample in named_samples(s).items()]
+    kept = [g for g in groups if g.clusters >= FEWEST_GROUP_CLUSTERS]
+    small = [value_name(g.name) for g in groups if g.clusters < FEWEST_GROUP_CLUSTERS]
+    if len(kept) < 2:
+        return GroupRule(
+            None, reason=f"no interval: fewer than two groups have at least {FEWEST_GROUP_CLUSTERS} clusters"
+        )
+    pairs = [_pair(a, b) for a, b in combinations(kept, 2)]
+    if any(not variance > 0 for _, variance, _ in pairs):
+        return GroupRule(None, reason="no interval: two groups have no spread to compare")
+    limits = kept[0].sample.limits
+    top = math.inf if limits is None else limits[1] - limits[0]
+
+    def ends(level: float) -> Interval:
+        each = 1 - (1 - level) / len(pairs)
+        halves = [quantile_t(each, freedom + 1) * math.sqrt(variance) for _, variance, freedom in pairs]
+        low = max(0.0, max(d - h for (d, _, _), h in zip(pairs, halves, strict=True)))
+        high = min(top, max(d + h for (d, _, _), h in zip(pairs, halves, strict=True)))
+        return containing((low, top if small else high), s.value)
+
+    widest = max(pairs)
+    notes = (
+        (
+            f"{named(small)} {'has' if len(small) == 1 else 'have'} fewer than {FEWEST_GROUP_CLUSTERS} clusters: "
+            "how far the gap may reach is unknown",
+        )
+        if small
+        else ()
+    )
+    return GroupRule(Rule("welch", ends), math.sqrt(widest[1]), notes=notes, open_end="high" if small else "")
+
+
+def _pair(a: Group, b: Group) -> tuple[float, float, float]:
+    """Distance, variance and degrees of freedom of two groups."""
+    variance = a.variance + b.variance - 2 * float((a.influence * b.influence).sum())
+    pieces = sum(g.variance**2 / (g.clusters - 1) for g in (a, b))
+    freedom = (a.variance + b.variance) ** 2 / pieces if pieces > 0 else math.inf
+    return abs(a.value - b.value), variance, freedom
+
+
+def disparity_rule(s: Sample) -> GroupRule:
+    """One group against the whole, which holds it too: the jackknife of their difference, all groups at once."""
+    groups = named_samples(s)
+    name = next((n for n in groups if value_name(n) == s.metric.label), None)
+    assert name is not None
+    group = _group(name, groups[name])
+    if group.clusters < FEWEST_GROUP_CLUSTERS:
+        return GroupRule(None, reason=f"no interval: the group has fewer than {FEWEST_GROUP_CLUSTERS} clusters")
+    unfit = unfit_base(s)
+    if unfit:
+        return GroupRule(None, reason=f"no interval: {unfit}")
+    left_out = leave_one_out(s.evidence, [s.finish])[0]
+    if np.isnan(left_out).any():
+        return GroupRule(None, reason="no interval: undefined without one of the clusters")
+    variance = float((jackknife_influences(left_out) ** 2).sum())
+    if group.sample.is_score and group.sample.limits is not None:  # what the two pseudo-clusters add
+        variance += group.variance - float((group.influence**2).sum())
+    if not variance > 0:
+        return GroupRule(None, reason="no interval: the group has no spread to compare")
+    se, count = math.sqrt(variance), len(groups)
+
+    def ends(level: float) -> Interval:
+        half = quantile_t(1 - (1 - level) / count, group.clusters) * se
+        return s.value - half, s.value + half
+
+    return GroupRule(Rule("t", ends), se)
+
+
+def worst_rule(s: Sample, rules: Sequence[tuple[Any, Sample, Rule | None]]) -> GroupRule:
+    """The worst of several values: every group's own interval, all at once, and the worst of their ends."""
+    kept = [(sample, rule) for _, sample, rule in rules if sample.clusters >= FEWEST_GROUP_CLUSTERS]
+    small = [value_name(name) for name, sample, _ in rules if sample.clusters < FEWEST_GROUP_CLUSTERS]
+    unfit = unfit_base(s)
+    if unfit:
+        return GroupRule(None, reason=f"no interval: {unfit}")
+    if not kept or any(rule is None for _, rule in kept):
+        return GroupRule(None, reason="no interval: not every group has one")
+    base = s.metric.values["base"]
+    lower = (s.constants["overall"].get("better") or base.better) == "lower"
+    bad = base.bounds[1] if lower else base.bounds[0]
+    worst_end = math.inf if lower else -math.inf
+    worst_end = worst_end if bad is None else float(bad)
+
+    def ends(level: float) -> Interval:
+        each = 1 - (1 - level) / len(rules)
+        found = [within(rule.at(each), base.bounds, sample.value) for sample, rule in kept if rule is not None]
+        choose = max if lower else min
+        low, high = choose(e[0] for e in found), choose(e[1] for e in found)
+        if small:
+            low, high = (low, worst_end) if lower else (worst_end, high)
+        return containing((low, high), s.value)
+
+    end = ("high" if lower else "low") if small and math.isinf(worst_end) else ""
+    notes = (f"{named(small)}: fewer than {FEWEST_GROUP_CLUSTERS} clusters, so how bad it may be is unknown",)
+    return GroupRule(Rule("simultaneous", ends), notes=notes if small else (), open_end=end)
+
+
+def named(names: Sequence[str]) -> str:
+    """A few names of groups, for a note."""
+    shown = ", ".join(printable(name, limit=30) for name in names[:_SHOWN])
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{'group' if len(names) == 1 else 'groups'} {shown}{more}"

@@ -1,0 +1,368 @@
+"""Two runs on the same clusters: the difference of a metric, its interval and its p-value.
+
+The interval is the family's own: t for row means, with room for rare losses where the scores are bounded; the jackknife
+for what a bootstrap shifts; percentiles of the resampled difference for the rest. The p-value is the larger of two: how
+often swaps of whole clusters reach the difference, and the level at which the interval begins to exclude 0. So a small
+p-value never stands next to an interval that holds 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.metrics.combined import Groups
+from steelyard.metrics.evidence import Draw
+from steelyard.records.labels import value_name
+from steelyard.uncertainty import intervals
+from steelyard.uncertainty.estimate import TOLERATED_UNDEFINED, Caution, about_scarcity
+from steelyard.uncertainty.groups import named
+from steelyard.uncertainty.intervals import FEW_DIFFERENT, Interval, Rule, Sparse
+from steelyard.uncertainty.sampling import Sample, jackknife, read_sample, resample
+from steelyard.uncertainty.scarcity import Scarcity, scarcity
+from steelyard.uncertainty.settings import Settings
+from steelyard.uncertainty.significance import Swapped, flip_p, swap_p
+
+Floats = npt.NDArray[np.float64]
+Sides = tuple[Sample, Sample]
+
+_CONSTANT = 1e-9  # a spread this small beside the difference is rounding
+
+
+@dataclass
+class Paired:
+    """A metric on both runs, and what was found of its difference."""
+
+    base: Sample
+    new: Sample
+    delta: float
+    clusters: int
+    parts: Scarcity
+    rule: Rule | None = None
+    se: float = math.nan
+    p_swap: float = math.nan
+    undefined: int = 0
+    notes: tuple[str, ...] = ()
+    cautions: tuple[Caution, ...] = ()
+    grown: Callable[[int], Rule] | None = None  # the rule if there were so many clusters, and no further one differed
+
+    def interval(self, level: float) -> Interval | None:
+        return None if self.rule is None else self.rule.at(level)
+
+    @property
+    def p_value(self) -> float:
+        """The larger of the swaps' p-value and the interval's."""
+        if math.isnan(self.p_swap) or self.rule is None:
+            return self.p_swap
+        return max(self.p_swap, self.rule.alpha(0.0))
+
+
+def paired(sides: Sequence[Sides], settings: Settings) -> list[Paired]:
+    """The differences of several metrics on one pair of runs; what they share is read once."""
+    work = [_Work.of(base, new, settings) for base, new in sides]
+    live = [w for w in work if w.lives]
+    resample([s for w in live if w.kind == "resampled" for s in (w.base, w.new)], settings)
+    for w in live:
+        if w.kind == "jackknife" or (w.kind == "resampled" and settings.method == "bca"):
+            jackknife([w.base, w.new], w.present)
+    _swap(live, settings)
+    return [w.found(settings) for w in work]
+
+
+@dataclass
+class _Work:
+    """One metric on both runs while its difference is worked out."""
+
+    base: Sample
+    new: Sample
+    kind: str  # rows, jackknife, resampled, nothing
+    delta: float
+    present: npt.NDArray[np.int64]
+    swapped: Swapped | None = None
+    lost_groups: tuple[str, ...] = ()
+    unconverted: bool = False
+
+    @classmethod
+    def of(cls, base: Sample, new: Sample, settings: Settings) -> _Work:
+        base, new, lost = _shared_groups(base, new)
+        present = np.flatnonzero((base.evidence.rows > 0) | (new.evidence.rows > 0))
+        delta = new.value - base.value
+        kind = "nothing"
+        if not math.isnan(delta) and len(present) > 1 and settings.resamples:
+            if _same_rows(base, new):
+                kind = "rows" if settings.by_family else "resampled"
+            else:
+                shifts = settings.by_family and base.metric.bootstrap_shifts
+                kind = "jackknife" if shifts else "resampled"
+        found = cls(base, new, kind, delta, present, lost_groups=lost)
+        if _same_rows(base, new) and not math.isnan(delta):
+            totals, rows = found.differences
+            found.delta = float(totals.sum() / rows.sum())  # differences averaged: digits that both share cancel
+        return found
+
+    @property
+    def lives(self) -> bool:
+        return self.kind != "nothing"
+
+    @property
+    def differences(self) -> tuple[Floats, Floats]:
+        """Summed difference and rows of every cluster, of a row mean."""
+        (mine, rows), (theirs, _) = self.base.score_sums, self.new.score_sums
+        return theirs - mine, rows
+
+    @property
+    def reach(self) -> float | None:
+        """The width of the metric's range, None where it has no end."""
+        limits = self.base.limits, self.new.limits
+        return None if limits[0] is None or limits[1] is None else limits[0][1] - limits[0][0]
+
+    def found(self, settings: Settings) -> Paired:
+        parts = scarcity([self.base, self.new])
+        found = Paired(self.base, self.new, self.delta, len(self.present), parts)
+        lost = (f"{named(self.lost_groups)} left out: without a value in one run",) if self.lost_groups else ()
+        if math.isnan(self.delta):
+            gone = " and ".join(side for side, s in (("base", self.base), ("new", self.new)) if math.isnan(s.value))
+            return replace(found, notes=(f"undefined in {gone}" if gone else "undefined", *lost))
+        if len(self.present) < 2:
+            return replace(found, notes=("fewer than 2 clusters: no interval", *lost))
+        if not self.lives:
+            return replace(found, notes=("no resamples were asked for: neither interval nor p-value", *lost))
+        made = self._rule(settings)
+        cautions: list[Caution] = list(made.cautions)
+        notes = [*made.notes, *lost]
+        if self.swapped is not None and not math.isnan(self.swapped.p):
+            found.p_swap = self.swapped.p
+        if self.unconverted:
+            notes.append("what was kept cannot be swapped between the runs: a p-value needs their records")
+        if made.undefined > TOLERATED_UNDEFINED * settings.resamples:
+            notes.append(f"undefined in {made.undefined} of {settings.resamples} resamples: the interval is doubtful")
+            cautions.append("doubtful")
+        if self.base.metric.norm is not None:
+            notes.append("biased towards 0: noise makes both values larger")
+        if lost and self.base.metric.definition.over_groups in ("gap", "worst"):
+            cautions.append("missing group")
+        more, also = about_scarcity(parts, len(self.present), with_interval=made.rule is not None)
+        return replace(
+            found,
+            rule=made.rule,
+            se=made.se,
+            undefined=made.undefined,
+            notes=(*notes, *more),
+            cautions=tuple(dict.fromkeys((*cautions, *also))),
+            grown=None if made.rule is None else self._grown(made.rule),
+        )
+
+    def _grown(self, rule: Rule) -> Callable[[int], Rule]:
+        """The rule with more clusters of the usual size, in none of which the runs differ."""
+        rows, size, reach = self._rows, len(self.present), self.reach
+        if self.kind == "rows" and reach is not None:
+            totals, counts = (part[self.present] for part in self.differences)
+
+            def with_equal(clusters: int) -> Rule:
+                more = max(clusters - size, 0)
+                filled = np.append(totals, np.zeros(more)), np.append(counts, np.full(more, counts.mean()))
+                return intervals.sparse_delta(*filled, reach)
+
+            return with_equal
+
+        def shrunk(clusters: int) -> Rule:
+            share = size / max(clusters, size)
+
+            def ends(level: float) -> Interval:
+                low, high = rule.at(level)
+                heavy = float((rows**2).sum() / (rows.mean() * rows.sum()))
+                unseen = min(1.0, intervals.rare_clusters(0, clusters, level) * heavy) * (reach or 0.0)
+                return min(low * share, -unseen), max(high * share, unseen)
+
+            return Rule(rule.method, ends)
+
+        return shrunk
+
+    # -- the interval ----------------------------------------------------------------------------------------------
+
+    def _rule(self, settings: Settings) -> _Made:
+        if self.kind == "rows":
+            return self._of_rows()
+        made = self._of_jackknife() if self.kind == "jackknife" else self._of_resamples(settings)
+        different = int(self._different.sum())
+        if settings.unstretched or made.rule is None or self.reach is None or different >= FEW_DIFFERENT:
+            return made
+        note = f"only {different} clusters differ: the interval allows for a rare difference not yet seen"
+        return replace(made, rule=self._extended(made.rule, different), notes=(*made.notes, note))
+
+    def _of_rows(self) -> _Made:
+        """A row mean: t between clusters; where the scores are bounded, with room for rare differences."""
+        totals, rows = self.differences
+        totals, rows = totals[self.present], rows[self.present]
+        se = intervals.cluster_se(totals, rows)
+        different = int(np.count_nonzero(totals))
+        notes: tuple[str, ...] = ()
+        if self.reach is not None:
+            if different < FEW_DIFFERENT:
+                notes = (f"only {different} clusters differ: the interval allows for a rare difference not yet seen",)
+            return _Made(intervals.sparse_delta(totals, rows, self.reach), se, notes=notes)
+        means = totals / rows
+        if float(means.max() - means.min()) <= _CONSTANT * abs(self.delta):
+            return self._constant(se)
+        return _Made(Rule("t", lambda level: intervals.student(self.delta, se, len(totals), level)), se)
+
+    def _constant(self, se: float) -> _Made:
+        """Every cluster differs by the same: nothing says how another would."""
+        if self.delta == 0:
+            return _Made(None, se, notes=("no interval: no cluster differs",))
+        note = f"every cluster differs by exactly {self.delta:.6g}: there is no interval"
+        return _Made(None, se, notes=(note,), cautions=("constant",))
+
+    def _of_jackknife(self) -> _Made:
+        """What a bootstrap shifts: t times the jackknife's standard error."""
+        left_out = self.new.left_out - self.base.left_out
+        lost = int(np.isnan(left_out).sum())
+        se = intervals.jackknife_se(left_out)
+        notes = (f"undefined without one of {lost} clusters: the interval is doubtful",) if lost else ()
+        cautions: tuple[Caution, ...] = ("doubtful",) if lost else ()
+        if math.isnan(se) or intervals.no_spread(se, self.base.value, self.new.value):
+            made = self._degenerate(se)
+            return replace(made, notes=(*made.notes, *notes), cautions=(*made.cautions, *cautions))
+        count = len(self.present)
+        rule = Rule("t", lambda level: intervals.student(self.delta, se, count, level))
+        return _Made(rule, se, notes=notes, cautions=cautions)
+
+    def _of_resamples(self, settings: Settings) -> _Made:
+        """Percentiles of the resampled difference at the expanded tail, or what was asked for."""
+        drawn = self.new.drawn - self.base.drawn
+        defined = drawn[~np.isnan(drawn)]
+        undefined, count = len(drawn) - len(defined), len(self.present)
+        if len(defined) < 2:
+            return _Made(None, undefined=undefined, notes=("no interval: undefined in nearly every resample",))
+        se = float(defined.std(ddof=1))
+        if intervals.no_spread(float(defined.max() - defined.min()), self.base.value, self.new.value, self.delta):
+            return replace(self._degenerate(se, plain=settings.unstretched), undefined=undefined)
+        if settings.unstretched:
+            at, tail = intervals.quantiles(defined), intervals.tail_of
+            rule = Rule("percentile", lambda level: (at(tail(level)), at(1 - tail(level))), 2 / (len(defined) + 1))
+            return _Made(rule, se, undefined)
+        if settings.method == "bca":
+            rule = intervals.bca_rule(self.delta, defined, self.new.left_out - self.base.left_out, count)
+        else:
+            rule = intervals.percentile_rule(defined, count)
+        delta = self.delta
+        stretched = Rule(rule.method, lambda level: intervals.containing(rule.at(level), delta), rule.least)
+        return _Made(stretched, se, undefined)
+
+    def _degenerate(self, se: float, *, plain: bool = False) -> _Made:
+        """Every resample gives the same difference: where the metric is bounded, what so many clusters could hide."""
+        if plain or self.reach is None:
+            return self._constant(se) if not plain else _Made(None, se, notes=("no interval: no resample differs",))
+        rows = self._rows
+        sparse = Sparse(self.delta, np.full(len(rows), self.delta), rows, -self.reach, self.reach)
+        delta = self.delta
+        return _Made(Rule("bound", lambda level: sparse.widened((delta, delta), level)), se)
+
+    @property
+    def _rows(self) -> Floats:
+        """Rows of the clusters that hold any, of the fuller side."""
+        both = np.maximum(self.base.evidence.rows, self.new.evidence.rows)[self.present]
+        return np.asarray(both, np.float64)
+
+    @property
+    def _different(self) -> npt.NDArray[np.bool_]:
+        return np.asarray(self.base.evidence.differs(self.new.evidence))[self.present]
+
+    def _extended(self, rule: Rule, different: int) -> Rule:
+        """The rule made to hold what the few clusters that differ, or none, could be in the population."""
+        rows, off, reach = self._rows, self._different, self.reach
+        assert reach is not None
+
+        def ends(level: float) -> Interval:
+            low, high = rule.at(level)
+            seen = intervals.rare_share(different, rows, rows[off], level) * reach
+            unseen = intervals.rare_share(0, rows, rows[off], level) * reach
+            down, up = (-seen, unseen) if self.delta <= 0 else (-unseen, seen)
+            return max(-reach, min(low, down)), min(reach, max(high, up))
+
+        return Rule(rule.method, ends, rule.least)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A rule, its standard error, and what must be said with it."""
+
+    rule: Rule | None
+    se: float = math.nan
+    undefined: int = 0
+    notes: tuple[str, ...] = ()
+    cautions: tuple[Caution, ...] = ()
+
+
+def _same_rows(base: Sample, new: Sample) -> bool:
+    """True for a row mean whose two sides count as many rows in every cluster."""
+    if not (base.is_score and new.is_score):
+        return False
+    return bool((base.score_sums[1] == new.score_sums[1]).all())
+
+
+def _shared_groups(base: Sample, new: Sample) -> tuple[Sample, Sample, tuple[str, ...]]:
+    """Both sides with the groups that have a value in both, and the names of the others."""
+    if not isinstance(base.evidence, Groups) or not base.metric.definition.over_groups:
+        return base, new, ()
+    source, unit = base.metric.definition.source, Draw(np.ones((1, len(base.evidence.ids))))
+    known = []
+    for s in (base, new):
+        reading = source.readied(s.metric, unit.read(s.evidence), s.constants)
+        known.append({n for n, v in zip(reading.names, reading.values[0], strict=True) if not math.isnan(v)})
+    shared = known[0] & known[1]
+    lost = tuple(value_name(n) for n in dict.fromkeys((*base.evidence.names, *new.evidence.names)) if n not in shared)
+    if not lost:
+        return base, new, ()
+    kept = [
+        read_sample(replace(s, evidence=s.evidence.of_groups(tuple(n for n in s.evidence.names if n in shared))), unit)
+        for s in (base, new)
+    ]
+    one_sided = tuple(
+        value_name(n)
+        for n in dict.fromkeys((*base.evidence.names, *new.evidence.names))
+        if (n in known[0]) != (n in known[1])
+    )
+    return kept[0], kept[1], one_sided or lost
+
+
+# -- swaps -------------------------------------------------------------------------------------------------------------
+
+
+def _swap(work: Sequence[_Work], settings: Settings) -> None:
+    """The swap p-value of every difference; what is read from the same evidence is swapped together."""
+    pools: dict[tuple[Any, ...], tuple[Any, npt.NDArray[np.int64], list[Swapped]]] = {}
+    for w in work:
+        metric, size = w.base.metric, abs(w.base.value) + abs(w.new.value)
+        if _same_rows(w.base, w.new):
+            totals, rows = w.differences
+            w.swapped = Swapped(metric, w.base.constants, w.delta, size)
+            flip_p(totals / rows.sum(), w.swapped, len(w.present), resamples=settings.resamples, seed=settings.seed)
+            continue
+        joint = metric.united([(s.constants, s.evidence) for s in (w.base, w.new)])
+        w.swapped = Swapped(metric, joint, w.delta, size, common=_up_to_common(w))
+        key = (id(w.base.evidence), id(w.new.evidence), metric.definition.reads_order, metric.key(joint))
+        if key not in pools:
+            both = [metric.converted(s.evidence, s.constants, joint) for s in (w.base, w.new)]
+            if any(evidence is None for evidence in both):
+                w.swapped, w.unconverted = None, True
+                continue
+            one, two = (metric.ordered(evidence) for evidence in both)
+            pools[key] = one.stacked(two), w.present, []
+        pools[key][2].append(w.swapped)
+    for pooled, present, asked in pools.values():
+        swap_p(pooled, asked, present, resamples=settings.resamples, seed=settings.seed)
+
+
+def _up_to_common(w: _Work) -> bool:
+    """True for areas that both runs have up to the same coverage: swaps are then read up to what both sides reach."""
+    if not w.base.metric.is_area:
+        return False
+    unit = Draw(np.ones((1, len(w.base.evidence.ids))))
+    reached = [float(unit.read(s.evidence).cmax[0]) for s in (w.base, w.new)]
+    return abs(reached[0] - reached[1]) < 1e-12 or float(w.base.metric.values.get("c", 1.0)) <= min(reached)

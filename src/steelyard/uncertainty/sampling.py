@@ -1,0 +1,168 @@
+"""A metric's evidence on one table, and what it becomes under other weights: resampled, and with clusters left out.
+
+The evidence is collected once, the weights are drawn once, and every metric is read from them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.metrics.definition import UNIT, Metric
+from steelyard.metrics.evidence import Draw, Sums
+from steelyard.uncertainty.jackknife import leave_one_out
+from steelyard.uncertainty.settings import Settings
+from steelyard.uncertainty.weights import Weights, legacy_order
+
+Floats = npt.NDArray[np.float64]
+Progress = Callable[[float], None]
+
+_BLOCK_NUMBERS = 4_000_000
+
+
+class Reads(Protocol):
+    """Where evidence is read from: a table's collector, or what a run kept."""
+
+    @property
+    def unit(self) -> Draw: ...
+
+    def evidence(self, metric: Metric, constants: Mapping[str, Any]) -> Any: ...
+
+
+@dataclass
+class Sample:
+    """A metric's evidence on one table, and what resampling it gave."""
+
+    metric: Metric
+    constants: Mapping[str, Any]
+    evidence: Any
+    value: float = math.nan
+    vector: Floats | None = None
+    whole: npt.NDArray[np.bool_] | None = None
+    detail: Any = None
+    side: Any = None  # where it was read from
+    up_to: float | None = None  # the coverage up to which an area is read, where that is fixed from outside
+    replicates: list[Floats] = field(default_factory=list)
+    distances: list[Floats] = field(default_factory=list)
+    left_out: Floats = field(default_factory=lambda: np.empty(0))
+
+    def finish(self, reading: Any) -> Floats:
+        """The metric under each resample of a reading."""
+        if self.up_to is not None:
+            return self.metric.up_to(reading, np.full(len(reading.counted), self.up_to))
+        return self.metric.finished(reading, self.constants)
+
+    def read(self, draw: Draw) -> Floats:
+        """The metric under each resample; NaN where it is undefined or lacks a class of the full data."""
+        reading = draw.read(self.evidence)
+        values = self.finish(reading)
+        if self.whole is not None:
+            present = self.metric.present(reading, self.constants)
+            assert present is not None
+            values = np.where((self.whole & ~present).any(-1), np.nan, values)
+        return values
+
+    def take(self, draw: Draw) -> None:
+        values = self.read(draw)
+        self.replicates.append(values)
+        if self.vector is not None:
+            assert self.metric.norm is not None
+            moved = self.metric.noise(draw.read(self.evidence), self.constants) - self.vector
+            self.distances.append(self.metric.norm(np.where(np.isnan(self.vector), np.nan, moved)))
+
+    @property
+    def drawn(self) -> Floats:
+        """The values of all resamples, NaN where undefined."""
+        return np.concatenate(self.replicates) if self.replicates else np.empty(0)
+
+    @property
+    def clusters(self) -> int:
+        """Clusters that contribute rows."""
+        return int(np.count_nonzero(self.evidence.rows))
+
+    @property
+    def is_score(self) -> bool:
+        """True for a row mean."""
+        return isinstance(self.evidence, Sums) and self.evidence.is_score and self.up_to is None
+
+    @property
+    def is_share(self) -> bool:
+        """True for a row mean of zeros and ones that is a share of rows."""
+        definition = self.metric.definition
+        share = definition.share if definition.share is not None else definition.bounds == UNIT
+        return self.is_score and self.evidence.binary and bool(share)
+
+    @property
+    def score_sums(self) -> tuple[Floats, Floats]:
+        """Total and rows of every cluster, of a row mean."""
+        return np.asarray(self.evidence.cells[:, 0], float), np.asarray(self.evidence.cells[:, 1], float)
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The range of the values: as declared, or what shares and losses cannot exceed; None if there is no end."""
+        low, high = self.metric.bounds
+        if low is not None and high is not None:
+            return float(low), float(high)
+        if self.is_share or (low == 0 and self.constants.get("loss") in ("zero_one", "abs_norm")):
+            return 0.0, 1.0
+        return None
+
+
+def sample(metric: Metric, side: Reads, constants: Mapping[str, Any], up_to: float | None = None) -> Sample:
+    """Collect a metric's evidence and read its value."""
+    return read_sample(Sample(metric, constants, side.evidence(metric, constants), side=side, up_to=up_to), side.unit)
+
+
+def read_sample(found: Sample, unit: Draw) -> Sample:
+    """The sample with its value, its vector and its detail read from its evidence."""
+    metric, constants = found.metric, found.constants
+    reading = unit.read(found.evidence)
+    found.value = float(found.finish(reading)[0])
+    present = metric.present(reading, constants)
+    found.whole = None if present is None else present[0]
+    if metric.norm is not None and metric.definition._vector is not None and not math.isnan(found.value):
+        found.vector = metric.noise(reading, constants)[0]
+    if int(found.evidence.rows.sum()) and found.up_to is None:
+        found.detail = metric.detail(reading, constants)
+    return found
+
+
+def resample(samples: Sequence[Sample], settings: Settings, progress: Progress | None = None) -> None:
+    """Read every sample under the same weights, block by block."""
+    if not samples:
+        return
+    ids = samples[0].evidence.ids
+    weights = Weights(
+        len(ids),
+        resamples=settings.resamples,
+        seed=settings.seed,
+        stream=settings.stream,
+        order=legacy_order(ids) if settings.stream == "legacy" else None,
+    )
+    widths = {id(s.evidence): s.evidence.width for s in samples}
+    width = max(sum(widths.values()), len(ids), 1)
+    size = max(16, min(settings.resamples, _BLOCK_NUMBERS // width) // 16 * 16)
+    done = 0
+    for block in weights.blocks(size):
+        draw = Draw(block)
+        for s in samples:
+            s.take(draw)
+        done += len(block)
+        if progress is not None:
+            progress(done / settings.resamples)
+
+
+def jackknife(samples: Sequence[Sample], present: npt.NDArray[np.int64] | None = None) -> None:
+    """Leave-one-out values of every sample; what shares evidence is read once."""
+    groups: dict[int, list[Sample]] = {}
+    for s in samples:
+        groups.setdefault(id(s.evidence), []).append(s)
+    for together in groups.values():
+        found = leave_one_out(together[0].evidence, [s.finish for s in together], present)
+        for s, values in zip(together, found, strict=True):
+            s.left_out = values
