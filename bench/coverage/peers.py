@@ -52,11 +52,12 @@ def row_bootstrap(_: Codes, base: Floats, new: Floats, resamples: int, seed: int
     return bool(low > 0 or high < 0)
 
 
-def evalstats(_: Codes, base: Floats, new: Floats, __: int, seed: int) -> bool:
-    """Its paired difference as it comes: the default method for 0/1 rows, different if the interval excludes 0."""
+def evalstats(_: Codes, base: Floats, new: Floats, resamples: int, seed: int) -> bool:
+    """Its paired difference by the default method, with our number of resamples: does the interval exclude 0?"""
     from evalstats import pairwise_differences
 
-    found = pairwise_differences(np.stack([new, base]), 0, 1, rng=np.random.default_rng(seed))
+    random = np.random.default_rng(seed)
+    found = pairwise_differences(np.stack([new, base]), 0, 1, n_bootstrap=resamples, rng=random)
     return bool(found.ci_low > 0 or found.ci_high < 0)
 
 

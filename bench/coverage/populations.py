@@ -241,12 +241,15 @@ def _repeated(random: Random, clusters: int, *, repeats: int = 5) -> Records:
 HOLDERS = 0.15  # the clusters that hold the scarce part
 
 
-def _scarce_questions(random: Random, clusters: int) -> Questions:
+def _scarce_questions(random: Random, clusters: int, *, even: bool = True) -> Questions:
     """Only 15% of the clusters hold items that should be declined, and only they hold the label c."""
-    cluster = np.repeat(np.arange(clusters), ROWS)
+    if even:
+        cluster, hardness = np.repeat(np.arange(clusters), ROWS), random.normal(size=clusters)
+    else:
+        cluster, hardness = _uneven(random, clusters)
     size = len(cluster)
     holder = (np.arange(clusters) < HOLDERS * clusters)[cluster]
-    ease = _shared(random, cluster, 1.0) + random.normal(0, 0.8, size)
+    ease = random.normal(0, 0.8, size) - hardness[cluster]
     scarce = holder & (random.random(size) < 0.5)
     target = np.where(scarce, 2, random.random(size) < 0.4)
     return Questions(cluster, ease, target, scarce, np.zeros(size, int))
@@ -257,7 +260,7 @@ def _scarce_run(random: Random, asked: Questions) -> Records:
     size = len(asked.cluster)
     skill = 0.8 + asked.ease + _shared(random, asked.cluster, 0.5)
     correct = random.random(size) < expit(skill)
-    caution = _shared(random, asked.cluster, 1.0) - 0.5 * asked.ease
+    caution = _shared(random, asked.cluster, 2.0) - 0.5 * asked.ease
     declined = random.random(size) < expit(np.where(asked.should_abstain, 0.8, -2.0) + caution)
     wrong = (asked.target + random.integers(1, 3, size)) % 3
     return _records(
@@ -268,12 +271,12 @@ def _scarce_run(random: Random, asked: Questions) -> Records:
     )
 
 
-def _scarce(random: Random, clusters: int) -> Records:
-    return _scarce_run(random, _scarce_questions(random, clusters))
+def _scarce(random: Random, clusters: int, *, even: bool = True) -> Records:
+    return _scarce_run(random, _scarce_questions(random, clusters, even=even))
 
 
-def _scarce_pair(random: Random, clusters: int) -> Pair:
-    asked = _scarce_questions(random, clusters)
+def _scarce_pair(random: Random, clusters: int, *, even: bool = True) -> Pair:
+    asked = _scarce_questions(random, clusters, even=even)
     return _scarce_run(random, asked), _scarce_run(random, asked)
 
 
@@ -570,7 +573,13 @@ POPULATIONS = (
         "the items that should be declined, and one label, sit in 15% of the clusters",
         _scarce,
         SCARCE,
-        clusters=(20, 50, 100, 200),
+    ),
+    Population(
+        "scarce, uneven",
+        "deferral",
+        "as `scarce`, with clusters of 1 to 60 rows, the large ones harder",
+        partial(_scarce, even=False),
+        SCARCE,
     ),
     Population(
         "80:20",

@@ -139,17 +139,14 @@ def kept_to(count: int, share: float, edition: str) -> bool:
 
 
 @EDITIONS
-@pytest.mark.parametrize(("name", "clusters"), [("80:20", 20), ("five groups", 20), ("five groups", 50)])
-def test_equal_groups_show_no_gap(name: str, clusters: int, edition: str) -> None:
-    tally = tallies(population(name), clusters, edition=edition)[GAP]
-    assert kept_to(tally.below, NOMINAL_GAP, edition)
+@pytest.mark.parametrize("name", ["80:20", "five groups"])
+def test_equal_groups_show_no_gap(name: str, edition: str) -> None:
+    """An interval that is cut off at 0 misses a true 0 on one side only."""
+    tally = tallies(population(name), 20, edition=edition)[GAP]
+    assert kept_to(tally.below, 1 - NOMINAL, edition)
 
 
-NOMINAL_GAP = 0.05  # an interval that is cut off at 0 misses a true 0 on one side only
-
-
-@EDITIONS
-@pytest.mark.parametrize("clusters", [50, 100])
+@pytest.mark.parametrize(("clusters", "edition"), [(20, NOW), (20, FIRST), (50, NOW)])
 def test_a_part_in_a_few_clusters_is_allowed_for(clusters: int, edition: str) -> None:
     tally = tallies(scarce(), clusters, edition=edition)["deferral_balanced"]
     assert kept_to(tally.below + tally.above, 1 - NOMINAL, edition)
@@ -161,8 +158,10 @@ def scarce() -> Population:
     return replace(drawn, known=true_values(drawn, replace(PLAN, truth_clusters=100_000)))
 
 
-@EDITIONS
-@pytest.mark.parametrize(("share", "clusters"), [(3, 120), (5, 100), (10, 50)])
+@pytest.mark.parametrize(
+    ("share", "clusters", "edition"),
+    [(5, 100, NOW), (5, 100, FIRST), (10, 50, NOW), (10, 50, FIRST), (3, 120, NOW), (5, 120, NOW)],
+)
 def test_rare_losses_are_allowed_for(share: int, clusters: int, edition: str) -> None:
     tally = deltas(pairing(f"{share}% lose"), clusters, edition)["accuracy"]
     assert tally.intervals == PLAN.replications
@@ -173,23 +172,20 @@ def test_rare_losses_are_allowed_for(share: int, clusters: int, edition: str) ->
 @pytest.mark.parametrize(
     ("name", "metric", "clusters"),
     [
-        ("uneven", "ece", 20),
+        ("calibrated", "ece", 50),
         ("uneven", "risk_at(c=0.5)", 20),
         ("uneven", "latency.p95", 20),
         ("skewed squares", "rmse", 20),
     ],
 )
-def test_swapped_runs_have_small_p_values_as_often_as_they_may(
-    name: str, metric: str, clusters: int, edition: str
-) -> None:
+def test_small_p_values_are_as_rare_as_they_say(name: str, metric: str, clusters: int, edition: str) -> None:
     tally = deltas(pairing(name, metric), clusters, edition)[metric]
     assert kept_to(tally.small_p, 1 - NOMINAL, edition)
 
 
 @EDITIONS
-@pytest.mark.parametrize("groups", [6, 10])
-def test_the_worst_of_equal_groups_is_no_worse(groups: int, edition: str) -> None:
-    tally = tallies(population(f"{groups} equal groups"), 60, edition=edition)[WORST]
+def test_the_worst_of_equal_groups_is_no_worse(edition: str) -> None:
+    tally = tallies(population("10 equal groups"), 60, edition=edition)[WORST]
     assert kept_to(tally.below + tally.above, 1 - NOMINAL, edition)
 
 
