@@ -39,7 +39,7 @@ check: $(VENV)/.dev ## lint, format, types, import contracts, declared dependenc
 bench: $(VENV)/.bench ## measure against the peers (installed on demand) and print ratios
 	$(PY) -m bench
 
-coverage: $(VENV)/.run ## simulate how often the intervals hold the true value
+coverage: $(VENV)/.bench ## simulate how often the intervals hold the true value, and what peers would say
 	$(PY) -m bench.coverage
 
 docs: $(VENV)/.dev ## write the outputs in README and docs anew, and docs/metrics.md

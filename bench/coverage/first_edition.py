@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,7 @@ class Compared:
     delta: float
     interval: Interval | None
     p_value: float | None
+    p_adjusted: float | None  # of what the verdict rests on; nothing else is compared with it
     verdict: str
     note: str = ""
 
@@ -250,8 +251,9 @@ def compared(base: Records, new: Records, name: str, *, resamples: int, seed: in
         judged = _measured(base, new, area, resamples, seed, level)
     elif head in NO_COMMON_AREA and unequal:
         judged = None
-    verdict = "inconclusive" if judged is None else judged.verdict
-    return Compared(found.delta, found.interval, found.p_value, verdict, found.note)
+    if judged is None:
+        return replace(found, p_adjusted=None, verdict="inconclusive")
+    return replace(found, p_adjusted=judged.p_value, verdict=judged.verdict)
 
 
 def _measured(base: Records, new: Records, metric: Metric, resamples: int, seed: int, level: float) -> Compared:
@@ -262,7 +264,7 @@ def _measured(base: Records, new: Records, metric: Metric, resamples: int, seed:
     present = np.flatnonzero((one.evidence.rows > 0) | (two.evidence.rows > 0))
     clusters = len(present)
     if math.isnan(delta) or clusters < 2:
-        return Compared(delta, None, None, "inconclusive", "undefined")
+        return Compared(delta, None, None, None, "inconclusive", "undefined")
     left_out = two.left_out(present) - one.left_out(present)
     interval, note = _delta_interval(sides, delta, left_out, level)
     p = _sign_flip_p(_flipped(sides, left_out, delta, present), resamples, seed)
@@ -272,7 +274,8 @@ def _measured(base: Records, new: Records, metric: Metric, resamples: int, seed:
             verdict = "better" if metric.better == "higher" else "worse"
         elif interval[1] < 0:
             verdict = "worse" if metric.better == "higher" else "better"
-    return Compared(delta, interval, None if math.isnan(p) else p, verdict, note)
+    shown = None if math.isnan(p) else p
+    return Compared(delta, interval, shown, shown, verdict, note)
 
 
 def _delta_interval(

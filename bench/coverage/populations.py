@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy.special import expit, ndtri
 
+from steelyard.metrics import metrics as registry
 from steelyard.records.table import Records
 
 Floats = npt.NDArray[np.float64]
@@ -194,7 +195,9 @@ def _in_groups(
     cut: bool = False,
     even: bool = False,
 ) -> Records:
-    """Groups of these shares, right in `right` of the rows. Groups are whole clusters, or cut through them."""
+    """Groups of these shares, as whole clusters or cutting through them; a cluster of average hardness is right in
+    `right` of its rows. Large clusters are harder, so that the rows together are right less often.
+    """
     if even:
         cluster = np.repeat(np.arange(clusters), ROWS)
         hardness = random.normal(size=clusters)
@@ -362,7 +365,7 @@ def _overconfident(random: Random, clusters: int) -> Records:
 # -- calibration ---------------------------------------------------------------------------------------------------
 
 
-MIDDLE, ALL = (2, 8), (0, 10)  # bins of a tenth
+MIDDLE, MOST, ALL = (2, 8), (1, 10), (0, 10)  # bins of a tenth
 
 
 def _stated_run(random: Random, cluster: Codes, common: Floats, shift: float, bins: tuple[int, int]) -> Records:
@@ -372,8 +375,10 @@ def _stated_run(random: Random, cluster: Codes, common: Floats, shift: float, bi
     return _answered(cluster, correct, confidence=confidence)
 
 
-def _stated_pair(random: Random, clusters: int, *, base: float, new: float, bins: tuple[int, int] = MIDDLE) -> Pair:
-    cluster = np.repeat(np.arange(clusters), ROWS)
+def _stated_pair(
+    random: Random, clusters: int, *, base: float, new: float, bins: tuple[int, int] = MIDDLE, rows: int = ROWS
+) -> Pair:
+    cluster = np.repeat(np.arange(clusters), rows)
     common = _shared(random, cluster, 1.0)
     return _stated_run(random, cluster, common, base, bins), _stated_run(random, cluster, common, new, bins)
 
@@ -466,6 +471,23 @@ def _graded_pair(random: Random, queries: int) -> Pair:
     return _rankings(rank), _rankings(np.clip(rank + moved, 0, 19))
 
 
+def _orders_pair(random: Random, queries: int, *, documents: int = 10) -> Pair:
+    """Orders of ten documents, some relevant; the new run sees a little more of what is relevant, in every query."""
+    relevant = random.random((queries, documents)) < 0.3
+    relevant[:, 0] = True
+    shared = random.normal(size=(queries, documents))
+    tables = []
+    for signal in (0.8, 0.94):
+        score = signal * relevant + shared + 0.3 * random.normal(size=(queries, documents))
+        found = np.take_along_axis(relevant, np.argsort(-score, 1), 1).astype(int)
+        lists = [
+            pa.ListArray.from_arrays(np.arange(0, queries * documents + 1, documents, np.int32), grades.ravel())
+            for grades in (found, relevant.astype(int))
+        ]
+        tables.append(Records.from_columns({"item": np.arange(queries), "gains": lists[0], "judged": lists[1]}))
+    return tables[0], tables[1]
+
+
 # -- gates ---------------------------------------------------------------------------------------------------------
 
 
@@ -493,6 +515,8 @@ UNSAFE = Population(
 
 # -- the lists -----------------------------------------------------------------------------------------------------
 
+# The debiased form came with the second edition. A shift of s in every bin makes it s² in the population.
+CALIBRATED = ("ece", "calibration_error2") if "calibration_error2" in registry else ("ece",)
 SEVERAL = ("accuracy", "selective_accuracy", "balanced_accuracy", "f1_macro", "auroc", "aurc", "brier")
 SCARCE = ("deferral_balanced", "balanced_accuracy", "f1_macro")
 
@@ -528,8 +552,8 @@ POPULATIONS = (
         "friendly",
         "every confidence is the probability of being right; correct answers correlate within clusters",
         _calibrated,
-        ("ece",),
-        {"ece": 0.0},
+        CALIBRATED,
+        {"ece": 0.0, "calibration_error2": 0.0},
     ),
     Population(
         "numbers",
@@ -616,18 +640,16 @@ POPULATIONS = (
     Population(
         "tiny groups",
         "fairness",
-        "two large groups with a gap of 0.3, and two tiny ones between them",
+        "uneven clusters in two large groups with a gap of about a third, and two tiny ones between them",
         _gap_beside_tiny,
         (GAP,),
-        {GAP: 0.3},
     ),
     Population(
         "a real gap",
         "fairness",
-        "five groups of 40, 25, 15, 12 and 8%, right in 80, 75, 70, 65 and 50%",
+        "uneven clusters in five groups of 40, 25, 15, 12 and 8%, the smallest worst by about a third",
         _gap_of_five,
         (GAP,),
-        {GAP: 0.3},
     ),
     *(
         Population(
@@ -717,9 +739,9 @@ PAIRINGS = (
         "friendly",
         "two calibrated runs",
         _calibrated_pair,
-        ("ece",),
+        CALIBRATED,
         equal=True,
-        known={"ece": 0.0},
+        known={"ece": 0.0, "calibration_error2": 0.0},
     ),
     Pairing(
         "skewed",
@@ -831,22 +853,40 @@ PAIRINGS = (
         clusters=(20, 50, 100),
     ),
     Pairing(
+        "orders",
+        "sparse",
+        "orders of ten documents, nearly all of them a little better or worse",
+        _orders_pair,
+        ("ndcg",),
+        planted=True,
+        clusters=(20, 50, 100),
+    ),
+    Pairing(
         "over and under",
         "ece",
         "one run overconfident by 0.1, the other underconfident by 0.1: equal for different reasons",
         partial(_stated_pair, base=0.1, new=-0.1),
-        ("ece",),
+        CALIBRATED,
         equal=True,
-        known={"ece": 0.0},
+        known={"ece": 0.0, "calibration_error2": 0.0},
     ),
     Pairing(
         "calibrated better",
         "ece",
         "overconfident by 0.12, then by 0.04",
         partial(_stated_pair, base=0.12, new=0.04),
-        ("ece",),
+        CALIBRATED,
         planted=True,
-        known={"ece": -0.08},
+        known={"ece": -0.08, "calibration_error2": 0.04**2 - 0.12**2},
+    ),
+    Pairing(
+        "calibrated at last",
+        "ece",
+        "overconfident by 0.08, then calibrated; two rows a cluster, so that ECE is mostly noise",
+        partial(_stated_pair, base=0.08, new=0.0, bins=MOST, rows=2),
+        CALIBRATED,
+        planted=True,
+        known={"ece": -0.08, "calibration_error2": -(0.08**2)},
     ),
     Pairing(
         "other scales",

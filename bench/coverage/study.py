@@ -74,6 +74,7 @@ class Tally:
     width: float = 0.0
     value: float = 0.0
     small_p: int = 0
+    small_deciding_p: int = 0  # of what the verdict rests on, where that is another number
     better: int = 0
     worse: int = 0
     differs: int = 0
@@ -94,9 +95,10 @@ class Tally:
             self.outside += low < -1 or high > 1
             self.width += high - low
 
-    def judge(self, p_value: float | None, verdict: str, note: str) -> None:
+    def judge(self, p_value: float | None, deciding: float | None, verdict: str, note: str) -> None:
         """Count what was said of a delta; `unchanged` and `inconclusive` claim nothing."""
         self.small_p += p_value is not None and p_value <= ALPHA
+        self.small_deciding_p += deciding is not None and deciding <= ALPHA
         self.better += verdict == "better"
         self.worse += verdict == "worse"
         self.differs += verdict == "differs"
@@ -184,7 +186,7 @@ def comparisons(
                     delta = compare(base, new, metric, **asked)[metric]
                 tally = found.setdefault((pairing.name, metric, clusters, edition), Tally())
                 tally.add(delta.delta, delta.interval, truths[metric])
-                tally.judge(delta.p_value, delta.verdict, delta.note)
+                tally.judge(delta.p_value, delta.p_adjusted, delta.verdict, delta.note)
     return found
 
 
