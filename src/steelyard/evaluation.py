@@ -12,9 +12,10 @@ from typing import Any
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.metrics import metrics as registry
+from steelyard.metrics.calibration import class_probability
 from steelyard.metrics.definition import Definition, Metric, bound, metric_of, single
 from steelyard.metrics.sources import Collector
-from steelyard.naming import parse, slice_text
+from steelyard.naming import label_text, parse, slice_text
 from steelyard.records.derive import with_reference
 from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL, kind_of
@@ -89,7 +90,7 @@ def evaluate(
         records.cluster_columns,
         len(records.cluster[0]),
         records.sources,
-        (*records.warnings, *_table_warnings(records)),
+        (*records.warnings, *_table_warnings(records), *_class_warnings(records, asked)),
         tuple(kept),
     )
 
@@ -235,6 +236,19 @@ def _table_warnings(records: Records) -> list[str]:
     few = len(records.cluster[0])
     narrow = [f"only {few} clusters: intervals may be too narrow"] if 2 <= few < FEW_CLUSTERS else []
     return [*unmet_labels(records), *narrow]
+
+
+def _class_warnings(records: Records, asked: Sequence[Metric]) -> list[str]:
+    """A warning if metrics read a confidence as about the answer, and it evidently states one class's probability."""
+    about = [m for m in asked if "positive" in m.values and m.values["positive"] is None]
+    label = class_probability(records) if about else ""
+    if not label:
+        return []
+    name = about[0].definition.name
+    return [
+        f"the confidence looks like the probability of {printable(label, limit=40)}: high where that is predicted, low "
+        f"where it is not; {name} takes it for confidence in the answer. Ask for {name}(positive={label_text(label)})"
+    ]
 
 
 def known_metrics() -> list[Definition]:

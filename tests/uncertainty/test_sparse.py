@@ -109,7 +109,7 @@ def test_more_confidence_needs_more_room(differences: list[float]) -> None:
 
 
 def coverage(clusters: int, lose: float, win: float) -> tuple[float, float]:
-    """How often the truth lies below and above the interval, summed exactly over all outcomes of won and lost clusters."""
+    """How often the truth lies below and above the interval: exactly, over all numbers of won and lost clusters."""
     truth, below, above = win - lose, 0.0, 0.0
     for lost in range(clusters + 1):
         for won in range(clusters + 1 - lost):

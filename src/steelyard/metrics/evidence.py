@@ -218,7 +218,7 @@ class Sums:
         return self._reading(rest(self.cells), rest)
 
     def _reading(self, flat: Floats, added: Callable[[Floats], Floats] | None) -> Cells:
-        split = np.moveaxis(flat.reshape(len(flat), -1, len(self.names)), -1, 0)
+        split = np.moveaxis(flat.reshape(len(flat), flat.shape[1] // len(self.names), len(self.names)), -1, 0)
         values = dict(zip(self.names, split if self.keys else split[..., 0], strict=True))
         return Cells(values, self.keys, score=self.is_score, each=lambda: self.each, added=added)
 

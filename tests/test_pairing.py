@@ -1,0 +1,258 @@
+"""What two runs must share to be compared: values, labels, groups, ids; and what leaves both where one lacks it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from steelyard.comparison import compare, compare_kept
+from steelyard.decide.gate import FAIL, INCONCLUSIVE, PASS, Gate
+from steelyard.errors import InputError
+from steelyard.evaluation import evaluate, value
+from steelyard.records.table import Records
+from steelyard.runs.evidence import packed, unpacked
+
+SIZE = 240
+
+
+def table(seed: int = 1, *, share: float = 0.7, **more: Any) -> Records:
+    """Binary questions of 40 patients, six each."""
+    rng = np.random.default_rng(seed)
+    right = rng.random(SIZE) < share
+    target = np.where(np.arange(SIZE) % 2 == 0, "yes", "no")
+    columns = {
+        "item": np.arange(SIZE),
+        "cluster": [f"p{i // 6}" for i in range(SIZE)],
+        "target": target,
+        "prediction": np.where(right, target, np.where(target == "yes", "no", "yes")),
+        "confidence": np.round(rng.uniform(0.5, 1, SIZE), 2),
+        "latency_ms": rng.lognormal(5, 0.4, SIZE),
+        "score": np.round(rng.random(SIZE), 2),
+        "should_abstain": np.arange(SIZE) % 5 == 0,
+        "group.site": np.where(np.arange(SIZE) % 12 < 6, "x", "y"),
+        **more,
+    }
+    return Records.from_columns(columns)
+
+
+def without(records: Records, name: str, rows: np.ndarray) -> Records:
+    """The records with a column nulled in these rows."""
+    values = [None if gone else v for v, gone in zip(records.column(name).to_pylist(), rows, strict=True)]
+    return Records.from_columns({**{n: records.column(n) for n in records.stated}, name: values})
+
+
+def kept(records: Records, metrics: list[str], **how: Any) -> Any:
+    return unpacked(packed(evaluate(records, metrics, keep_evidence=True, resamples=100, **how).kept))
+
+
+# -- a value that one side lacks -----------------------------------------------------------------------------------
+
+
+def large_errors(records: Records) -> np.ndarray:
+    wrong = records.array("correct") == 0
+    return np.asarray(wrong & (records.stated_numbers("confidence") > 0.6))
+
+
+@pytest.mark.parametrize("metric", ["brier", "nll", "ece", "auroc"])
+def test_a_file_against_itself_without_its_worst_confidences_is_not_better(metric: str) -> None:
+    base = table()
+    new = without(base, "confidence", large_errors(base))
+    delta = compare(base, new, [metric])[metric]
+    lost = int(large_errors(base).sum())
+    assert delta.delta == pytest.approx(0, abs=1e-12)
+    assert delta.verdict == "inconclusive"
+    assert delta.n == SIZE - lost
+    assert delta.companions["missing"] == {"base": 0, "new": lost, "rows": SIZE}
+    assert f"0 rows of the base run and {lost} of the new one lack a value that it reads" in delta.note
+    assert "unequal missing" in delta.cautions
+
+
+@pytest.mark.parametrize(
+    ("rule", "verdict"),
+    [
+        ("high(delta(brier)) <= 0", INCONCLUSIVE),
+        ("high(delta(brier)) <= 0.9", INCONCLUSIVE),
+        ("delta(brier) <= 0.5", FAIL),
+        ("low(delta(brier)) <= 0.5", FAIL),
+    ],
+)
+def test_no_rule_passes_where_values_are_missing_in_unequal_shares(rule: str, verdict: str) -> None:
+    base = table()
+    new = without(base, "confidence", large_errors(base))
+    (found,) = Gate.parse(rule).check(compare(base, new, ["brier"])).rules
+    assert found.verdict == verdict
+    assert "different shares" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("column", "metric"),
+    [
+        ("confidence", "brier"),
+        ("score", "mean(score)"),
+        ("latency_ms", "latency.p50"),
+        ("latency_ms", "latency.mean"),
+        ("should_abstain", "unsafe_answer_rate"),
+    ],
+)
+def test_rows_that_one_side_lacks_leave_both_and_the_rest_is_compared(column: str, metric: str) -> None:
+    base, new = table(1), table(2, share=0.9)
+    gone = np.zeros(SIZE, bool)
+    gone[[0, 55]] = True
+    if column == "should_abstain":  # a label of the question: it must agree
+        with pytest.raises(InputError, match="should_abstain"):
+            compare(base, without(new, column, gone), [metric])
+        return
+    found = compare(base, without(new, column, gone), [metric], resamples=300)[metric]
+    wanted = compare(base.take(~gone), new.take(~gone), [metric], resamples=300)[metric]
+    assert found.interval == pytest.approx(wanted.interval)
+    assert (found.base, found.new, found.delta) == (wanted.base, wanted.new, wanted.delta)
+    assert found.p_value == wanted.p_value
+    assert "2 of the new one lack a value" in found.note
+    assert "unequal missing" not in found.cautions  # 2 of 240: less than a hundredth
+
+
+@pytest.mark.parametrize("metric", ["brier", "ece", "mean(score)", "latency.p50", "accuracy"])
+def test_kept_runs_notice_it_as_rows_do(metric: str) -> None:
+    base, new = table(1), table(2)
+    column = {"brier": "confidence", "ece": "confidence", "mean(score)": "score"}.get(metric, "latency_ms")
+    gone = np.zeros(SIZE, bool)
+    gone[[0, 55, 56]] = True
+    lacking = without(new, column, gone)
+    found = compare_kept(kept(base, [metric]), kept(lacking, [metric]), [metric], resamples=300)[metric]
+    if metric == "accuracy":  # does not read the latency
+        assert "lack a value" not in found.note
+        assert found.clusters == 40
+        return
+    clusters = np.isin(np.arange(SIZE) // 6, [0, 9])
+    wanted = compare(base.take(~clusters), new.take(~clusters), [metric], resamples=300)[metric]
+    assert found.delta == pytest.approx(wanted.delta)
+    assert found.interval == pytest.approx(wanted.interval)
+    assert found.p_value == pytest.approx(wanted.p_value)
+    assert "3 of the new one lack a value that it reads: 2 clusters left both" in found.note
+    many = without(new, column, np.arange(SIZE) % 6 == 0)
+    barred = compare_kept(kept(base, [metric]), kept(many, [metric]), [metric], resamples=300)[metric]
+    assert "unequal missing" in barred.cautions
+    assert barred.verdict == "inconclusive"
+
+
+def test_a_missing_value_on_both_sides_is_no_difference() -> None:
+    gone = np.arange(SIZE) % 7 == 0
+    base, new = (without(table(s), "confidence", gone) for s in (1, 2))
+    delta = compare(base, new, ["brier"])["brier"]
+    assert "missing" not in delta.companions
+    assert delta.n_base == delta.n_new == SIZE - int(gone.sum())
+
+
+# -- what must agree -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("column", "metric"),
+    [("should_abstain", "deferral_balanced"), ("group.site", "fairness_gap(accuracy, by=group.site)")],
+)
+def test_labels_of_the_question_must_agree(column: str, metric: str) -> None:
+    base = table(1)
+    turned = list(base.column(column).to_pylist())
+    turned[0], turned[7] = turned[7], turned[0]
+    other = (not turned[0]) if column == "should_abstain" else ("y" if turned[0] == "x" else "x")
+    new = table(2, **{column: [other, *turned[1:]]})
+    with pytest.raises(InputError, match=column.replace(".", r"\.")):
+        compare(base, new, [metric])
+    with pytest.raises(InputError, match=column.replace(".", r"\.")):
+        compare_kept(kept(base, [metric]), kept(new, [metric]), [metric])
+    assert compare(base, new, ["accuracy"]) if column == "should_abstain" else True  # nobody read it
+
+
+def test_whole_numbers_and_decimals_are_one_label() -> None:
+    decimal = Records.from_columns(
+        {"item": range(4), "target": [1, 2, 1, 2], "prediction": [1.0, None, 1.0, 1.0]}  # nulls made it decimals
+    )
+    assert value("accuracy", decimal) == 0.5
+    assert value("f1.1", decimal) == value('f1."1.0"', decimal)
+    assert value("recall.1", decimal) == 1.0
+    assert evaluate(decimal, ["f1_macro"], resamples=100)["f1_macro"].detail["labels"] == [1, 2]
+    for target in (["1", "2", "1", "2"], [True, False, True, False]):
+        with pytest.raises(InputError, match="never match"):
+            value("accuracy", Records.from_columns({"item": range(4), "target": target, "prediction": [1.0, 1, 2, 2]}))
+
+
+def test_targets_agree_by_value() -> None:
+    whole = {"item": list(range(60)), "target": [1, 2] * 30, "prediction": [1, 1] * 30}
+    decimal = {**whole, "target": [1.0, 2.0] * 30, "prediction": [1.0, 2.0] * 30}
+    found = compare(Records.from_columns(whole), Records.from_columns(decimal), ["accuracy"])["accuracy"]
+    assert (found.base, found.new) == (0.5, 1.0)
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "f1_macro", "aurc", "ece", "latency.p95"])
+def test_text_ids_and_whole_number_ids_give_the_same_numbers(metric: str) -> None:
+    def run(seed: int, ids: list[Any]) -> Records:
+        return table(seed, cluster=[ids[i // 6] for i in range(SIZE)])
+
+    numbers, texts = list(range(95, 135)), [str(n) for n in range(95, 135)]
+    one, two = (compare(run(1, ids), run(2, ids), [metric], resamples=400)[metric] for ids in (numbers, texts))
+    assert one.interval == two.interval
+    assert one.p_value == two.p_value
+    alone = [evaluate(run(1, ids), [metric], resamples=400)[metric].interval for ids in (numbers, texts)]
+    assert alone[0] == alone[1]
+
+
+def test_differences_are_averaged_not_means_subtracted() -> None:
+    """The certified data set NumAcc4 (mean 10,000,000.2 by construction) against itself moved by 1e7."""
+    values = [10000000.2] + [10000000.1, 10000000.3] * 500
+    moved = [v - 1e7 for v in values]
+    records = [Records.from_columns({"item": list(range(1001)), "score": v}) for v in (moved, values)]
+    delta = compare(*records, ["mean(score)"], resamples=100)["mean(score)"]
+    assert delta.delta is not None
+    assert abs(delta.delta - 1e7) < 1e-9
+
+
+# -- runs that gave the same answers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by_rows", [True, False])
+def test_the_same_answers_are_unchanged_and_a_margin_passes(by_rows: bool) -> None:
+    base = table(1)
+    new = table(1, latency_ms=np.random.default_rng(9).lognormal(5, 0.4, SIZE))
+    names = ["accuracy", "brier", "latency.mean"]
+    found = compare(base, new, names) if by_rows else compare_kept(kept(base, names), kept(new, names), names)
+    assert found["accuracy"].verdict == found["brier"].verdict == "unchanged"
+    assert found["latency.mean"].verdict != "unchanged"  # the answers are the same, the time was not
+    interval = found["accuracy"].interval
+    assert interval is not None
+    assert interval[0] < 0 < interval[1]
+    rules = ["low(delta(accuracy)) >= -0.01", "low(delta(accuracy)) >= 0.02", "delta(accuracy) >= 0"]
+    verdicts = Gate.parse(rules).check(found).rules
+    assert [v.verdict for v in verdicts] == [PASS, FAIL, PASS]
+    assert all("the answers are the same in all 240 rows" in v.reason for v in verdicts)
+    assert "could not have been seen" in found["accuracy"].note
+    judged = (
+        compare(base, new, names, unchanged="judge")
+        if by_rows
+        else compare_kept(kept(base, names), kept(new, names), names, unchanged="judge")
+    )
+    assert judged["accuracy"].verdict == "inconclusive"
+    assert Gate.parse(rules[0]).check(judged).verdict == INCONCLUSIVE
+
+
+def test_one_other_answer_is_a_change_even_if_the_metric_does_not_see_it() -> None:
+    base = table(1)
+    wrong = int(np.flatnonzero(base.array("correct") == 0)[0])
+    said = base.column("prediction").to_pylist()
+    said[wrong] = "perhaps"
+    new = table(1, prediction=said)
+    delta = compare(base, new, ["accuracy"])["accuracy"]
+    assert delta.delta == 0
+    assert delta.verdict == "inconclusive"
+
+
+def test_what_the_first_edition_kept_is_judged_as_any_other(tmp_path: Path) -> None:
+    base = table(1)
+    (part,) = kept(base, ["accuracy"])
+    from dataclasses import replace
+
+    old = replace(part, columns=None)
+    assert compare_kept([old], [part], ["accuracy"])["accuracy"].verdict == "inconclusive"
+    assert compare_kept([part], [part], ["accuracy"])["accuracy"].verdict == "unchanged"
