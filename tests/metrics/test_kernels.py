@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -133,3 +139,51 @@ def test_bins_are_the_same_on_every_path(bins: int) -> None:
     near = np.concatenate([edges, np.nextafter(edges, 0), np.nextafter(edges, 1), [np.nan, -0.0]])
     values = near[np.isnan(near) | ((near >= 0) & (near <= 1))]
     assert kernels.bins(values, bins).tolist() == bin_of(values, bins).tolist()
+
+
+EVERY_KERNEL = """
+import json
+import numpy as np
+from steelyard.metrics import kernels
+from steelyard.retrieval import kernels as tiles
+
+rng = np.random.default_rng(0)
+cluster, loss, ends = rng.integers(0, 9, 200), rng.integers(0, 2, 200).astype(float), np.arange(1, 200, 2)
+weights = kernels.tally(3, 0, 20, 9)
+asked = weights.astype(float) @ np.bincount(cluster, minlength=9)
+kernels.scan(cluster, loss, ends, weights, asked, 0.5, kernels.GRID)
+kernels.scan(cluster, loss, ends, weights, asked, np.linspace(0.1, 1, 20), (0.25,))
+kernels.row_by_row(cluster, loss, ends, weights, asked, np.zeros(10_000))
+kernels.hull_areas(cluster, loss, ends, weights.astype(float), asked, 1e-10)
+kernels.summed(cluster, loss, 9)
+kernels.bins(loss, 10)
+kernels.auroc(cluster, loss, ends, weights)
+kernels.quantile(cluster, loss, weights, 0.95)
+runs = kernels.sorted_runs(rng.random(200), loss, np.array([0.0, 1.0]))
+kernels.merged_areas(*runs, np.array([0.0, 1.0]), 200.0)
+kernels.merged_points(*runs, np.array([0.0, 1.0]))
+tile = rng.random((1024, 1024))
+tiles.sides(tile, tile[:, 0] - 1e-9, tile[:, 0])
+tiles.lengths(tile)
+tiles.dots(tile, tile, np.arange(1024), np.arange(1024))
+everything = [*kernels._compiled().values(), *tiles._compiled().values()]
+print(json.dumps([[k.py_func.__name__, sum(k.stats.cache_hits.values()), sum(k.stats.cache_misses.values())]
+                  for k in everything]))
+"""
+
+
+def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
+    def run() -> list[tuple[str, int, int]]:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+        command = [sys.executable, "-c", EVERY_KERNEL]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+        assert done.returncode == 0, done.stderr
+        return [(name, hits, misses) for name, hits, misses in json.loads(done.stdout)]
+
+    def kept() -> list[Path]:
+        return sorted(tmp_path.rglob("*.nbc"))
+
+    assert all(misses for _, _, misses in run()), "a kernel is not in the list above"
+    compiled = kept()
+    assert [(name, misses) for name, hits, misses in run() if misses or not hits] == []
+    assert kept() == compiled

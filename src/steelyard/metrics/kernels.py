@@ -41,11 +41,10 @@ def scan(
     blocks = lane_blocks(weights)
     padded, up_to = np.ones((2, blocks.shape[0] * LANES))
     padded[:count] = asked
-    up_to[:count] = np.where(np.isnan(c), 1.0, c)  # no whole number of rows stands for NaN
-    found = np.asarray(_compiled()["scan"](cluster, loss, closes, blocks, padded, up_to, np.asarray(grid, float)))
-    found = found[:count]
-    found[np.isnan(np.broadcast_to(c, count)), 2:4] = np.nan
-    return found
+    up_to[:count] = c
+    stops = _rows_beyond(up_to, padded)
+    reaches = np.stack([*(_rows_for(at, padded) for at in grid), np.full(len(padded), _NEVER)], 1)
+    return np.asarray(_compiled()["scan"](cluster, loss, closes, blocks, padded, up_to, stops, reaches))[:count]
 
 
 def lane_blocks(weights: npt.NDArray[Any]) -> npt.NDArray[np.uint16]:
@@ -161,11 +160,11 @@ def tally(seed: int, first: int, last: int, clusters: int) -> npt.NDArray[np.uin
 
 @cache
 def _compiled() -> dict[str, Any]:
-    smallest = compile_(_smallest_count)
+    # None of these may refer to another compiled function: its identity would be part of the key under which the code
+    # is kept, and every process would compile anew.
 
-    def scan_(cluster, loss, closes, blocks, asked, up_to, grid):  # type: ignore[no-untyped-def]
-        size = grid.shape[0]
-        out = np.full((blocks.shape[0] * LANES, 4 + size), np.nan)
+    def scan_(cluster, loss, closes, blocks, asked, up_to, stops, reaches):  # type: ignore[no-untyped-def]
+        out = np.full((blocks.shape[0] * LANES, 3 + reaches.shape[1]), np.nan)
         for b in range(blocks.shape[0]):
             weights = blocks[b]
             k = np.zeros(LANES)
@@ -180,13 +179,8 @@ def _compiled() -> dict[str, Any]:
             reach = np.zeros(LANES)
             step = np.zeros(LANES, np.int64)
             for q in range(LANES):
-                n = asked[b * LANES + q]
-                c = up_to[b * LANES + q]
-                count = smallest(c, n)
-                while count / n <= c:
-                    count += 1
-                stop[q] = count
-                reach[q] = smallest(grid[0], n)
+                stop[q] = stops[b * LANES + q]
+                reach[q] = reaches[b * LANES + q, 0]
                 next_event[q] = min(stop[q], reach[q])
             for i in range(cluster.shape[0]):
                 g = cluster[i]
@@ -218,7 +212,7 @@ def _compiled() -> dict[str, Any]:
                                 while k[q] >= reach[q]:
                                     out[row, 4 + step[q]] = risk
                                     step[q] += 1
-                                    reach[q] = smallest(grid[step[q]], n) if step[q] < size else _NEVER
+                                    reach[q] = reaches[row, step[q]]
                                 next_event[q] = min(stop[q], reach[q])
                     for q in range(LANES):
                         added = k[q] - k_before[q]
@@ -483,11 +477,21 @@ def _compiled() -> dict[str, Any]:
     return {name: compile_(function) for name, function in functions.items()}
 
 
-def _smallest_count(c: float, n: float) -> float:
-    """The smallest whole k with k/n ≥ c, by the comparison the definition uses."""
-    k = math.ceil(c * n)
-    while k > 0 and (k - 1) / n >= c:
-        k -= 1
-    while k / n < c:
-        k += 1
-    return float(k)
+def _rows_for(c: float | Floats, n: Floats) -> Floats:
+    """The smallest whole k with k/n ≥ c, by the comparison the definition uses: c·n rounds."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        k = np.ceil(c * n)
+        while (early := (k > 0) & ((k - 1) / n >= c)).any():
+            k -= early
+        while (late := k / n < c).any():
+            k += late
+    return k
+
+
+def _rows_beyond(c: Floats, n: Floats) -> Floats:
+    """The smallest whole k with k/n > c; none is beyond NaN."""
+    k = _rows_for(c, n)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        while (at := k / n <= c).any():
+            k += at
+    return np.where(np.isnan(c), _NEVER, k)
