@@ -50,7 +50,7 @@ def test_the_curve_is_the_same_on_every_path(ties: bool, monkeypatch: pytest.Mon
         return found
 
     small = read()
-    monkeypatch.setattr(sorted_rows, "_SMALL_POINTS", 0)
+    monkeypatch.setattr(sorted_rows, "_SMALL_TABLE", 0)
     monkeypatch.setattr(curve, "_FEW_POINTS", 0)
     compiled = read()
     monkeypatch.setattr(compiling, "available", lambda: False)
@@ -74,7 +74,7 @@ def test_every_resample_may_have_its_own_coverage(ties: bool, monkeypatch: pytes
     small = read()
     one_by_one = [evidence.under(Draw(w[None])).areas_at(float(c)) for w, c in zip(weights, up_to, strict=True)]
     assert small.T.tolist() == pytest.approx(np.array(one_by_one)[:, :, 0], rel=1e-12, nan_ok=True)
-    monkeypatch.setattr(sorted_rows, "_SMALL_POINTS", 0)
+    monkeypatch.setattr(sorted_rows, "_SMALL_TABLE", 0)
     compiled = read()
     same = evidence.under(Draw(weights))
     for c in (0.35, 1.0):
@@ -83,6 +83,44 @@ def test_every_resample_may_have_its_own_coverage(ties: bool, monkeypatch: pytes
     plain = read()
     for found in (compiled, plain):
         assert found == pytest.approx(small, rel=1e-11, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("levels", [None, 40])
+@pytest.mark.parametrize("clusters", [400, 500, 1000])
+def test_tables_on_both_sides_of_the_limit_give_the_same_numbers(
+    clusters: int, levels: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(clusters)
+    score = rng.random(clusters) if levels is None else rng.integers(0, levels, clusters) / levels
+    wrong = (rng.random(len(score)) > score).astype(float)
+    ids = tuple((i,) for i in range(clusters))
+    evidence, _ = CurveTerms(score, wrong, np.zeros(len(score), bool), {}).collect(ids, np.arange(clusters))
+    weights = rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=32).astype(np.uint16)
+
+    def read() -> np.ndarray:
+        reading = evidence.under(Draw(weights))
+        grid = [reading.risk_at(c) for c in kernels.GRID]
+        areas = (*reading.areas, *reading.areas_at(0.5), *reading.optimal)
+        return np.array([reading.cmax, *areas, reading.exact, reading.auroc, reading.quantile(0.95), *grid])
+
+    assert evidence.small == (levels is not None or clusters == 400)
+    found = read()
+    for small in (True, False):
+        monkeypatch.setattr(sorted_rows.SortedRows, "small", property(lambda _, small=small: small))
+        assert read() == pytest.approx(found, rel=1e-12, abs=1e-12, nan_ok=True)
+
+
+def test_the_scan_is_loaded_only_where_it_pays() -> None:
+    def small(rows: int, clusters: int, levels: int) -> bool:
+        ids = tuple((i,) for i in range(clusters))
+        score = (np.arange(rows) % levels).astype(float)
+        return SortedTerms(score).collect(ids, np.arange(rows) % clusters)[0].small
+
+    assert small(328, 41, 328)  # 0.4 s for ten thousand resamples, as long as loading takes
+    assert not small(1000, 1000, 1000)  # 3 s
+    assert not small(2460, 41, 2460)  # few clusters, but every plateau is read again and again
+    assert small(100_000, 10_000, 6)  # hundreds of rows a plateau: a scan would look at each of them
+    assert not small(1_000_000, 1_000_000, 6)  # too large a table
 
 
 @pytest.mark.parametrize("ties", [True, False])
@@ -97,7 +135,7 @@ def test_auroc_and_quantiles_are_the_same_on_every_path(ties: bool, monkeypatch:
         return [reading.auroc, *(reading.quantile(q) for q in (0.0, 0.05, 0.5, 0.95, 1.0))]
 
     small = read()
-    monkeypatch.setattr(sorted_rows, "_SMALL_POINTS", 0)
+    monkeypatch.setattr(sorted_rows, "_SMALL_TABLE", 0)
     compiled = read()
     monkeypatch.setattr(compiling, "available", lambda: False)
     plain = read()
@@ -187,3 +225,16 @@ def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
     compiled = kept()
     assert [(name, misses) for name, hits, misses in run() if misses or not hits] == []
     assert kept() == compiled
+
+
+def test_one_hull_of_some_hundred_points_does_not_load_the_compiler() -> None:
+    code = """
+import sys
+import numpy as np
+from steelyard.evaluation import value
+rank = np.random.default_rng(0).random(300)
+value("aurc_achievable", target=["a"] * 300, prediction=["a", "b"] * 150, confidence=rank.tolist())
+print("numba" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "False\n", done.stderr

@@ -24,7 +24,8 @@ Floats = npt.NDArray[np.float64]
 
 _POINTS_WORTH = 200_000  # rows from which merging sorted classes beats ordering rows
 _FEW_LOSSES = 8
-_FEW_POINTS = 64  # up to which the hull is found without the compiler
+_FEW_POINTS = 64  # up to which the hulls of a block of resamples are found without the compiler
+_SOME_POINTS = 5_000  # the same for a few readings: loading the compiler takes longer
 HULL_HEIGHT = 1e-10  # a point this little under its chord is not a corner
 
 
@@ -265,7 +266,8 @@ class CurveReading(SortedReading):
     def achievable(self) -> Floats:
         """AURC of the lower convex hull of the working points."""
         rows = self._rows
-        if isinstance(rows, SortedRows) and rows.points > _FEW_POINTS and compiling.available():
+        few = _FEW_POINTS if len(self._weights) >= kernels.LANES else _SOME_POINTS
+        if isinstance(rows, SortedRows) and rows.points > few and compiling.available():
             found = kernels.hull_areas(rows.cluster, rows.value, rows.ends, self._floats, self.counted, self._height)
             return self._defined(found)
         accepted = self.sums[0]
