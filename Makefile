@@ -51,17 +51,20 @@ $(VENV)/.made: scripts/venv
 	touch $@
 
 $(VENV)/.run: $(VENV)/.made requirements.lock pyproject.toml
-	$(PIP) $(LOCKED) requirements.lock
-	$(PIP) -qq --no-deps --no-build-isolation -e .
-	touch $@
+	@echo "installing the locked packages into $(VENV) (about a minute, once)"
+	@$(PIP) $(LOCKED) requirements.lock
+	@$(PIP) -qq --no-deps --no-build-isolation -e .
+	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run requirements-dev.lock
-	$(PIP) $(LOCKED) requirements-dev.lock
-	touch $@
+	@echo "installing what the tests need beside them (about a minute, once)"
+	@$(PIP) $(LOCKED) requirements-dev.lock
+	@touch $@
 
 $(VENV)/.bench: $(VENV)/.run requirements-bench.lock
-	$(PIP) $(LOCKED) requirements-bench.lock
-	touch $@
+	@echo "installing the peers of the benchmarks beside them (about a minute, once)"
+	@$(PIP) $(LOCKED) requirements-bench.lock
+	@touch $@
 
 # Pins that still fit are kept; `make lock UPGRADE=--upgrade` moves them.
 COMPILE = $(UV) pip compile pyproject.toml --universal --generate-hashes --python-version 3.11 --only-binary :all: \

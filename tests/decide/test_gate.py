@@ -1646,7 +1646,7 @@ def team(files: Path, tmp_path_factory: pytest.TempPathFactory) -> subprocess.Co
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-rA", "test_team.py"],
-        cwd=folder, env=env, capture_output=True, text=True, timeout=120,
+        cwd=folder, env=env, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
 
 

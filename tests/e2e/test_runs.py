@@ -125,7 +125,7 @@ variants:
   - name: broken
     command: ["sh", "-c", "echo secretly broken; exit 3"]
   - name: slow
-    command: ["sleep", "30"]
+    command: ["sleep", "600"]
     timeout: 0.3
   - name: second
     evaluate: {{files: [m2.jsonl], cluster: patient, metrics: [accuracy], resamples: 200}}

@@ -413,7 +413,7 @@ def test_no_answer_in_time(serving: Any) -> None:
     server: Server
 
     def late(request: dict[str, Any]) -> Reply:
-        server.released.wait(60)
+        server.released.wait(600)
         return good(request)
 
     server = serving(late)
@@ -572,7 +572,7 @@ def test_several_processes_add_at_once(tmp_path: Path) -> None:
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(60)
+        worker.join(300)
         assert worker.exitcode == 0
     texts = [f"{worker} {place}" for worker in range(2) for place in range(300)]
     found = Cached(Local("f8"), tmp_path, identity=("local",))

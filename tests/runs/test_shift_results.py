@@ -425,7 +425,7 @@ def test_a_pipe_is_no_training_and_nobody_waits_for_it(scope: Scope) -> None:
     os.mkfifo(path)
     code = "import sys; from pathlib import Path; from steelyard.runs.layout import Scope\n"
     code += "from steelyard.runs.shift_results import trainings; print(len(trainings(Scope(Path(sys.argv[1])))[1]))"
-    done = subprocess.run([sys.executable, "-c", code, str(scope.root)], capture_output=True, text=True, timeout=5)
+    done = subprocess.run([sys.executable, "-c", code, str(scope.root)], capture_output=True, text=True, timeout=300)
     assert done.stdout.strip() == "1", done.stderr
 
 
