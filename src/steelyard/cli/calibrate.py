@@ -53,7 +53,7 @@ def temperature(
 def fit(
     input_: Input,
     output: Output,
-    method: Annotated[str, typer.Option("--method", help="logistic, linear, isotonic or temperature.")],
+    method: Annotated[str, typer.Option("--method", help="logistic, linear (ridge, λ = 1), isotonic or temperature.")],
     features: Annotated[
         str | None, typer.Option("--features", help="Signals, separated by commas: token_msp,verbalized_confidence.")
     ] = None,
