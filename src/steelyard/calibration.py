@@ -107,7 +107,7 @@ def calibrate(
     ids, cluster = rows.cluster
     folds = min(FOLDS, len(ids))
     crossed, note = _cross_fitted(chosen, described_, raw, y, fold_of(len(ids), folds, seed)[cluster], folds)
-    before = np.clip(raw[:, 0], 0.0, 1.0) if _is_probability(described_) else None
+    before = np.clip(raw[:, 0], 0.0, 1.0) if _is_probability(described_, chosen) else None
     calibrator = Calibrator(
         "1",
         "calibrator",
@@ -145,14 +145,14 @@ def reliability_of(calibrator: Calibrator, records: Records) -> tuple[Reliabilit
         return ()
     y = target_values(rows, calibrator.target)
     found = []
-    if _is_probability(calibrator.features):
+    if _is_probability(calibrator.features, methods[calibrator.method]):
         found.append(_reliability("before", calibrator.features[0].values(rows), y, rows, calibrator.target))
     return *found, _reliability("after", calibrator.confidence(rows), y, rows, calibrator.target)
 
 
-def _is_probability(features: Sequence[Feature]) -> bool:
+def _is_probability(features: Sequence[Feature], method: Method) -> bool:
     """True for one feature that says how likely the answer is right, calibrated or not."""
-    return len(features) == 1 and features[0].name in signals.PROBABILITIES
+    return len(features) == 1 and (method.probability or features[0].name in signals.PROBABILITIES)
 
 
 def _reliability(title: str, p: Floats, y: Floats, rows: Records, target: str) -> Reliability:

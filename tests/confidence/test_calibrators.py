@@ -20,6 +20,8 @@ from steelyard.confidence.calibrators import Calibrator, methods
 from steelyard.errors import InputError, StorageError, UsageError
 from steelyard.records.table import Records
 from steelyard.records.task import Task
+from steelyard.report.calibration import calibrator_report
+from steelyard.report.document import Note
 from steelyard.runs.artifact import dumps
 from steelyard.runs.calibration import calibration_document, read_calibrator
 from steelyard.uncertainty.folds import fold_of
@@ -75,6 +77,34 @@ def test_isotonic_agrees_with_scikit_learn_and_never_falls(pairs: list[tuple[int
     found = methods["isotonic"].apply(parameters, query[:, None])
     assert found == pytest.approx(theirs.predict(query), abs=1e-9)
     assert (np.diff(found) >= -1e-12).all()
+
+
+@pytest.mark.parametrize(("p", "right", "limit"), [(0.999999, 0.5, 10.0), (0.501, 1.0, 0.05)])
+def test_a_temperature_stays_within_its_range(p: float, right: float, limit: float) -> None:
+    y = (np.arange(100) < 100 * right).astype(float)
+    found = methods["temperature"].fit(np.full((100, 1), p), y)["temperature"]
+    assert found == pytest.approx(limit)
+    assert 0.05 <= found <= 10  # type: ignore[operator]
+
+
+def test_a_temperature_is_explained_by_held_out_rows_only() -> None:
+    def said(people: int, confidence: Any, **more: Any) -> str:
+        rng = np.random.default_rng(5)
+        right = rng.random(people) < 0.7
+        columns = {"item": np.arange(people), "target": ["a"] * people, "prediction": np.where(right, "a", "b")}
+        records = Records.from_columns({**columns, "mine": confidence(rng, right), **more})
+        note = calibrator_report(calibrate(records, "temperature", confidence="mine").calibrator)[1]
+        assert isinstance(note, Note)
+        return note.text.partition(": ")[2]
+
+    assert said(400, lambda rng, right: np.where(rng.random(400) < 0.8, 0.99, 0.01)) == "confidences were too extreme"
+    assert said(400, lambda rng, right: np.where(right, 0.6, 0.45)).startswith("at the limit of its range")
+    timid = said(400, lambda rng, right: np.where(right ^ (rng.random(400) < 0.05), 0.6, 0.4))
+    assert timid == "confidences were too timid"
+    calibrated = said(60, lambda rng, right: np.where(rng.random(60) < 0.5, 0.69, 0.71))
+    assert calibrated.startswith("no temperature helps on held-out rows (NLL ")
+    alone = said(60, lambda rng, right: np.where(rng.random(60) < 0.8, 0.99, 0.01), cluster=["p1"] * 60)
+    assert alone == "fitted in sample; no held-out rows say whether it helps"
 
 
 def test_a_near_constant_feature_is_left_alone() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steelyard.confidence.calibrators import Calibrator
+from steelyard.confidence.calibrators import Calibrator, Scores
 from steelyard.confidence.calibrators.temperature import HIGHEST, LOWEST
 from steelyard.report.document import Document, Note, Table, number
 
@@ -21,7 +21,7 @@ def calibrator_report(calibrator: Calibrator) -> Document:
     ]
     temperature = calibrator.parameters.get("temperature")
     if isinstance(temperature, float | int):
-        document.append(Note(f"temperature {number(temperature)}: {_direction(float(temperature))}"))
+        document.append(Note(f"temperature {number(temperature)}: {_meaning(float(temperature), scores)}"))
     coefficients = calibrator.parameters.get("coefficients")
     if isinstance(coefficients, list):
         learnt = [
@@ -44,9 +44,15 @@ def calibrator_report(calibrator: Calibrator) -> Document:
     return document
 
 
-def _direction(temperature: float) -> str:
-    if not 1.001 * LOWEST < temperature < 0.999 * HIGHEST:
-        return "at the limit of its range: the confidence hardly tells right from wrong, or always does"
+def _meaning(temperature: float, scores: Scores) -> str:
+    """What a temperature says of the confidences: only what held-out rows bear out."""
     if temperature == 1:
         return "none is better than leaving the confidences as they are"
+    before, crossed = (found.get("nll") for found in (scores.before or {}, scores.cross_fitted or {}))
+    if before is None or crossed is None:
+        return "fitted in sample; no held-out rows say whether it helps"
+    if crossed >= before:
+        return f"no temperature helps on held-out rows (NLL {number(before)} before, {number(crossed)} cross-fitted)"
+    if not 1.001 * LOWEST < temperature < 0.999 * HIGHEST:
+        return "at the limit of its range: the confidence hardly tells right from wrong, or always does"
     return "confidences were too extreme" if temperature > 1 else "confidences were too timid"

@@ -47,7 +47,9 @@ def fit(features: Floats, y: Floats) -> Parameters:
     ends = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, _GRID - 1)])
     inside = float(minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-9}).x)
     found = min((ends[0], inside, ends[1]), key=loss)  # the first of equals: the lowest
-    return {"temperature": 1.0 if loss(0.0) <= loss(found) + 1e-12 else float(np.exp(found))}
+    if loss(0.0) <= loss(found) + 1e-12:
+        return {"temperature": 1.0}
+    return {"temperature": min(max(math.exp(found), LOWEST), HIGHEST)}  # exp(log 10) is above 10 by a rounding
 
 
 def apply(parameters: Parameters, features: Floats) -> Floats:
