@@ -16,6 +16,9 @@ from steelyard.errors import InputError, UsageError
 from steelyard.evaluation import evaluate, value
 from steelyard.records.table import Records
 from steelyard.records.task import Task
+from steelyard.report import text
+from steelyard.report.catalogue import explanation
+from steelyard.report.selective import selection_report
 from steelyard.runs.selective import selective_document
 from steelyard.selection import coverage_keys, selective
 
@@ -156,6 +159,18 @@ def test_all_failed_and_all_declined_are_null_with_the_reason() -> None:
     assert declined["aurc_at_c"] == {"requested": 0.5, "used": None, "value": None}
     assert declined["bootstrap"]["ci95"]["aurc_full"] is None
     assert set(declined["bootstrap"]["drop_rate"]["mae_at_coverage"].values()) == {1.0}
+
+
+def test_the_hull_is_called_what_it_is_wherever_it_stands() -> None:
+    found = selective(run(), resamples=0)
+    said = "in-sample hull, not attainable"
+    assert f"aurc_achievable: {said}" in selective_document(found)["confidence_variants"]["llm"]["notes"]
+    (row,) = [row for row in text.render(selection_report(found)).splitlines() if "aurc_achievable" in row]
+    assert row.endswith(said)
+    for name, words in (("aurc_achievable", said), ("risk_at", "first working point with at least that coverage")):
+        assert words in text.render(explanation(name)).replace("\n", " ")
+    declined = selective_document(selective(run(declines=1.0), resamples=0))["confidence_variants"]["llm"]
+    assert not any(said in note for note in declined["notes"])
 
 
 def test_a_gap_without_a_whole_is_null() -> None:

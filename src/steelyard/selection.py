@@ -32,6 +32,7 @@ from steelyard.uncertainty.settings import Settings
 RANK = "confidence variant"  # the column that a variant's values stand in while it is read
 AREA_COVERAGE = 0.5
 SEEN_SHARE = 0.4  # of rows equal to training rows: above it, no coincidence of answers and signals
+HULL = "in-sample hull, not attainable"  # what the documented name `aurc_achievable` does not say
 AREAS = {
     "cmax": "cmax",
     "aurc_full": "aurc",
@@ -71,7 +72,9 @@ class Reading:
 
     @property
     def notes(self) -> list[str]:
-        return remarks({**self.estimates, **{f"mae_at_coverage {key}": e for key, e in self.risk_at.items()}})
+        found = remarks({**self.estimates, **{f"mae_at_coverage {key}": e for key, e in self.risk_at.items()}})
+        hull = self.estimates["aurc_achievable"].value
+        return found if hull is None else [*found, f"aurc_achievable: {HULL}"]
 
     @property
     def interpretation(self) -> dict[str, float | None]:

@@ -198,11 +198,13 @@ def eaugrc(area: Floats, optimal: Floats) -> Floats:
     bounds=(0, None),
     undefined=_SILENT,
     common_coverage="",
-    formula="AURC of the lower convex hull of the working points",
+    formula="AURC of the lower convex hull of the working points (in sample, not attainable)",
     no_interval="an optimum chosen on the data it is computed from",
 )
 def aurc_achievable(c: CurveReading) -> Floats:
-    """AURC with the best choice of working points; an in-sample optimum.
+    """AURC of the in-sample hull, not attainable: the best working points, picked with the outcomes known.
+
+    A nearly random ranking has lucky points too, so its hull may lie at half its AURC; new data will not.
 
     >>> value("aurc_achievable", target=["a", "b"], prediction=["a", "a"], confidence=[0.9, 0.4])
     0.125
@@ -277,7 +279,8 @@ augrc_at.up_to(_second_area)
 def risk_at(reading: CurveReading, *, c: float | None = None) -> Floats:
     """Risk when at least a share c must be answered: `risk_at(c=0.8)`; alone, at 0.1, 0.2, …, 0.9.
 
-    Undefined where the model never answers that much.
+    It is read at the first working point with at least that coverage, so it may cover more: where many answers tie,
+    `risk_at(c=0.5)` and `risk_at(c=0.6)` may be one point. Undefined where the model never answers that much.
 
     >>> value("risk_at(c=0.5)", target=["a", "b"], prediction=["a", "a"], confidence=[0.9, 0.4])
     0.0

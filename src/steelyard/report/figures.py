@@ -20,7 +20,7 @@ from steelyard.metrics.curve import hull_corners
 from steelyard.records.derive import loss_values
 from steelyard.report.document import number
 from steelyard.runs.shift_results import ShiftTrainingResult
-from steelyard.selection import Reading, Selection, curve_metric
+from steelyard.selection import HULL, Reading, Selection, curve_metric
 from steelyard.uncertainty.bands import curve_band
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _run(
             color=ORANGE,
             linestyle="--",
             linewidth=1.2,
-            label="best working points (in sample)",
+            label=HULL,
         )
 
 

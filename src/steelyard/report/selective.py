@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steelyard.comparison import Delta
 from steelyard.report.document import Document, Heading, Note, Table, files, interval_text, number
-from steelyard.selection import Deltas, Reading, Selection
+from steelyard.selection import HULL, Deltas, Reading, Selection
 
 _MEANING = {
     "cmax": "share answered",
@@ -14,7 +14,7 @@ _MEANING = {
     "augrc_optimal": "… if ranked perfectly",
     "eaurc": "what the ranking loses ↓",
     "eaugrc": "what the ranking loses ↓",
-    "aurc_achievable": "best working points, in sample",
+    "aurc_achievable": HULL,
     "aurc_at_c": "area up to coverage {c}, or cmax",
     "augrc_at_c": "area up to coverage {c}, or cmax",
     "ece": "gap between confidence and accuracy ↓",
@@ -78,7 +78,7 @@ def _judged(reading: Reading) -> list[tuple[str, ...]]:
 
 
 def _remarks(notes: list[str]) -> Document:
-    said = ("undefined: the model never answers", "no interval: no resamples", "no resamples were asked for")
+    said = ("undefined: the model never answers", "no interval: no resamples", "no resamples were asked for", HULL)
     return [Note(f"note: {n}") for n in notes if not any(text in n for text in said)]
 
 
