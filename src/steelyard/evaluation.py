@@ -16,6 +16,7 @@ from steelyard.metrics.calibration import class_probability
 from steelyard.metrics.definition import Definition, Metric, bound, metric_of, single
 from steelyard.metrics.sources import Collector
 from steelyard.naming import label_text, parse, slice_text
+from steelyard.records.asked import uneven_items
 from steelyard.records.derive import with_reference
 from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL, kind_of
@@ -235,7 +236,7 @@ def unmet_labels(records: Records) -> list[str]:
 def _table_warnings(records: Records) -> list[str]:
     few = len(records.cluster[0])
     narrow = [f"only {few} clusters: intervals may be too narrow"] if 2 <= few < FEW_CLUSTERS else []
-    return [*unmet_labels(records), *narrow]
+    return [*unmet_labels(records), *uneven_items(records), *narrow]
 
 
 def _class_warnings(records: Records, asked: Sequence[Metric]) -> list[str]:

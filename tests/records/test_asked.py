@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from steelyard.evaluation import evaluate
 from steelyard.records.asked import uneven_items
 from steelyard.records.table import Records
 
@@ -21,6 +22,7 @@ def test_models_with_different_items_are_counted() -> None:
     assert uneven_items(table({"alder-1": range(180), "birch-2": range(10, 182)}, "strategy")) == [
         f"strategies were {said}"
     ]
+    assert f"models were {said}" in evaluate(uneven, ["accuracy"], resamples=0).warnings
 
 
 def test_equal_counts_of_other_items_are_different_items() -> None:
