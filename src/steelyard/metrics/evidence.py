@@ -26,6 +26,8 @@ Codes = npt.NDArray[np.int64]
 Ids = tuple[tuple[Any, ...], ...]
 
 _DENSE_CELLS = 20_000_000
+_FULL_SHARE = 0.05  # of the cells that must hold something: a product with fewer is cheaper one by one
+_ANY_SHARE = 200_000  # cells up to which it does not matter
 _COMPILED_ROWS = 2_000_000  # from here one compiled pass beats a pass a term
 
 
@@ -259,7 +261,7 @@ class Sums:
         data, row, column = (np.concatenate(pair) for pair in zip(*parts, strict=True))
         shape = (len(ids), (len(keys[0]) if keys else 1) * terms)
         cells: Any = sparse.coo_array((data, (row, column)), shape=shape).tocsr()
-        if shape[0] * shape[1] <= _DENSE_CELLS:
+        if _dense(cells.nnz, *shape):
             cells = cells.toarray()
         rows = self.on(ids).rows + other.on(ids).rows
         excluded = added(self.excluded, other.excluded)
@@ -439,9 +441,15 @@ def _merged_keys(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[tuple[Any, ...
     )
 
 
+def _dense(held: int, clusters: int, width: int) -> bool:
+    """True if the cells are few, or not nearly empty as those of very many keys are."""
+    cells = clusters * width
+    return cells <= _ANY_SHARE or (cells <= _DENSE_CELLS and held >= _FULL_SHARE * cells)
+
+
 def _cells(values: list[Floats], cluster: Codes, key: Codes, clusters: int, keys: int) -> Any:
     terms = len(values)
-    if clusters * keys * terms <= _DENSE_CELLS:
+    if keys == 1 or _dense(len(cluster) * terms, clusters, keys * terms):
         flat = cluster * keys + key if clusters > 1 else key
         compiled = len(cluster) >= _COMPILED_ROWS and compiling.available()
         dense = np.empty((clusters, keys, terms))
