@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,10 @@ from steelyard.records.labels import Labels, is_named, value_name
 from steelyard.records.table import Records
 
 Floats = npt.NDArray[np.float64]
+
+MOST_LABELS = 5_000  # above, a column holds texts or identifiers
+_SHOWN_LABELS = 200  # up to which the confusion matrix stands beside the value
+_SMALL_CHOICE = 10_000  # keys × labels up to which a matrix product adds up fastest
 
 
 @metric(better="higher", bounds=(0, 1), formula="correct / N")
@@ -101,7 +106,9 @@ def balanced_accuracy(records: Records) -> Terms:
     >>> value("balanced_accuracy", target=["a", "a", "a", "b"], prediction=["a", "a", "a", "a"])
     0.5
     """
-    return sums(hits=records.array("correct"), n=1, by=records.labels("target"))
+    target = records.labels("target")
+    _refuse_many("balanced_accuracy", len(target.values), records)
+    return sums(hits=records.array("correct"), n=1, by=target)
 
 
 @balanced_accuracy.finish
@@ -138,6 +145,8 @@ def confusion(records: Records, *, labels: tuple[Any, ...] | None = None, answer
     same_kind(records)
     target, prediction = records.labels("target"), records.labels("prediction")
     silent = records.outcome != ANSWERED
+    seen = {*target.values, *prediction.values} if labels is None else labels
+    _refuse_many("f1_macro and its kin", len(seen), records)
     if labels is not None:
         _refuse_outside(target, labels, records)
     if not silent.any():
@@ -160,6 +169,15 @@ def _(tables: Sequence[Records], labels: tuple[Any, ...] | None) -> dict[str, An
     return {"labels": labels}
 
 
+def _refuse_many(metric: str, labels: int, records: Records) -> None:
+    if labels > MOST_LABELS:
+        raise InputError(
+            f"{metric} over {labels:,} labels: above {MOST_LABELS:,} these are no classes; "
+            "accuracy counts exact matches, and --map target=… names another column",
+            file=records.name,
+        )
+
+
 def _refuse_outside(target: Labels, labels: tuple[Any, ...], records: Records) -> None:
     known = set(map(value_name, labels))
     outside = np.array([value_name(v) not in known for v in target.values] + [False])[target.codes]
@@ -170,6 +188,17 @@ def _refuse_outside(target: Labels, labels: tuple[Any, ...], records: Records) -
 
 def _asks_answered(options: Mapping[str, Any]) -> bool:
     return bool(options["answered_only"])
+
+
+def _counts(s: Cells, labels: tuple[Any, ...] | None) -> _Counts:
+    """The counts of a reading, made once for all that asks for them."""
+    kept = _COUNTED.setdefault(s, {})
+    if labels not in kept:
+        kept[labels] = _Counts(s, labels)
+    return kept[labels]
+
+
+_COUNTED: WeakKeyDictionary[Cells, dict[tuple[Any, ...] | None, _Counts]] = WeakKeyDictionary()
 
 
 class _Counts:
@@ -184,11 +213,8 @@ class _Counts:
         rows = np.array([names.get(value_name(t), -1) for t in truth], np.int64)
         columns = np.array([-1 if g is None else names.get(value_name(g), -1) for g in guess], np.int64)
         self.truth, self.guess, self.n = rows, columns, s.n
-        index = np.arange(len(self.labels))
-        is_truth, is_guess = rows[:, None] == index, columns[:, None] == index
-        self.hits = s.n @ (is_truth & is_guess).astype(float)
-        self.support = s.n @ is_truth.astype(float)
-        self.predicted = s.n @ is_guess.astype(float)
+        both = np.where(rows == columns, rows, -1)
+        self.hits, self.support, self.predicted = (_added(s.n, at, len(self.labels)) for at in (both, rows, columns))
 
     @property
     def f1(self) -> Floats:
@@ -199,6 +225,22 @@ class _Counts:
     def counted(self) -> npt.NDArray[np.bool_]:
         """Classes that enter an average: the fixed set, or those that occur."""
         return np.full_like(self.support, True, bool) if self.fixed else self.support + self.predicted > 0
+
+
+def _added(n: Floats, place: npt.NDArray[np.int64], size: int) -> Floats:
+    """The columns of n added up by their place: (resamples, size). Place −1 is none.
+
+    However many labels there are, every column is looked at once.
+    """
+    if size * len(place) <= _SMALL_CHOICE:
+        return n @ (place[:, None] == np.arange(size)).astype(float)
+    found = np.zeros((size, len(n)))
+    order = np.argsort(place, kind="stable")
+    order = order[place[order] >= 0]
+    if len(order):
+        places, starts = np.unique(place[order], return_index=True)
+        found[places] = np.add.reduceat(n.T[order], starts, axis=0)
+    return found.T
 
 
 @confusion.metric(
@@ -216,7 +258,7 @@ def f1_macro(s: Cells, *, labels: Constant) -> Floats:
     >>> round(value("f1_macro", target=["a", "a", "b", "b"], prediction=["a", "b", "b", None]), 6)
     0.583333
     """
-    counts = _Counts(s, labels)
+    counts = _counts(s, labels)
     counted = counts.counted
     mean = np.where(counted, counts.f1, 0).sum(-1) / counted.sum(-1)
     return np.where(s.n.sum(-1) > 0, mean, np.nan)
@@ -224,16 +266,20 @@ def f1_macro(s: Cells, *, labels: Constant) -> Floats:
 
 @f1_macro.present
 def _(s: Cells, *, labels: Constant) -> npt.NDArray[np.bool_]:
-    counts = _Counts(s, labels)
+    counts = _counts(s, labels)
     return counts.support + counts.predicted > 0
 
 
 @f1_macro.detail
 def _(s: Cells, *, labels: Constant) -> dict[str, Any]:
-    counts = _Counts(s, labels)
+    counts = _counts(s, labels)
     size = len(counts.labels)
-    matrix = np.zeros((size + 1, size + 1), int)
-    np.add.at(matrix, (counts.truth, counts.guess), counts.n[0].astype(int))
+    matrix = None
+    if size <= _SHOWN_LABELS:  # it grows with their square
+        table = np.zeros((size + 1, size + 1), int)
+        np.add.at(table, (counts.truth, counts.guess), counts.n[0].astype(int))
+        matrix = table[:size, :size].tolist()
+    silent = np.where(counts.guess < 0, counts.truth, -1)
     unmet = [
         value_name(v)
         for v, up, n in zip(counts.labels, counts.support[0], counts.predicted[0], strict=True)
@@ -241,8 +287,8 @@ def _(s: Cells, *, labels: Constant) -> dict[str, Any]:
     ]
     return {
         "labels": list(counts.labels),
-        "confusion_matrix": matrix[:size, :size].tolist(),
-        "no_answer": matrix[:size, size].tolist(),
+        "confusion_matrix": matrix,
+        "no_answer": _added(counts.n[:1], silent, size)[0].astype(int).tolist(),
         "predicted_but_never_a_target": unmet,
     }
 
@@ -254,13 +300,13 @@ def f1_weighted(s: Cells, *, labels: Constant) -> Floats:
     >>> round(value("f1_weighted", target=["a", "a", "a", "b"], prediction=["a", "a", "a", "a"]), 6)
     0.642857
     """
-    counts = _Counts(s, labels)
+    counts = _counts(s, labels)
     return (counts.f1 * counts.support).sum(-1) / counts.support.sum(-1)
 
 
 @f1_weighted.present
 def _(s: Cells, *, labels: Constant) -> npt.NDArray[np.bool_]:
-    return _Counts(s, labels).support > 0
+    return _counts(s, labels).support > 0
 
 
 def _class_clusters(
@@ -326,8 +372,9 @@ def f1(s: Cells, *, label: str) -> Floats:
     >>> round(value("f1.a", target=["a", "a", "b"], prediction=["a", "b", "b"]), 6)
     0.666667
     """
-    truth, guess = (np.array([is_named(v, label) for v in s.key(part)], float) for part in (0, 1))
-    return 2 * (s.n @ (truth * guess)) / (s.n @ truth + s.n @ guess)
+    truth, guess = (np.array([is_named(v, label) for v in s.key(part)], bool) for part in (0, 1))
+    hits, support, predicted = (s.n[:, is_].sum(1) for is_ in (truth & guess, truth, guess))
+    return np.asarray(2 * hits / (support + predicted))
 
 
 @f1.parts
