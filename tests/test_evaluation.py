@@ -137,6 +137,33 @@ def test_the_stack_follows_the_columns() -> None:
         names(text=["hello"])
 
 
+@pytest.mark.parametrize(
+    ("items", "labels", "classes"),
+    [
+        (3, 3, True),
+        (20, 20, True),
+        (22, 22, False),
+        (40, 21, False),
+        (43, 21, True),
+        (100, 60, False),
+        (1000, 77, True),
+    ],
+)
+def test_texts_that_hardly_repeat_are_no_class_labels(items: int, labels: int, classes: bool) -> None:
+    target = [f"l{i % labels}" for i in range(items)]
+    columns = {"item": list(range(items)), "target": target, "prediction": target}
+    (choice, *_) = choose(Records.from_columns(columns))
+    assert {"accuracy", "selective_accuracy"} <= set(choice.metrics)
+    assert ({"balanced_accuracy", "f1_macro"} <= set(choice.metrics)) == classes
+    assert (f"{labels} different ones on {items} items" in choice.why) != classes
+    assert "l1" not in choice.why
+    repeated = {"item": list(range(items)) * 3, "repeat": [r for r in range(3) for _ in range(items)]}
+    tripled = Records.from_columns({**repeated, "target": target * 3, "prediction": target * 3})
+    assert choose(tripled)[0] == choice
+    said = Records.from_columns(columns, task={"labels": sorted(set(target))})
+    assert "f1_macro" in choose(said)[0].metrics
+
+
 def test_rows_without_a_group_and_undefined_groups_are_noted() -> None:
     columns = {"item": list(range(40)), "target": ["a"] * 40, "prediction": ["a", "b"] * 15 + [None] * 10}
     site = ["x"] * 10 + ["y"] * 10 + [None] * 10 + ["z"] * 10

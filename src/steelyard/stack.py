@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from steelyard.errors import UsageError
 from steelyard.naming import column_text
+from steelyard.records.derive import combine
 from steelyard.records.schema import FIELDS, PREFIXES, kind_of
 from steelyard.records.table import Records
+
+_FEW_LABELS = 20
 
 
 @dataclass(frozen=True)
@@ -26,19 +31,10 @@ def choose(records: Records) -> list[Choice]:
     if numeric:
         chosen.append(Choice(("mae", "rmse", "bias", "answer_rate"), "the targets are numbers"))
     elif scored:
-        chosen.append(
-            Choice(
-                (
-                    "accuracy",
-                    "balanced_accuracy",
-                    "f1_macro",
-                    "selective_accuracy",
-                    "answer_rate",
-                    "abstention_rate",
-                ),
-                "the targets are labels",
-            )
-        )
+        texts = _texts(records)
+        classes = () if texts else ("balanced_accuracy", "f1_macro")
+        rates = ("selective_accuracy", "answer_rate", "abstention_rate")
+        chosen.append(Choice(("accuracy", *classes, *rates), texts or "the targets are labels"))
     counts = records.counts()
     if counts["unparsed"]:
         chosen.append(Choice(("parse_failure_rate",), "some replies could not be read"))
@@ -67,6 +63,26 @@ def choose(records: Records) -> list[Choice]:
             "no metric suits these columns; give target and prediction, or name one with --metric (`steelyard metrics`)"
         )
     return chosen
+
+
+def _texts(records: Records) -> str:
+    """Why the targets are no class labels, or nothing.
+
+    A class is what several items share. Where most items have a target of their own, every class has one row or two,
+    and a mean over classes says no more than accuracy. Twenty different targets may be labels on however few items.
+    """
+    if records.task.labels is not None or kind_of(records.column("target")) != "text":
+        return ""
+    names = [name for name in ("task", "item") if name in records]
+    stated = ~records.labels("target").missing
+    items = len(np.unique(combine([records.codes(name) for name in names], len(records))[stated]))
+    different = len(records.labels("target").values)
+    if different <= max(_FEW_LABELS, items / 2):
+        return ""
+    return (
+        f"the targets are texts, {different} different ones on {items} items, so accuracy is exact match; these are no "
+        "classes, so balanced_accuracy and f1_macro are left out (if they are, give the task's labels)"
+    )
 
 
 def _ranked(records: Records) -> bool:
