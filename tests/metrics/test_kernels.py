@@ -110,6 +110,15 @@ def test_tables_on_both_sides_of_the_limit_give_the_same_numbers(
         assert read() == pytest.approx(found, rel=1e-12, abs=1e-12, nan_ok=True)
 
 
+def test_both_areas_up_to_a_coverage_are_one_computation(monkeypatch: pytest.MonkeyPatch) -> None:
+    score, loss, silent, cluster = rows(1, False)
+    evidence, _ = CurveTerms(score, np.where(silent, np.nan, loss), silent, {}).collect(IDS, cluster)
+    reading = evidence.under(Draw(draws(2)))
+    first = reading.areas_at(0.5)
+    monkeypatch.setattr(curve, "_area", None)
+    assert reading.areas_at(0.5) is first
+
+
 def test_the_scan_is_loaded_only_where_it_pays() -> None:
     def small(rows: int, clusters: int, levels: int) -> bool:
         ids = tuple((i,) for i in range(clusters))

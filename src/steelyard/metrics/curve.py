@@ -120,6 +120,10 @@ class CurveReading(SortedReading):
         return {}
 
     @cached_property
+    def _truncated(self) -> dict[bytes, tuple[Floats, Floats]]:
+        return {}
+
+    @cached_property
     def coverage(self) -> Floats:
         return self.sums[0] / self.counted[:, None]
 
@@ -173,7 +177,10 @@ class CurveReading(SortedReading):
         if self.compiled:
             scanned = self._scan(c)
             return self._defined(scanned[:, 2]), self._defined(scanned[:, 3])
-        return self._trapezoids(c)
+        key = np.asarray(c, float).tobytes()
+        if key not in self._truncated:  # one metric asks for the first area, another for the second
+            self._truncated[key] = self._trapezoids(c)
+        return self._truncated[key]
 
     def _trapezoids(self, c: float | Floats | None) -> tuple[Floats, Floats]:
         coverage, risk = self.coverage, self.risk
