@@ -11,11 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from steelyard.evaluation import evaluate
 from steelyard.metrics import compiling, curve, kernels, sorted_rows
 from steelyard.metrics.calibration import bin_of
 from steelyard.metrics.curve import CurveTerms
 from steelyard.metrics.evidence import Draw
 from steelyard.metrics.sorted_rows import SortedTerms
+from steelyard.records.table import Records
 
 IDS = tuple((i,) for i in range(23))
 
@@ -108,6 +110,22 @@ def test_tables_on_both_sides_of_the_limit_give_the_same_numbers(
     for small in (True, False):
         monkeypatch.setattr(sorted_rows.SortedRows, "small", property(lambda _, small=small: small))
         assert read() == pytest.approx(found, rel=1e-12, abs=1e-12, nan_ok=True)
+
+
+def test_intervals_are_the_same_on_both_sides_of_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some resamples meet the value exactly; the last bits must not decide on which side of it they are."""
+    rng = np.random.default_rng(1)
+    sure, target = rng.random(1000), rng.integers(0, 3, 1000)
+    said = np.where(rng.random(1000) < sure, target, (target + 1) % 3)
+    columns = {"item": np.arange(1000), "target": target, "prediction": said, "confidence": sure}
+    records = Records.from_columns(columns, task={"labels": [0, 1, 2]})
+
+    def read() -> list[tuple[float, ...]]:
+        return [(e.value, *e.interval) for e in evaluate(records, ["augrc", "eaugrc", "aurc", "auroc"])]
+
+    scanned = read()
+    monkeypatch.setattr(sorted_rows.SortedRows, "small", property(lambda _: True))
+    assert np.array(read()) == pytest.approx(np.array(scanned), rel=1e-12)
 
 
 def test_both_areas_up_to_a_coverage_are_one_computation(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -332,7 +332,9 @@ def bca(value: float, replicates: Floats, left_out: Floats, tail: float) -> Inte
 
 def _correction(value: float, replicates: Floats, left_out: Floats) -> Callable[[float], float] | None:
     """The share of replicates below the end of the interval that a normal one would have at z."""
-    below = (np.count_nonzero(replicates < value) + np.count_nonzero(replicates == value) / 2) / len(replicates)
+    rounding = 1e-12 * float(np.abs(replicates).max(initial=0.0))  # equal values may come out unequal in the last bits
+    under, over = (np.count_nonzero(side > rounding) for side in (value - replicates, replicates - value))
+    below = (under + (len(replicates) - under - over) / 2) / len(replicates)
     if not 0 < below < 1:
         return None
     bias = float(ndtri(below))
