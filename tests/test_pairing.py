@@ -66,7 +66,7 @@ def test_a_file_against_itself_without_its_worst_confidences_is_not_better(metri
     assert delta.verdict == "inconclusive"
     assert delta.n == SIZE - lost
     assert delta.companions["missing"] == {"base": 0, "new": lost, "rows": SIZE}
-    assert f"0 rows of the base run and {lost} of the new one lack a value that it reads" in delta.note
+    assert f"0 rows of the base run and {lost} of the new one lack what it reads" in delta.note
     assert "unequal missing" in delta.cautions
 
 
@@ -110,7 +110,7 @@ def test_rows_that_one_side_lacks_leave_both_and_the_rest_is_compared(column: st
     assert found.interval == pytest.approx(wanted.interval)
     assert (found.base, found.new, found.delta) == (wanted.base, wanted.new, wanted.delta)
     assert found.p_value == wanted.p_value
-    assert "2 of the new one lack a value" in found.note
+    assert "2 of the new one lack what it reads" in found.note
     assert "unequal missing" not in found.cautions  # 2 of 240: less than a hundredth
 
 
@@ -123,7 +123,7 @@ def test_kept_runs_notice_it_as_rows_do(metric: str) -> None:
     lacking = without(new, column, gone)
     found = compare_kept(kept(base, [metric]), kept(lacking, [metric]), [metric], resamples=300)[metric]
     if metric == "accuracy":  # does not read the latency
-        assert "lack a value" not in found.note
+        assert "lack what it reads" not in found.note
         assert found.clusters == 40
         return
     clusters = np.isin(np.arange(SIZE) // 6, [0, 9])
@@ -131,7 +131,7 @@ def test_kept_runs_notice_it_as_rows_do(metric: str) -> None:
     assert found.delta == pytest.approx(wanted.delta)
     assert found.interval == pytest.approx(wanted.interval)
     assert found.p_value == pytest.approx(wanted.p_value)
-    assert "3 of the new one lack a value that it reads: 2 clusters left both" in found.note
+    assert "3 of the new one lack what it reads: 2 clusters left both" in found.note
     many = without(new, column, np.arange(SIZE) % 6 == 0)
     barred = compare_kept(kept(base, [metric]), kept(many, [metric]), [metric], resamples=300)[metric]
     assert "unequal missing" in barred.cautions

@@ -12,7 +12,17 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from steelyard.errors import InputError, UsageError, printable
-from steelyard.evaluation import Asked, applies, checked_pool, expanded, joined, listed, pick, unmet_labels
+from steelyard.evaluation import (
+    Asked,
+    applies,
+    checked_pool,
+    class_warnings,
+    expanded,
+    joined,
+    listed,
+    pick,
+    unmet_labels,
+)
 from steelyard.metrics.definition import Metric, metric_of
 from steelyard.naming import slice_text
 from steelyard.pairing import Pair, Unmatched, paired_slices
@@ -20,6 +30,7 @@ from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL, OUTCOMES
 from steelyard.records.table import Records
 from steelyard.uncertainty.estimate import Caution
+from steelyard.uncertainty.groups import named as group_names
 from steelyard.uncertainty.intervals import Interval, Rule, rare_clusters
 from steelyard.uncertainty.kept import Kept, KeptPair
 from steelyard.uncertainty.paired import Paired, paired
@@ -32,6 +43,10 @@ AnyPair = Pair | KeptPair
 
 UNEQUAL_RATES = 0.01
 UNCHANGED = ("say", "judge")
+EARLIER = (
+    "a run was kept by an earlier edition: whether the answers are the same, whether groups and labels to defer agree, "
+    "and which rows lack values is not known"
+)
 TWINS = ("calibration_error2",)  # companions that stand in for a metric whose own delta is biased
 
 
@@ -65,13 +80,23 @@ class Delta:
     rule: Rule | None = field(default=None, compare=False, repr=False)  # the interval at other levels
     grown: Callable[[int], Rule] | None = field(default=None, compare=False, repr=False)  # with more clusters
     companion: Delta | None = field(default=None, compare=False, repr=False)  # the one that decides, where it does
+    # the form that a gate reads and its name, where another metric gives the verdict
+    gated: tuple[str, Delta] | None = field(default=None, compare=False, repr=False)
 
     @property
     def decisive(self) -> Delta | None:
-        """The delta that a verdict and a gate rest on: this one, its companion, or none."""
+        """The delta that a verdict rests on: this one, its companion, or none."""
         if self.verdict_from == "nothing":
             return None
         return self.companion or self
+
+    @property
+    def readable(self) -> tuple[str, Delta] | None:
+        """The delta of this very metric that gates and tables read, and what it is taken on; None where none can be."""
+        if self.gated is not None:
+            return self.gated
+        decisive = self.decisive
+        return None if decisive is None else (self.verdict_from, decisive)
 
 
 @dataclass(frozen=True)
@@ -145,8 +170,12 @@ def compare(
         base.cluster_columns,
         {"base": base.sources, "new": new.sources},
         asdict(unmatched),
-        tuple(dict.fromkeys((*base.warnings, *new.warnings, *unmet_labels(base), *unmet_labels(new)))),
+        tuple(dict.fromkeys((*base.warnings, *new.warnings, *_warnings(base, asked), *_warnings(new, asked)))),
     )
+
+
+def _warnings(records: Records, asked: Sequence[Metric]) -> list[str]:
+    return [*unmet_labels(records), *class_warnings(records, asked)]
 
 
 def compare_kept(
@@ -246,8 +275,14 @@ def _deltas(
             if missing.unequal:
                 note = "the runs lack values in different shares of their rows: no verdict, and no rule passes"
                 delta = _cautioned(_beside(delta, note), "unequal missing")
+        gone = pair.lost_groups(metric, inner)
+        if gone:
+            note = f"{group_names(gone)} left out: every row of it left both runs"
+            delta = _cautioned(_beside(delta, note), "missing group")
         if unchanged == "say" and pair.unchanged(metric):
-            delta = _unchanged(delta, measure.of(inner, metric))
+            delta = _unchanged(delta, measure.of(inner, metric), settings.level)
+        if not pair.knows_columns:
+            delta = _beside(delta, EARLIER)
         found.append(delta)
     return found
 
@@ -278,8 +313,9 @@ def _with_companions(pair: AnyPair, inner: AnyPair, metric: Metric, measure: _Me
     if metric.definition.common_coverage is not None and len(inner):
         found = _with_common_coverage(found, inner, metric, measure)
     if metric.definition.twin and found.verdict_from != "nothing":
-        twin = _twin(metric)
-        found = _decided_by(found, metric.definition.twin, measure.delta(decides, twin))
+        own = found.readable
+        found = _decided_by(found, metric.definition.twin, measure.delta(decides, _twin(metric)))
+        found = replace(found, gated=own)
         found = _beside(found, f"the verdict is from {metric.definition.twin}, which noise does not make larger")
     return found
 
@@ -345,12 +381,12 @@ def _cautioned(found: Delta, caution: Caution) -> Delta:
     return replace(found, cautions=tuple(dict.fromkeys((*found.cautions, caution))))
 
 
-def _unchanged(found: Delta, sides: Paired) -> Delta:
+def _unchanged(found: Delta, sides: Paired, level: float) -> Delta:
     """The delta of runs that gave the same answers, where there are clusters enough to say so."""
     if found.delta is None or sides.clusters < FEWEST_CLUSTERS:
         return found
     limits = sides.base.limits
-    unseen = rare_clusters(0, sides.clusters, 0.95) * (limits[1] - limits[0] if limits else math.nan)
+    unseen = rare_clusters(0, sides.clusters, level) * (limits[1] - limits[0] if limits else math.nan)
     note = f"the answers are the same in all {found.n} rows"
     if not math.isnan(unseen):
         note += f"; a rarer change of up to {unseen:.3g} could not have been seen"
@@ -432,21 +468,25 @@ def judged(deltas: Sequence[Delta], settings: Settings) -> Iterator[Delta]:
     """Verdicts: the interval excludes 0 and the p-value, Holm-adjusted over all comparisons, is at most α."""
     deciding = [d.decisive for d in deltas]
     adjusted = holm([math.nan if d is None or d.p_value is None else d.p_value for d in deciding])
-    for d, decisive, p in zip(deltas, deciding, adjusted, strict=True):
-        verdict = "unchanged" if d.unchanged else "inconclusive"
-        aimless = ""
-        if not d.unchanged and decisive is not None and _is_sure(d, decisive, p, settings.level):
-            assert decisive.delta is not None
-            verdict = (
-                "differs"
-                if d.better is None
-                else "better"
-                if (decisive.delta > 0) == (d.better == "higher")
-                else "worse"
-            )
-            aimless = _direction(d.metric) if d.better is None else ""
+    for d, p in zip(deltas, adjusted, strict=True):
+        verdict = verdict_of(d, p, settings.level)
+        aimless = _direction(d.metric) if verdict == "differs" else ""
         found = replace(d, verdict=verdict, p_adjusted=_or_none(p), note=_also(d.note, aimless))
-        yield _cautioned(found, "twin worse") if verdict == "worse" and d.verdict_from in TWINS else found
+        alone = math.nan if d.companion is None or d.companion.p_value is None else d.companion.p_value
+        worse = d.verdict_from in TWINS and verdict_of(d, alone, settings.level) == "worse"
+        yield _cautioned(found, "twin worse") if worse else found
+
+
+def verdict_of(d: Delta, p: float, level: float) -> str:
+    """better, worse or differs if the difference is more than chance at this adjusted p-value; else what is known."""
+    if d.unchanged:
+        return "unchanged"
+    decisive = d.decisive
+    if decisive is None or decisive.delta is None or not _is_sure(d, decisive, p, level):
+        return "inconclusive"
+    if d.better is None:
+        return "differs"
+    return "better" if (decisive.delta > 0) == (d.better == "higher") else "worse"
 
 
 def _is_sure(d: Delta, decisive: Delta, p: float, level: float) -> bool:

@@ -91,7 +91,7 @@ def evaluate(
         records.cluster_columns,
         len(records.cluster[0]),
         records.sources,
-        (*records.warnings, *_table_warnings(records), *_class_warnings(records, asked)),
+        (*records.warnings, *_table_warnings(records), *class_warnings(records, asked)),
         tuple(kept),
     )
 
@@ -198,7 +198,7 @@ def applies(metric: Metric, table: Records, parts: int, slice_: Mapping[str, Any
     """Metrics of altered questions have nothing to say of the originals, nor those over groups inside one group."""
     if metric.definition.perturbed_only and parts > 1 and table.is_unperturbed().all():
         return False
-    return metric.values.get("by") not in slice_
+    return not set(metric.grouped_by) & set(slice_)
 
 
 def pick(estimates_: Sequence[Any], asked: Asked) -> Any:
@@ -239,7 +239,7 @@ def _table_warnings(records: Records) -> list[str]:
     return [*unmet_labels(records), *uneven_items(records), *narrow]
 
 
-def _class_warnings(records: Records, asked: Sequence[Metric]) -> list[str]:
+def class_warnings(records: Records, asked: Sequence[Metric]) -> list[str]:
     """A warning if metrics read a confidence as about the answer, and it evidently states one class's probability."""
     about = [m for m in asked if "positive" in m.values and m.values["positive"] is None]
     label = class_probability(records) if about else ""

@@ -21,7 +21,7 @@ from steelyard.records.derive import ANSWERED, FAILED, NUMBERS, combine
 from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL, KEY, kind_of
 from steelyard.records.table import Records
-from steelyard.uncertainty.kept import Missing, answers_of
+from steelyard.uncertainty.kept import Missing, told_by
 
 
 class Pair:
@@ -77,9 +77,20 @@ class Pair:
         counts = [int(mask.sum()) for mask in masks]
         return self._parts[key], Missing(counts[0], counts[1], int(lost.sum()), "rows", max(len(self), 1))
 
+    knows_columns = True
+
+    def lost_groups(self, metric: Metric, inner: Pair) -> list[str]:
+        """The groups that a gap is over and of which no row is left to compare."""
+        if metric.definition.over_groups not in ("gap", "worst"):
+            return []
+        left = {value_name(v) for c in metric.grouped_by for v in inner.base.labels(c).values}
+        whole = [value_name(v) for c in metric.grouped_by for v in self.base.labels(c).values]
+        return [name for name in whole if name not in left]
+
     def unchanged(self, metric: Metric) -> bool:
         """True if both runs gave the same answers, by every column that the metric reads."""
-        return all(self._same(name) for name in answers_of(metric))
+        names = dict.fromkeys(name for table in self.tables for name in told_by(metric, table.stated))
+        return all(self._same(name) for name in names)
 
     def _same(self, name: str) -> bool:
         if name not in self._alike:

@@ -800,13 +800,13 @@ def in_groups(table: Table, base: str, by: str, *, common: bool = False) -> dict
     names = sorted({row[by] for row in table.rows if row[by] is not None})
     tables = {name: table.of([row for row in table.rows if row[by] == name]) for name in names}
     area = common and base == "aurc"
-    found = of_areas(tables, table) if area else {name: NAIVE[base](part) for name, part in tables.items()}
+    found = of_areas(tables) if area else {name: NAIVE[base](part) for name, part in tables.items()}
     return {name: value for name, value in found.items() if value is not None}
 
 
-def of_areas(tables: dict[Any, Table], table: Table) -> dict[Any, Value]:
+def of_areas(tables: dict[Any, Table]) -> dict[Any, Value]:
     """Areas in groups, up to the coverage that all groups with answers reach."""
-    reached = [cmax(part) for part in (*tables.values(), table)]
+    reached = [cmax(part) for part in tables.values()]
     common = min((c for c in reached if c), default=None)
     return {name: None if common is None else aurc_at(part, c=common) for name, part in tables.items()}
 

@@ -276,7 +276,7 @@ def _needed(rule: Rule, number: Number) -> int | None:
 def _power(v: Verdict, rule: Rule) -> str:
     """What these data could have shown, and how many clusters would pass if nothing else were seen."""
     if v.clusters_needed is None:
-        more = "more clusters alone would not pass it"
+        more = "out of reach: more clusters alone would not pass it"
     elif rule.delta:
         more = f"it would pass at {v.clusters_needed:,} clusters if no further one differed"
     else:
@@ -426,9 +426,10 @@ def _of_delta(d: Delta, comparison: Comparison | None) -> Number:
         return Number(
             dict(d.slice), 0.0, (0.0, 0.0), None, d.clusters, settings.level, d.better, certain=_same_answers(d)
         )
-    held = d.decisive if d.verdict_from in ("delta", *_STANDS_FOR) else d if d.verdict_from != "nothing" else None
-    if held is None:
+    readable = d.readable
+    if readable is None:
         return Number(dict(d.slice), None, better=d.better, problem=d.note or "the runs cannot be compared by it")
+    taken_on, held = readable
     cautions = tuple(dict.fromkeys((*d.cautions, *held.cautions)))
     problem = _no_interval(held.interval, held.clusters, held.undefined_resamples, settings.resamples, d.note, cautions)
     return Number(
@@ -440,7 +441,7 @@ def _of_delta(d: Delta, comparison: Comparison | None) -> Number:
         settings.level,
         d.better,
         problem or held.note,
-        _STANDS_FOR.get(d.verdict_from, ""),
+        _STANDS_FOR.get(taken_on, ""),
         held.rule,
         held.grown,
         cautions,

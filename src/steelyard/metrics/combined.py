@@ -225,8 +225,8 @@ class GroupedReadings(Unfinished):
 
     def up_to_common_coverage(self, area: Callable[[Any, Floats], Floats]) -> GroupReading:
         """Areas of every group, and of the whole, up to the coverage that all groups with answers reach."""
-        reached = [np.where(reading.cmax > 0, reading.cmax, np.inf) for reading in (*self._groups, self._overall)]
-        common = np.minimum(np.minimum.reduce(reached), 1.0)
+        reached = [np.where(reading.cmax > 0, reading.cmax, np.inf) for reading in self._groups]
+        common = np.minimum.reduce([np.ones(len(self._overall.cmax)), *reached])
         return self.finished(
             lambda _, reading: area(reading, common),
             lambda reading: area(reading, common),

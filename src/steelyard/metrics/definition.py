@@ -19,7 +19,7 @@ import numpy.typing as npt
 from steelyard.errors import UsageError, printable
 from steelyard.metrics.evidence import Cells, Evidence
 from steelyard.metrics.options import Constants, Param, accepted, coerced, option_text, same_option, signature
-from steelyard.metrics.sources import Collector, RowSource, Source
+from steelyard.metrics.sources import Collector, GroupSource, PartSource, RowSource, Source
 from steelyard.naming import RESERVED, Expr, Quoted, label_text, parse
 from steelyard.records.table import Records
 from steelyard.registry import Registry
@@ -233,6 +233,13 @@ class Metric:
         return self.values.get("base")
 
     @property
+    def grouped_by(self) -> tuple[str, ...]:
+        """The columns whose groups the metric compares, its base's too."""
+        inner = () if self.base is None else self.base.grouped_by
+        source = self.definition.source
+        return (*inner, source.column(self.values)) if isinstance(source, GroupSource) else inner
+
+    @property
     def is_family(self) -> bool:
         """True if the name stands for its members: `latency`, `f1` without a label."""
         return self.label is None and (self.definition.labelled or isinstance(self.definition.members, tuple))
@@ -345,12 +352,23 @@ class Metric:
 
     def parts(self, evidence: Any, constants: Constants) -> tuple[Any, Floats] | None:
         """Which clusters hold each part of the value, and what it carries; None where groups are its parts."""
-        if self.base is not None:
+        if isinstance(self.definition.source, GroupSource):
             return None
+        if isinstance(self.definition.source, PartSource):
+            return self._parts_of_parts(evidence, constants)
         if self.definition._parts is None:
             return np.asarray(evidence.rows > 0)[:, None], np.ones(1)
         found: tuple[Any, Floats] = self._finish_with(self.definition._parts, evidence, constants)
         return found
+
+    def _parts_of_parts(self, evidence: Any, constants: Constants) -> tuple[Any, Floats] | None:
+        """The parts of every metric that this one is composed of: it is no surer than any of them."""
+        metrics = self.definition.source.metrics(self.values) if isinstance(self.definition.source, PartSource) else ()
+        found = [m.parts(e, c) for m, e, c in zip(metrics, evidence.parts, constants["parts"], strict=True)]
+        known = [part for part in found if part is not None]
+        if len(known) < len(found):
+            return None
+        return np.concatenate([held for held, _ in known], 1), np.concatenate([weight for _, weight in known])
 
     def ordered(self, evidence: Any) -> Any:
         """The evidence with scores as midranks within the run, where only their order is read."""

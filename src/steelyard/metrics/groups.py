@@ -193,7 +193,8 @@ def _(groups: GroupReading, *, label: str) -> Floats:
 def _relative(groups: GroupReading) -> Floats:
     """The repeats' distances from their mean, relative to it; and the repeats themselves, whose noise decides on 0."""
     mean = groups.values.mean(-1, keepdims=True)
-    return np.stack([(groups.values - mean) / np.abs(mean), groups.values], -2)
+    size = np.where(mean == 0, np.nan, np.abs(mean))
+    return np.stack([(groups.values - mean) / size, groups.values], -2)
 
 
 @over(

@@ -288,6 +288,14 @@ def risk_at(reading: CurveReading, *, c: float | None = None) -> Floats:
     return reading.risk_at(_coverage("risk_at", float(c or 0)))
 
 
+@risk_at.parts
+def _(evidence: Any, *, c: float) -> tuple[Any, Floats]:
+    """Its denominator: the rows accepted at the first working point that covers so much."""
+    reached = np.flatnonzero((evidence.ends + 1) / max(int(evidence.rows.sum()), 1) >= c)
+    last = int(evidence.ends[reached[0]]) + 1 if len(reached) else len(evidence.cluster)
+    return (np.bincount(evidence.cluster[:last], minlength=len(evidence.ids)) > 0)[:, None], np.ones(1)
+
+
 @risk_at.detail
 def _(reading: CurveReading, *, c: float) -> dict[str, Any]:
     achieved = float(reading.coverage_at(c)[0])

@@ -7,11 +7,12 @@ up to the coverage that all runs reach.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from steelyard.comparison import Comparison
+from steelyard.comparison import Comparison, verdict_of
 from steelyard.errors import InputError, StorageError, UsageError
 from steelyard.metrics.definition import Metric, bound, metric_of
 from steelyard.naming import Expr, parse
@@ -227,8 +228,7 @@ def decide(
         )
     comparison = _paired(Opened.at(active.folder), best, key)
     interval = _interval(comparison, key)
-    higher = direction(key, runs) == "higher"
-    sure = interval is not None and (interval[0] > 0 if higher else interval[1] < 0)
+    sure = _is_better(comparison, key, higher=direction(key, runs) == "higher")
     reason = (
         f"better by more than eps{common}, and more than chance"
         if sure
@@ -253,6 +253,20 @@ def _paired(base: Opened, run: Listed, key: str) -> Comparison | str:
         return compare_runs(base, Opened.at(run.folder), [name])
     except (InputError, StorageError, UsageError) as problem:
         return str(problem)
+
+
+def _is_better(comparison: Comparison | str, key: str, *, higher: bool) -> bool:
+    """True if the candidate is better beyond chance; a metric without a direction by the one it is sorted in."""
+    if isinstance(comparison, str):
+        return False
+    try:
+        d = comparison[_name(key)]
+    except UsageError:
+        return False
+    decisive = d.decisive
+    if d.verdict == "differs" and decisive is not None and decisive.delta is not None:
+        return (decisive.delta > 0) == higher
+    return d.verdict == "better"
 
 
 def _p(comparison: Comparison | str, key: str) -> tuple[float | None, str]:
@@ -299,7 +313,7 @@ def _with_delta(row: Ranked, comparison: Comparison | str | None, key: str, adju
     ends = d["interval"] or (None, None)
     p_adjusted = None if p is None else adjusted.get(p)
     found = comparison[_name(key)]
-    verdict = _verdict(ends, p_adjusted, found.better) if d["clusters"] >= FEWEST_CLUSTERS else "inconclusive"
+    verdict = verdict_of(found, math.nan if p_adjusted is None else p_adjusted, 1 - ALPHA)
     return replace(
         row,
         delta=d["delta"],
@@ -312,22 +326,20 @@ def _with_delta(row: Ranked, comparison: Comparison | str | None, key: str, adju
     )
 
 
-def _verdict(ends: Any, p_adjusted: float | None, better: str | None) -> str:
-    """better or worse only if the interval excludes 0 and the adjusted p-value is small."""
-    if ends[0] is None or p_adjusted is None or p_adjusted > ALPHA or better is None or ends[0] <= 0 <= ends[1]:
-        return "inconclusive"
-    return "better" if (ends[0] > 0) == (better == "higher") else "worse"
-
-
 def _name(key: str) -> str:
     return OTHER_NAMES.get(key, key)
 
 
 def _deciding(comparison: Comparison, key: str) -> Mapping[str, Any]:
-    """The delta that a verdict rests on: the plain one, or the companion that stands in for it."""
+    """What is shown of a delta: of this metric, on what decides; with the p-value that the verdict rests on."""
     d = comparison[_name(key)]
-    decisive = d.decisive
-    if decisive is None or "unequal missing" in d.cautions:
+    readable, decisive = d.readable, d.decisive
+    if readable is None or decisive is None or "unequal missing" in d.cautions:
         return {"delta": d.delta, "interval": None, "p_value": None, "clusters": 0}
-    names = ("delta", "interval", "p_value", "clusters")
-    return {name: getattr(decisive, name) for name in names}
+    _, shown = readable
+    return {
+        "delta": shown.delta,
+        "interval": shown.interval,
+        "p_value": decisive.p_value,
+        "clusters": decisive.clusters,
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -259,7 +260,7 @@ def _made(s: Sample, settings: Settings, parts: Scarcity, groups: Mapping[Any, S
         if definition._shares is not None:
             return _shares(s)
         if definition.spread:
-            return _jackknifed(s)
+            return _jackknifed(s, settings, parts)
     reason = no_interval(s)
     if reason and (settings.by_family or (definition.by_cluster and definition.no_interval)):
         return _Made(None, notes=(f"no interval: {reason}",))
@@ -312,18 +313,20 @@ def _carried(worth: float, clusters: int) -> tuple[str, ...]:
 def _of_groups(s: Sample, settings: Settings, groups: Mapping[Any, Sample]) -> _Made:
     """A gap, the worst group, or one group against the whole."""
     kind = s.metric.definition.over_groups
+    undefined = 0
     found: GroupRule
     if kind == "gap":
         found = gap_rule(s)
     elif kind == "disparity":
         found = disparity_rule(s)
     else:
-        own = {name: _made(part, settings, scarcity([part]), {}).rule for name, part in groups.items()}
-        found = worst_rule(s, [(name, part, own[name]) for name, part in groups.items()])
+        own = {name: _made(part, settings, scarcity([part]), {}) for name, part in groups.items()}
+        undefined = max((made.undefined for made in own.values()), default=0)  # the worst group is no surer than any
+        found = worst_rule(s, [(name, part, own[name].rule) for name, part in groups.items()])
     notes = (*((found.reason,) if found.reason else ()), *found.notes)
     end: tuple[Caution, ...] = ("open high",) if found.open_end == "high" else ()
     end = ("open low",) if found.open_end == "low" else end
-    return _Made(found.rule, found.se, notes=notes, cautions=end)
+    return _Made(found.rule, found.se, undefined, notes=notes, cautions=end)
 
 
 def _shares(s: Sample) -> _Made:
@@ -336,7 +339,7 @@ def _shares(s: Sample) -> _Made:
     return _Made(Rule("t", lambda level: intervals.student(s.value, se, worth, level)), se, bounds=s.metric.bounds)
 
 
-def _jackknifed(s: Sample) -> _Made:
+def _jackknifed(s: Sample, settings: Settings, parts: Scarcity) -> _Made:
     """A smooth function whose bootstrap is off: t times the jackknife's standard error."""
     if np.isnan(s.left_out).any():
         lost = int(np.isnan(s.left_out).sum())
@@ -344,7 +347,7 @@ def _jackknifed(s: Sample) -> _Made:
     influence = intervals.jackknife_influences(s.left_out)
     se = intervals.jackknife_se(s.left_out)
     if intervals.no_spread(se, s.value):
-        return _Made(None, se, notes=("no interval: every cluster has the same value",))
+        return _at_bound(s, settings, se, 0, parts)
     spread = s.metric.definition.spread
     worth = float(s.clusters) if spread == "t" else intervals.effective_clusters(influence)
     log = spread == "log-t" and s.value > 0
@@ -370,10 +373,13 @@ def _resampled(s: Sample, settings: Settings, parts: Scarcity) -> _Made:
         rule = Rule("percentile", lambda level: (at(tail(level)), at(1 - tail(level))), 2 / (len(defined) + 1))
         return _Made(rule, se, undefined, stretched=not settings.unstretched)
     if settings.by_family and s.vector is not None:
-        return _Made(_ball(s, drawn), se, undefined, bounds=bounds)
+        ball = _ball(s, drawn)
+        lost = () if ball is not None else ("no interval: the mean that it is relative to is 0",)
+        return _Made(ball, se, undefined, lost, bounds=bounds)
     if settings.by_family:
         return _Made(intervals.bca_rule(s.value, defined, s.left_out, s.clusters), se, undefined, bounds=bounds)
-    rule = Rule("bca", lambda level: intervals.bca(s.value, defined, s.left_out, intervals.tail_of(level)))
+    ends = partial(intervals.bca, s.value, defined, s.left_out)
+    rule = Rule("bca", lambda level: ends(intervals.tail_of(level)), 2 / (len(defined) + 1))
     return _Made(rule, se, undefined, bounds=bounds)
 
 
@@ -382,11 +388,11 @@ def _at_bound(s: Sample, settings: Settings, se: float, undefined: int, parts: S
     limits = s.limits
     at = (
         None
-        if limits is None or settings.unstretched
+        if limits is None or not settings.by_family
         else next((b for b in limits if math.isclose(b, s.value, abs_tol=1e-12)), None)
     )
     if at is None or limits is None or not parts.fewest:
-        return _Made(None, se, undefined, ("no interval: every resample gives the same value",))
+        return _Made(None, se, undefined, ("no interval: every cluster, or every resample, gives the same value",))
     low, high = limits
 
     def ends(level: float) -> Interval:
@@ -396,7 +402,7 @@ def _at_bound(s: Sample, settings: Settings, se: float, undefined: int, parts: S
     return _Made(Rule("bound", ends), se, undefined, bounds=limits)
 
 
-def _ball(s: Sample, drawn: Floats) -> Rule:
+def _ball(s: Sample, drawn: Floats) -> Rule | None:
     """The noise ball of a norm; where the vector has a second row, its ball says whether the lower end is 0."""
     assert s.metric.norm is not None
     assert s.vector is not None
@@ -404,8 +410,11 @@ def _ball(s: Sample, drawn: Floats) -> Rule:
     defined = ~np.isnan(drawn)
     if moved.ndim == 1:
         distances = moved[defined & ~np.isnan(moved)]
-        return Rule("ball", lambda level: intervals.ball(s.value, distances, s.clusters, level))
+        ends_ = partial(intervals.ball, s.value, distances, s.clusters)
+        return Rule("ball", ends_, 1 / (len(distances) + 1)) if len(distances) else None
     distances, anchors = (moved[defined & ~np.isnan(moved).any(-1), i] for i in range(2))
+    if not len(distances):
+        return None
     size, anchor = (float(v) for v in s.metric.norm(s.vector))
     turned = s.metric.better == "higher"  # the value is 1 − the norm
 
@@ -415,4 +424,4 @@ def _ball(s: Sample, drawn: Floats) -> Rule:
         low = 0.0 if above == 0 else low if low > 0 else size * above / anchor
         return (1 - high, 1 - low) if turned else (low, high)
 
-    return Rule("ball", ends)
+    return Rule("ball", ends, 1 / (len(distances) + 1))

@@ -68,7 +68,7 @@ def group_samples(s: Sample) -> list[Sample]:
 
 def _common_coverage(evidence: Any, unit: Draw) -> float:
     """The coverage that all groups with answers reach."""
-    reached = [float(unit.read(part).cmax[0]) for part in (*evidence.groups, evidence.overall)]
+    reached = [float(unit.read(part).cmax[0]) for part in evidence.groups]
     return min([c for c in reached if c > 0], default=1.0)
 
 
@@ -89,15 +89,14 @@ def groups_without_value(s: Sample) -> list[str]:
     return [value_name(n) for n, ok in zip(s.evidence.names, _defined(s), strict=True) if not ok]
 
 
-def _group(name: Any, sample: Sample) -> Group:
-    """The spread of one group over the clusters that hold it."""
+def _group(name: Any, sample: Sample, limits: tuple[float, float] | None) -> Group:
+    """The spread of one group over the clusters that hold it; of a bounded mean with two pseudo-clusters."""
     rows = np.asarray(sample.evidence.rows)
     held = np.flatnonzero(rows > 0)
     influence = np.zeros(len(rows))
     if sample.is_score:
         totals, counts = sample.score_sums
         influence[held] = influences(totals[held], counts[held])
-        limits = sample.limits
         variance = float((influence**2).sum())
         if limits is not None and len(held) > 1:
             variance = padded_variance(totals[held], counts[held], *limits)
@@ -113,9 +112,19 @@ def _group(name: Any, sample: Sample) -> Group:
 def unfit_base(s: Sample) -> str:
     """Why groups cannot be compared by this base metric, or nothing."""
     base = s.metric.values["base"]
-    if base.norm is None and not base.definition.extreme and not base.definition.over_groups:
-        return ""
-    return f"{base} is itself the size of noise or an extreme: calibration_error2 compares groups"
+    if base.norm is not None or base.definition.extreme or base.definition.over_groups:
+        return f"{base} is itself the size of noise or an extreme: calibration_error2 compares groups"
+    reason = base.definition.no_interval
+    if callable(reason):
+        reading = Draw(np.ones((1, len(s.evidence.ids)))).read(s.evidence.overall)
+        reason = reason(s.evidence.overall, float(base.finished(reading, s.constants["overall"])[0]), base.label)
+    return str(reason)
+
+
+def shared_limits(samples: Sequence[Sample]) -> tuple[float, float] | None:
+    """The range of the values, where all groups have the same."""
+    found = {sample.limits for sample in samples}
+    return next(iter(found)) if len(found) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -134,17 +143,20 @@ def gap_rule(s: Sample) -> GroupRule:
     unfit = unfit_base(s)
     if unfit:
         return GroupRule(None, reason=f"no interval: {unfit}")
-    groups = [_group(name, sample) for name, sample in named_samples(s).items()]
+    samples = named_samples(s)
+    limits = shared_limits(list(samples.values()))
+    groups = [_group(name, sample, limits) for name, sample in samples.items()]
     kept = [g for g in groups if g.clusters >= FEWEST_GROUP_CLUSTERS]
     small = [value_name(g.name) for g in groups if g.clusters < FEWEST_GROUP_CLUSTERS]
     if len(kept) < 2:
         return GroupRule(
             None, reason=f"no interval: fewer than two groups have at least {FEWEST_GROUP_CLUSTERS} clusters"
         )
+    if any(math.isnan(g.variance) for g in kept):
+        return GroupRule(None, reason="no interval: undefined in a group without one of its clusters")
     pairs = [_pair(a, b) for a, b in combinations(kept, 2)]
     if any(not variance > 0 for _, variance, _ in pairs):
         return GroupRule(None, reason="no interval: two groups have no spread to compare")
-    limits = kept[0].sample.limits
     top = math.inf if limits is None else limits[1] - limits[0]
 
     def ends(level: float) -> Interval:
@@ -179,7 +191,8 @@ def disparity_rule(s: Sample) -> GroupRule:
     groups = named_samples(s)
     name = next((n for n in groups if value_name(n) == s.metric.label), None)
     assert name is not None
-    group = _group(name, groups[name])
+    limits = shared_limits(list(groups.values()))
+    group = _group(name, groups[name], limits)
     if group.clusters < FEWEST_GROUP_CLUSTERS:
         return GroupRule(None, reason=f"no interval: the group has fewer than {FEWEST_GROUP_CLUSTERS} clusters")
     unfit = unfit_base(s)
@@ -189,7 +202,7 @@ def disparity_rule(s: Sample) -> GroupRule:
     if np.isnan(left_out).any():
         return GroupRule(None, reason="no interval: undefined without one of the clusters")
     variance = float((jackknife_influences(left_out) ** 2).sum())
-    if group.sample.is_score and group.sample.limits is not None:  # what the two pseudo-clusters add
+    if group.sample.is_score and limits is not None:  # what the two pseudo-clusters add
         variance += group.variance - float((group.influence**2).sum())
     if not variance > 0:
         return GroupRule(None, reason="no interval: the group has no spread to compare")

@@ -197,8 +197,7 @@ class Sparse:
     def widened(self, interval: Interval, level: float) -> Interval:
         """The interval with the room that rare clusters need, cut to the bounds and stretched to the value."""
         low, high = interval
-        usual, count = self._usual()
-        if count >= 2:
+        for usual in self._usual():
             t = quantile_t(level, len(self.means))
             below, above = self.means < usual, self.means > usual
             off = int(below.sum() + above.sum())
@@ -213,11 +212,15 @@ class Sparse:
                 high = max(high, self.value + math.hypot(under, room))
         return containing((max(self.low, low), min(self.high, high)), self.value)
 
-    def _usual(self) -> tuple[float, int]:
-        """The most frequent cluster mean, of equally frequent ones that nearest 0, and how many clusters have it."""
+    def _usual(self) -> list[float]:
+        """The most frequent cluster mean, if two clusters have it; of equally frequent ones that nearest 0.
+
+        Two that are as near, one on each side, both count: runs that change places must change the sign alone.
+        """
         values, counts = np.unique(self.means, return_counts=True)
         often = values[counts == counts.max()]
-        return float(often[np.argmin(np.abs(often))]), int(counts.max())
+        near = np.abs(often).min(initial=math.inf)
+        return often[np.abs(often) == near].tolist() if counts.max(initial=0) >= 2 else []
 
     def _unseen(self, side: npt.NDArray[np.bool_], level: float) -> float:
         share = rare_share(int(side.sum()), self.rows, self.rows[side], level)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -134,14 +134,21 @@ def keep(records: Records, slice_: Mapping[str, Any], samples: Sequence[Sample])
 
 def read_columns(records: Records, samples: Sequence[Sample]) -> list[str]:
     """The columns by which later runs are told to have given the same answers."""
-    found = {column: None for s in samples for column in answers_of(s.metric)}
-    return [name for name in found if name == "outcome" or name in records]
+    return list(dict.fromkeys(column for s in samples for column in told_by(s.metric, records.stated)))
 
 
-def answers_of(metric: Metric) -> list[str]:
-    """The stated columns behind a metric: its own, and what was answered; derived ones by what they follow from."""
-    own = (column for name in metric.reads for column in _FOLLOWS.get(name, (name,)))
-    return list(dict.fromkeys(("outcome", "prediction", *own)))
+def told_by(metric: Metric, stated: Collection[str]) -> list[str]:
+    """The columns that tell whether two runs gave the same answers as far as a metric reads them.
+
+    Its own, by what they follow from, and what was answered. Where one of its own is not among the columns, the metric
+    finds what it reads elsewhere (a ranking has several forms), and every column but the questions' counts.
+    """
+    own = [_FOLLOWS.get(name, (name,)) for name in metric.reads]
+    known = [*KEY, "cluster"]
+    if any("outcome" not in names and not any(name in stated for name in names) for names in own):
+        return ["outcome", *(name for name in stated if name not in (*known, "outcome"))]
+    found = ("outcome", "prediction", *(name for names in own for name in names))
+    return [name for name in dict.fromkeys(found) if name == "outcome" or name in stated]
 
 
 def _row_texts(records: Records) -> list[bytes]:
@@ -184,6 +191,15 @@ class KeptSide:
     def has(self, metric: Metric) -> bool:
         return self.name(metric) is not None
 
+    def lacking(self, metric: Metric) -> tuple[Digests, int]:
+        """A digest a cluster of the rows that lack a value, and how many there are; an earlier edition counted only."""
+        name, none = self.name(metric) or "", np.zeros(len(self.ids), np.uint64)
+        if self.kept.columns is None:
+            lost = self.kept.evidence[name].excluded if name else {}
+            return none, sum(n for reason, n in lost.items() if reason.startswith("no "))
+        rows = self.kept.lacking_rows.get(name)
+        return self.kept.lacking.get(name, none), 0 if rows is None else int(rows.sum())
+
     def _name(self, metric: Metric) -> str:
         found = self.name(metric)
         if found is None:
@@ -225,7 +241,7 @@ class KeptPair:
     def without_failed(self) -> KeptPair:
         """The clusters that lost the same rows to failures in both runs."""
         mine, theirs = (np.frombuffer(k.failed, np.uint64) for k in (self.base, self.new))
-        return self._where(mine == theirs)
+        return self._where((mine == theirs) & ((self.base.asked_rows > 0) | (self.new.asked_rows > 0)))
 
     def _where(self, alike: npt.NDArray[np.bool_]) -> KeptPair:
         if alike.all():
@@ -267,27 +283,36 @@ class KeptPair:
 
     def countable(self, metric: Metric) -> tuple[KeptPair, Missing | None]:
         """The clusters whose rows lack the same values in both runs, and what was lost."""
-        sides = []
-        for side in self.collectors:
-            name, size = side.name(metric), len(side.ids)
-            digests = side.kept.lacking.get(name or "", np.zeros(size, np.uint64))
-            rows = side.kept.lacking_rows.get(name or "", np.zeros(size, np.int64))
-            sides.append((digests, int(rows.sum())))
+        sides = [side.lacking(metric) for side in self.collectors]
         (mine, base), (theirs, new) = sides
-        if (mine == theirs).all():
+        if self.knows_columns:
+            alike = mine == theirs
+        else:  # an earlier edition counted them, but not which they are
+            alike = (self._counted(0, metric) == self._counted(1, metric)) | (base + new == 0)
+        if alike.all() and base == new:
             return self, None
-        lost = int((mine != theirs).sum())
-        return self._where(mine == theirs), Missing(base, new, lost, "clusters", max(len(self), 1))
+        lost = int((~alike).sum())
+        return self._where(alike), Missing(base, new, lost, "clusters", max(len(self), 1))
+
+    def _counted(self, side: int, metric: Metric) -> npt.NDArray[np.int64]:
+        return np.asarray(self.collectors[side].evidence(metric, {}).rows)
+
+    @property
+    def knows_columns(self) -> bool:
+        """True where both runs kept digests of what their metrics read; an earlier edition did not."""
+        return self.base.columns is not None and self.new.columns is not None
+
+    def lost_groups(self, _metric: Metric, _inner: KeptPair) -> list[str]:
+        """Groups stay in what was kept, with or without rows: those without a value are named where they are met."""
+        return []
 
     def unchanged(self, metric: Metric) -> bool:
         """True if both runs gave the same answers, by every column that the metric reads; unknown counts as no."""
-        if self.base.columns is None or self.new.columns is None:
+        one, two = self.base.columns, self.new.columns
+        if one is None or two is None:
             return False
-        for name in answers_of(metric):
-            one, two = self.base.columns.get(name), self.new.columns.get(name)
-            if (one is None) != (two is None) or (one is not None and two is not None and (one != two).any()):
-                return False
-        return all(name in self.base.columns for name in ("outcome",))
+        names = dict.fromkeys((*told_by(metric, one), *told_by(metric, two)))
+        return all(name in one and name in two and bool((one[name] == two[name]).all()) for name in names)
 
 
 @dataclass(frozen=True)
@@ -306,7 +331,7 @@ class Missing:
         return abs(self.base - self.new) / self.rows > UNEQUAL_MISSING + 1e-12
 
     def __str__(self) -> str:
-        one = f"{self.base} rows of the base run and {self.new} of the new one lack a value that it reads"
+        one = f"{self.base} rows of the base run and {self.new} of the new one lack what it reads"
         return f"{one}: {self.lost} {self.unit} left both"
 
 

@@ -84,7 +84,7 @@ class _Work:
     delta: float
     present: npt.NDArray[np.int64]
     swapped: Swapped | None = None
-    lost_groups: tuple[str, ...] = ()
+    lost_groups: tuple[str, ...] = ()  # what must be said of groups without a value
     unconverted: bool = False
 
     @classmethod
@@ -124,7 +124,7 @@ class _Work:
     def found(self, settings: Settings) -> Paired:
         parts = scarcity([self.base, self.new])
         found = Paired(self.base, self.new, self.delta, len(self.present), parts)
-        lost = (f"{named(self.lost_groups)} left out: without a value in one run",) if self.lost_groups else ()
+        lost = self.lost_groups
         if math.isnan(self.delta):
             gone = " and ".join(side for side, s in (("base", self.base), ("new", self.new)) if math.isnan(s.value))
             return replace(found, notes=(f"undefined in {gone}" if gone else "undefined", *lost))
@@ -228,8 +228,9 @@ class _Work:
         if math.isnan(se) or intervals.no_spread(se, self.base.value, self.new.value):
             made = self._degenerate(se)
             return replace(made, notes=(*made.notes, *notes), cautions=(*made.cautions, *cautions))
-        count = len(self.present)
-        rule = Rule("t", lambda level: intervals.student(self.delta, se, count, level))
+        count, delta, reach = len(self.present), self.delta, self.reach
+        ends = (None, None) if reach is None else (-reach, reach)
+        rule = Rule("t", lambda level: intervals.within(intervals.student(delta, se, count, level), ends, delta))
         return _Made(rule, se, notes=notes, cautions=cautions)
 
     def _of_resamples(self, settings: Settings) -> _Made:
@@ -257,7 +258,7 @@ class _Work:
     def _degenerate(self, se: float, *, plain: bool = False) -> _Made:
         """Every resample gives the same difference: where the metric is bounded, what so many clusters could hide."""
         if plain or self.reach is None:
-            return self._constant(se) if not plain else _Made(None, se, notes=("no interval: no resample differs",))
+            return _Made(None, se, notes=("no interval: every resample gives the same difference",))
         rows = self._rows
         sparse = Sparse(self.delta, np.full(len(rows), self.delta), rows, -self.reach, self.reach)
         delta = self.delta
@@ -283,7 +284,7 @@ class _Work:
             seen = intervals.rare_share(different, rows, rows[off], level) * reach
             unseen = intervals.rare_share(0, rows, rows[off], level) * reach
             down, up = (-seen, unseen) if self.delta <= 0 else (-unseen, seen)
-            return max(-reach, min(low, down)), min(reach, max(high, up))
+            return intervals.containing((max(-reach, min(low, down)), min(reach, max(high, up))), self.delta)
 
         return Rule(rule.method, ends, rule.least)
 
@@ -307,7 +308,7 @@ def _same_rows(base: Sample, new: Sample) -> bool:
 
 
 def _shared_groups(base: Sample, new: Sample) -> tuple[Sample, Sample, tuple[str, ...]]:
-    """Both sides with the groups that have a value in both, and the names of the others."""
+    """Both sides with the groups that have a value in both, and what must be said of the others."""
     if not isinstance(base.evidence, Groups) or not base.metric.definition.over_groups:
         return base, new, ()
     source, unit = base.metric.definition.source, Draw(np.ones((1, len(base.evidence.ids))))
@@ -315,20 +316,18 @@ def _shared_groups(base: Sample, new: Sample) -> tuple[Sample, Sample, tuple[str
     for s in (base, new):
         reading = source.readied(s.metric, unit.read(s.evidence), s.constants)
         known.append({n for n, v in zip(reading.names, reading.values[0], strict=True) if not math.isnan(v)})
-    shared = known[0] & known[1]
-    lost = tuple(value_name(n) for n in dict.fromkeys((*base.evidence.names, *new.evidence.names)) if n not in shared)
-    if not lost:
+    shared, met = known[0] & known[1], dict.fromkeys((*base.evidence.names, *new.evidence.names))
+    if all(name in shared for name in met):
         return base, new, ()
     kept = [
         read_sample(replace(s, evidence=s.evidence.of_groups(tuple(n for n in s.evidence.names if n in shared))), unit)
         for s in (base, new)
     ]
-    one_sided = tuple(
-        value_name(n)
-        for n in dict.fromkeys((*base.evidence.names, *new.evidence.names))
-        if (n in known[0]) != (n in known[1])
-    )
-    return kept[0], kept[1], one_sided or lost
+    alone = [value_name(n) for n in met if (n in known[0]) != (n in known[1])]
+    neither = [value_name(n) for n in met if n not in known[0] and n not in known[1]]
+    said = [f"{named(alone)} left out: without a value in one run"] if alone else []
+    said += [f"{named(neither)} left out: without a value in both runs"] if neither else []
+    return kept[0], kept[1], tuple(said)
 
 
 # -- swaps -------------------------------------------------------------------------------------------------------------

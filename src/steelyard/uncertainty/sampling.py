@@ -108,9 +108,10 @@ class Sample:
         low, high = self.metric.bounds
         if low is not None and high is not None:
             return float(low), float(high)
-        if self.is_share or (low == 0 and self.constants.get("loss") in ("zero_one", "abs_norm")):
+        if self.is_share:
             return 0.0, 1.0
-        return None
+        normed = low == 0 and self.constants.get("loss") in ("zero_one", "abs_norm")
+        return (0.0, 1.0) if normed and float(np.max(self.evidence.value, initial=0.0)) <= 1 else None
 
 
 def sample(metric: Metric, side: Reads, constants: Mapping[str, Any], up_to: float | None = None) -> Sample:

@@ -39,7 +39,7 @@ def scarcity(sides: Sequence[Sample]) -> Scarcity:
         int(clusters[weight > 0].min(initial=s.clusters)) for s, (clusters, weight) in zip(sides, parts, strict=True)
     )
     scarce, few = (
-        any(float(weight[(clusters < limit) & (clusters > 0)].sum()) > CARRIES for clusters, weight in parts)
+        any(float(weight[(clusters < limit) & (clusters > 0)].sum()) > CARRIES + 1e-12 for clusters, weight in parts)
         for limit in (FEWEST_CLUSTERS, FEW_CLUSTERS)
     )
     return Scarcity(fewest, scarce, few)
