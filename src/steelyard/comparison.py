@@ -316,7 +316,7 @@ def _with_companions(pair: AnyPair, inner: AnyPair, metric: Metric, measure: _Me
         own = found.readable
         found = _decided_by(found, metric.definition.twin, measure.delta(decides, _twin(metric)))
         found = replace(found, gated=own)
-        found = _beside(found, f"the verdict is from {metric.definition.twin}, which noise does not make larger")
+        found = _beside(found, f"judged by {metric.definition.twin}, which noise does not make larger")
     return found
 
 

@@ -65,14 +65,13 @@ def _population(options: Mapping[str, Any]) -> str:
     return "answered" if options["positive"] is None else "asked"
 
 
-def _probability(records: Records, score: Any, positive: str | None) -> Floats:
+def _probability(records: Records, score: Any) -> Floats:
     """The score as a probability; another column than `confidence` was not checked at the door."""
     values = np.asarray(score, float)
-    outside = (values < 0) | (values > 1)
-    if outside.any():
-        file, line = records.where(int(np.flatnonzero(outside)[0]))
+    if np.fmin.reduce(values, initial=0.0) < 0 or np.fmax.reduce(values, initial=1.0) > 1:
+        file, line = records.where(int(np.flatnonzero((values < 0) | (values > 1))[0]))
         raise InputError("is outside [0, 1], so it is no probability", file=file, line=line, field="the score")
-    return np.where(np.isnan(claimed(records, positive)), np.nan, values)
+    return values
 
 
 @evidence(rows=_population, reads=_READS)
@@ -80,7 +79,7 @@ def reliability(
     records: Records, *, bins: int = 10, positive: Label | None = None, score: Column = CONFIDENCE
 ) -> Terms:
     """Hits, confidence mass and rows per equal-width bin."""
-    stated = _probability(records, score, positive)
+    stated = _probability(records, score)
     return sums(hits=claimed(records, positive), mass=stated, n=1, by=bin_of(stated, bins))
 
 
@@ -186,7 +185,7 @@ def ace(records: Records, *, bins: int = 10, positive: Label | None = None, scor
     0.4
     """
     _check_bins(bins)
-    stated = _probability(records, score, positive)
+    stated = _probability(records, score)
     return sums(hits=claimed(records, positive), mass=stated, n=1, by=stated)
 
 
@@ -256,7 +255,7 @@ def brier(
     >>> round(value("brier", target=["a", "a"], prediction=["a", "b"], confidence=[0.9, 0.9]), 6)
     0.41
     """
-    gap = _probability(records, score, positive) - claimed(records, positive)
+    gap = _probability(records, score) - claimed(records, positive)
     return np.multiply(gap, gap, out=gap)
 
 
@@ -286,7 +285,7 @@ def nll(records: Records, *, positive: Label | None = None, score: Column = CONF
     >>> round(value("nll", target=["a", "a"], prediction=["a", "b"], confidence=[0.5, 0.5]), 6)
     0.693147
     """
-    p = np.clip(_probability(records, score, positive), _CLIP, 1 - _CLIP)
+    p = np.clip(_probability(records, score), _CLIP, 1 - _CLIP)
     correct = claimed(records, positive)
     return -(correct * np.log(p) + (1 - correct) * np.log1p(-p))
 
