@@ -256,3 +256,72 @@ def test_what_the_first_edition_kept_is_judged_as_any_other(tmp_path: Path) -> N
     old = replace(part, columns=None)
     assert compare_kept([old], [part], ["accuracy"])["accuracy"].verdict == "inconclusive"
     assert compare_kept([part], [part], ["accuracy"])["accuracy"].verdict == "unchanged"
+
+
+def old(part: Any) -> Any:
+    """What the first edition would have kept of the same slice."""
+    from dataclasses import replace
+
+    return replace(part, columns=None, lacking={}, lacking_rows={})
+
+
+def test_an_earlier_editions_missing_values_are_counted_and_a_note_says_what_is_not_known() -> None:
+    base = table()
+    new = without(base, "confidence", large_errors(base))
+    (mine,), (theirs,) = kept(base, ["brier"]), kept(new, ["brier"])
+    for one, two in ((old(mine), old(theirs)), (old(mine), theirs), (mine, old(theirs))):
+        found = compare_kept([one], [two], ["brier"])["brier"]
+        assert "kept by an earlier edition" in found.note
+        assert "unequal missing" in found.cautions
+        assert found.verdict == "inconclusive"
+    gone = np.arange(SIZE) % 7 == 0
+    (one,), (two,) = (kept(without(table(s), "confidence", gone), ["brier"]) for s in (1, 2))
+    assert "unequal missing" not in compare_kept([old(one)], [two], ["brier"])["brier"].cautions
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "auroc", "aurc", "f1_macro"])
+def test_kept_runs_compare_as_rows_where_a_whole_cluster_failed_in_both(metric: str) -> None:
+    outcome = np.where(np.arange(SIZE) // 6 < 3, "failed", "answered")
+    base, new = (table(s, outcome=outcome) for s in (1, 2))
+    rows = compare(base, new, [metric], resamples=300)[metric]
+    from_kept = compare_kept(kept(base, [metric]), kept(new, [metric]), [metric], resamples=300)[metric]
+    assert from_kept.interval == pytest.approx(rows.interval)
+    assert from_kept.p_value == pytest.approx(rows.p_value)
+
+
+def test_replies_that_nobody_could_read_do_not_hide_unsafe_answers() -> None:
+    base = table()
+    unsafe = np.flatnonzero(base.stated_numbers("should_abstain") == 1)[::2]
+    outcome = np.full(SIZE, "answered", dtype=object)
+    outcome[unsafe] = "unparsed"
+    new = table(1, outcome=outcome)
+    delta = compare(base, new, ["unsafe_answer_rate"])["unsafe_answer_rate"]
+    assert delta.n_base == delta.n_new
+    assert delta.delta == 0
+    assert "unequal missing" in delta.cautions
+
+
+def test_a_group_of_which_every_row_failed_is_named_and_passes_nothing() -> None:
+    name = "fairness_gap(accuracy, by=group.site)"
+    site = np.array(["x", "y", "z"])[np.arange(SIZE) // 6 % 3]
+    base = table(1, **{"group.site": site})
+    new = table(2, **{"group.site": site, "outcome": np.where(site == "z", "failed", "answered")})
+    comparison = compare(base, new, [name])
+    assert "group z left out" in comparison[name].note
+    assert "missing group" in comparison[name].cautions
+    assert Gate.parse(f"high(delta({name})) <= 0.9").check(comparison).rules[0].verdict == INCONCLUSIVE
+    from_kept = compare_kept(kept(base, [name]), kept(new, [name]), [name])[name]
+    assert "missing group" in from_kept.cautions
+
+
+def test_swapping_the_runs_turns_the_sign_and_nothing_else() -> None:
+    base, new = table(1), table(2, share=0.85)
+    names = ["accuracy", "f1_macro", "balanced_accuracy", "auroc", "aurc", "ece", "brier", "latency.p50"]
+    there, back = compare(base, new, names, resamples=400), compare(new, base, names, resamples=400)
+    turned = {"better": "worse", "worse": "better"}
+    for one, two in zip(there, back, strict=True):
+        assert one.interval is not None
+        assert two.interval is not None
+        assert two.interval == pytest.approx((-one.interval[1], -one.interval[0]), abs=1e-9), one.metric
+        assert one.p_value == pytest.approx(two.p_value, abs=1e-9)
+        assert two.verdict == turned.get(one.verdict, one.verdict)

@@ -220,3 +220,55 @@ def test_a_confidence_that_is_evidently_a_classs_probability_draws_a_warning() -
         {**columns, "confidence": np.maximum(p, 1 - p), "prediction": evident.column("prediction")}
     )
     assert not any("probability of" in w for w in evaluate(usual, ["ece"], resamples=100).warnings)
+
+
+def test_a_gate_on_ece_reads_the_rows_that_both_answered() -> None:
+    """A run that only declines what it got wrong must not look better calibrated."""
+    base = confident(3, 0.3)
+    wrong = base.array("correct") == 0
+    said = [
+        None if w and i % 2 else p
+        for i, (p, w) in enumerate(zip(base.column("prediction").to_pylist(), wrong, strict=True))
+    ]
+    new = confident(3, 0.3, prediction=said)
+    comparison = compare(base, new, ["ece"])
+    assert comparison["ece"].companions["answered_by_both"]["delta"] == pytest.approx(0)
+    (found,) = Gate.parse("high(delta(ece)) <= 0").check(comparison).rules
+    assert found.verdict != PASS
+    assert found.value == pytest.approx(0)
+
+
+def test_whether_the_twin_is_worse_does_not_depend_on_what_else_is_compared() -> None:
+    good, bad = confident(1, 1.0), confident(4, 0.75)
+    alone = compare(good, bad, ["ece"])["ece"]
+    among = compare(good, bad, ["ece", "accuracy", "brier", "nll", "auroc", "answer_rate", "ace", "f1.a"])["ece"]
+    assert alone.cautions == among.cautions
+
+
+def test_an_interval_holds_its_delta_and_an_excess_is_not_cut_off() -> None:
+    """A declared range that the errors exceed bounds nothing."""
+    columns = {"item": range(30), "target": np.zeros(30), "confidence": np.linspace(0, 1, 30)}
+    base = Records.from_columns({**columns, "prediction": np.zeros(30)})
+    new = Records.from_columns({**columns, "prediction": np.r_[100.0, 100.0, np.zeros(28)]})
+    name = "aurc(loss=abs_norm, range=1)"
+    delta = compare(base, new, [name], resamples=300)[name]
+    assert delta.delta is not None
+    if delta.interval is not None:
+        assert delta.interval[0] <= delta.delta <= delta.interval[1]
+        assert delta.interval[1] > 1
+
+
+def test_a_perfect_correlation_has_an_interval_at_its_bound() -> None:
+    x = np.linspace(0, 1, 40)
+    (found,) = evaluate(Records.from_columns({"item": range(40), "target": x, "prediction": 2 * x}), ["pearson"])
+    assert found.method == "bound"
+    assert found.interval == pytest.approx((1 - 2 * (1 - 0.025 ** (1 / 40)), 1.0))
+
+
+def test_a_quantile_that_jumps_is_not_said_to_move_every_cluster() -> None:
+    columns = {"item": range(60), "prediction": ["a"] * 60}
+    base = Records.from_columns({**columns, "latency_ms": [100.0] * 60})
+    new = Records.from_columns({**columns, "latency_ms": [90.0] * 50 + [100.0] * 10})
+    delta = compare(base, new, ["latency.p50"], resamples=300)["latency.p50"]
+    assert "every cluster differs by exactly" not in delta.note
+    assert "constant" not in delta.cautions

@@ -274,3 +274,40 @@ def test_cv_and_score_hold_0_exactly_where_the_deviation_does() -> None:
         assert score.interval == pytest.approx((max(0, 1 - cv.interval[1]), 1 - cv.interval[0]))
         held += std.interval[0] == 0
     assert 5 <= held <= 11  # some of both, or this shows nothing
+
+
+def test_a_range_that_the_groups_do_not_share_bounds_nothing() -> None:
+    rng = np.random.default_rng(3)
+    site = np.repeat(["a", "b"], 60)
+    score = np.where(site == "a", rng.integers(0, 2, 120), rng.integers(0, 11, 120)).astype(float)
+    columns = {"item": range(120), "cluster": np.arange(120) // 3, "score": score}
+    name = "fairness_gap(mean(score), by=group.site)"
+    ends = [
+        evaluate(Records.from_columns({**columns, "group.site": names}), [name])[name].interval
+        for names in (site, np.where(site == "a", "z", site))
+    ]
+    assert ends[0] == pytest.approx(ends[1])  # whichever group comes first
+    assert ends[0] is not None
+    assert ends[0][1] > abs(score[site == "b"].mean() - score[site == "a"].mean())
+
+
+def test_the_worst_group_is_no_surer_than_any_group() -> None:
+    rng = np.random.default_rng(4)
+    site = np.repeat(["a", "b"], 60)
+    right = rng.random(120) < 0.6
+    right[60:] = True
+    right[60] = False  # one wrong answer: most resamples of b have none
+    table = records(right, np.arange(120) // 3, site, confidence=rng.random(120))
+    (worst,) = evaluate(table, ["worst_group(auroc, by=group.site)"], resamples=500)
+    assert worst.undefined_resamples > 100
+    assert "doubtful" in worst.cautions
+
+
+def test_extremes_do_not_compare_groups_either() -> None:
+    rng = np.random.default_rng(5)
+    site = np.repeat(["a", "b"], 60)
+    table = records(rng.random(120) < 0.6, np.arange(120) // 3, site, latency_ms=rng.lognormal(5, 1, 120))
+    for name in ("fairness_gap(latency.max, by=group.site)", "disparity(latency.max, by=group.site).a"):
+        (found,) = evaluate(table, [name], resamples=100)
+        assert found.interval is None
+        assert "extreme" in found.note

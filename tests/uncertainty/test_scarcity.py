@@ -96,3 +96,29 @@ def test_means_of_shares_add_up_their_clusters_spread() -> None:
     assert found.value == pytest.approx(value)
     assert found.interval == pytest.approx((value - half, value + half), abs=1e-9)
     assert found.clusters_scarcest == 9
+
+
+def test_what_is_composed_stands_on_the_clusters_of_its_parts() -> None:
+    cluster = np.repeat(np.arange(30), 4)
+    said = np.where(cluster < 4, np.where(np.arange(120) % 2 == 0, "a", "b"), None)
+    columns = {"item": range(120), "cluster": cluster, "target": ["a"] * 120, "prediction": said}
+    records = Records.from_columns(
+        {**columns, "confidence": [None if s is None else 0.5 + i / 300 for i, s in enumerate(said)]}
+    )
+    for metric in ("aurc", "eaurc", "augrc"):
+        (found,) = evaluate(records, [metric], resamples=200)
+        assert found.clusters_scarcest == 4, metric
+        assert "scarce" in found.cautions, metric
+
+
+def test_risk_at_a_coverage_stands_on_the_rows_it_accepts() -> None:
+    """Three clusters hold all the sure answers."""
+    cluster = np.repeat(np.arange(40), 5)
+    confidence = np.where(cluster < 3, 0.9 + np.arange(200) / 10_000, np.arange(200) / 1000)
+    columns = {"item": range(200), "cluster": cluster, "target": ["a"] * 200, "prediction": ["a", "b"] * 100}
+    records = Records.from_columns({**columns, "confidence": confidence})
+    (few,) = evaluate(records, ["risk_at(c=0.05)"], resamples=200)
+    assert few.clusters_scarcest in (2, 3)
+    (many,) = evaluate(records, ["risk_at(c=0.9)"], resamples=200)
+    assert many.clusters_scarcest is not None
+    assert many.clusters_scarcest > 30
