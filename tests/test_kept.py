@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from steelyard.errors import InputError, StorageError
 from steelyard.evaluation import evaluate
 from steelyard.metrics.definition import metric_of
 from steelyard.records.table import Records
+from steelyard.runs.artifact import comparison_document, dumps
 from steelyard.runs.evidence import packed, unpacked
 from tests.metrics.tables import every_instance, fitting, table
 
@@ -58,8 +60,10 @@ def test_every_metric_compares_from_its_evidence_as_from_its_rows(text: str) -> 
     pool = ["perturbation"]
     (wanted,) = compare(base, new, [text], pool=pool, resamples=200)
     kept = [through_disk(run, [text], pool=pool) for run in (base, new)]
-    (found,) = compare_kept(*kept, [text], resamples=200)
+    comparison = compare_kept(*kept, [text], resamples=200)
+    (found,) = comparison
     same(found, wanted)
+    json.loads(dumps(comparison_document(comparison)), parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
 
 
 def test_labels_that_only_one_run_predicts_count_in_both() -> None:

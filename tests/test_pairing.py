@@ -100,11 +100,7 @@ def test_no_rule_passes_where_values_are_missing_in_unequal_shares(rule: str, ve
 def test_rows_that_one_side_lacks_leave_both_and_the_rest_is_compared(column: str, metric: str) -> None:
     base, new = table(1), table(2, share=0.9)
     gone = np.zeros(SIZE, bool)
-    gone[[0, 55]] = True
-    if column == "should_abstain":  # a label of the question: it must agree
-        with pytest.raises(InputError, match="should_abstain"):
-            compare(base, without(new, column, gone), [metric])
-        return
+    gone[[0, 55]] = True  # both should be deferred
     found = compare(base, without(new, column, gone), [metric], resamples=300)[metric]
     wanted = compare(base.take(~gone), new.take(~gone), [metric], resamples=300)[metric]
     assert found.interval == pytest.approx(wanted.interval)
@@ -325,3 +321,74 @@ def test_swapping_the_runs_turns_the_sign_and_nothing_else() -> None:
         assert two.interval == pytest.approx((-one.interval[1], -one.interval[0]), abs=1e-9), one.metric
         assert one.p_value == pytest.approx(two.p_value, abs=1e-9)
         assert two.verdict == turned.get(one.verdict, one.verdict)
+
+
+def test_kept_runs_that_lost_most_of_their_clusters_decide_nothing() -> None:
+    """A loss in nine clusters of ten, each with one value missing: what is left may say the opposite."""
+    base = table(1)
+    hurt = np.arange(SIZE) // 6 >= 6
+    wrong = np.where(hurt, 0.02, base.stated_numbers("confidence"))
+    some = np.zeros(SIZE, bool)
+    some[np.flatnonzero(hurt)[::6]] = True
+    new = without(table(1, confidence=np.where(base.array("correct") == 1, wrong, 1 - wrong)), "confidence", some)
+    found = compare_kept(kept(base, ["brier"]), kept(new, ["brier"]), ["brier"])
+    delta = found["brier"]
+    assert delta.companions["clusters_left"] == {"left": 6, "of": 40}
+    assert "lost clusters" in delta.cautions
+    assert delta.verdict == "inconclusive"
+    for rule in ("high(delta(brier)) <= 0.9", "delta(brier) <= 0.9"):
+        assert not Gate.parse(rule).check(found).passed
+    # a cluster or two may go, and the gate says on how many it stands
+    few = np.zeros(SIZE, bool)
+    few[[0, 55]] = True
+    fine = compare_kept(kept(base, ["brier"]), kept(without(table(2), "confidence", few), ["brier"]), ["brier"])
+    (verdict,) = Gate.parse("high(delta(brier)) <= 0.9").check(fine).rules
+    assert verdict.verdict == PASS
+    assert "on 38 of 40 clusters" in verdict.reason
+
+
+def test_a_target_that_one_side_lacks_leaves_both_but_another_target_is_refused() -> None:
+    base, new = table(1), table(2)
+    gone = np.zeros(SIZE, bool)
+    gone[[0, 55]] = True
+    found = compare(base, without(new, "target", gone), ["accuracy"])["accuracy"]
+    wanted = compare(base.take(~gone), new.take(~gone), ["accuracy"])["accuracy"]
+    assert (found.delta, found.interval, found.p_value) == (wanted.delta, wanted.interval, wanted.p_value)
+    turned = new.column("target").to_pylist()
+    turned[0] = "no"
+    with pytest.raises(InputError, match="target"):
+        compare(base, table(2, target=turned), ["accuracy"])
+
+
+def test_declining_is_not_a_missing_value() -> None:
+    base = table(1)
+    said = [None if i % 16 == 0 else p for i, p in enumerate(table(2, share=0.95).column("prediction").to_pylist())]
+    name = "f1_macro(answered_only=true)"
+    delta = compare(base, table(2, prediction=said), [name])[name]
+    assert delta.verdict_from == "answered_by_both"
+    assert delta.verdict == "better"
+    assert "unequal missing" not in delta.cautions
+
+
+def test_runs_with_the_same_answers_still_heed_a_group_without_a_value() -> None:
+    name = "fairness_gap(accuracy, by=group.site)"
+    site = np.array(["x", "y", "z"])[np.arange(SIZE) // 6 % 3]
+    run = table(1, **{"group.site": site, "outcome": np.where(site == "z", "failed", "answered")})
+    comparison = compare(run, run, [name])
+    assert comparison[name].verdict == "unchanged"
+    (found,) = Gate.parse(f"high(delta({name})) <= 0.5").check(comparison).rules
+    assert found.verdict == INCONCLUSIVE
+
+
+def test_no_difference_on_balance_leaves_room_both_ways() -> None:
+    """Two lost and two won of a hundred: the room is the same on both sides, whichever direction is better."""
+
+    def run(wrong: tuple[int, ...]) -> Records:
+        said = ["b" if i in wrong else "a" for i in range(100)]
+        columns = {"item": range(100), "target": ["a"] * 100, "confidence": np.linspace(0, 1, 100)}
+        return Records.from_columns({**columns, "prediction": said})
+
+    there = compare(run((1, 2)), run((3, 4)), ["risk_at(c=1)"], resamples=300)["risk_at(c=1)"]
+    assert there.delta == 0
+    assert there.interval is not None
+    assert there.interval[0] == pytest.approx(-there.interval[1])

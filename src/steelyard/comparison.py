@@ -42,6 +42,7 @@ from steelyard.uncertainty.significance import holm
 AnyPair = Pair | KeptPair
 
 UNEQUAL_RATES = 0.01
+MOST_LOST = 0.2  # of the rows of kept runs, whose clusters left because other rows of them failed or lack values
 UNCHANGED = ("say", "judge")
 EARLIER = (
     "a run was kept by an earlier edition: whether the answers are the same, whether groups and labels to defer agree, "
@@ -275,12 +276,14 @@ def _deltas(
             if missing.unequal:
                 note = "the runs lack values in different shares of their rows: no verdict, and no rule passes"
                 delta = _cautioned(_beside(delta, note), "unequal missing")
+        if isinstance(pair, KeptPair) and isinstance(inner, KeptPair):
+            delta = _on_what_is_left(delta, pair, inner)
         gone = pair.lost_groups(metric, inner)
         if gone:
             note = f"{group_names(gone)} left out: every row of it left both runs"
             delta = _cautioned(_beside(delta, note), "missing group")
         if unchanged == "say" and pair.unchanged(metric):
-            delta = _unchanged(delta, measure.of(inner, metric), settings.level)
+            delta = _unchanged(delta, measure.of(inner, metric), settings.level, len(pair))
         if not pair.knows_columns:
             delta = _beside(delta, EARLIER)
         found.append(delta)
@@ -381,16 +384,28 @@ def _cautioned(found: Delta, caution: Caution) -> Delta:
     return replace(found, cautions=tuple(dict.fromkeys((*found.cautions, caution))))
 
 
-def _unchanged(found: Delta, sides: Paired, level: float) -> Delta:
+def _on_what_is_left(found: Delta, pair: KeptPair, inner: KeptPair) -> Delta:
+    """The delta of kept runs with how many clusters it still stands on; too few to speak for the others bar it."""
+    whole, left = len(pair.base.ids), len(inner.base.ids)
+    if left == whole:
+        return found
+    found = _beside(found, clusters_left={"left": left, "of": whole})
+    if pair.lost(inner) <= MOST_LOST:
+        return found
+    note = "more than a fifth of what was asked left with those clusters: a verdict needs the records of both runs"
+    return _cautioned(_beside(found, note), "lost clusters")
+
+
+def _unchanged(found: Delta, sides: Paired, level: float, rows: int) -> Delta:
     """The delta of runs that gave the same answers, where there are clusters enough to say so."""
     if found.delta is None or sides.clusters < FEWEST_CLUSTERS:
         return found
     limits = sides.base.limits
     unseen = rare_clusters(0, sides.clusters, level) * (limits[1] - limits[0] if limits else math.nan)
-    note = f"the answers are the same in all {found.n} rows"
+    note = f"the answers are the same in all {rows} rows"
     if not math.isnan(unseen):
         note += f"; a rarer change of up to {unseen:.3g} could not have been seen"
-    return replace(_beside(found, note), unchanged=True)
+    return replace(_beside(found, note, unchanged={"rows": rows}), unchanged=True)
 
 
 # -- one delta -----------------------------------------------------------------------------------------------------
@@ -494,7 +509,7 @@ def _is_sure(d: Delta, decisive: Delta, p: float, level: float) -> bool:
     alpha, cautions = 1 - level, {*d.cautions, *decisive.cautions}
     if math.isnan(p) or p > alpha or decisive.clusters < FEWEST_CLUSTERS or 2.0 ** (1 - decisive.clusters) > alpha:
         return False
-    if cautions & {"scarce", "unequal missing", "missing group"}:
+    if cautions & {"scarce", "unequal missing", "missing group", "lost clusters"}:
         return False
     if decisive.interval is None:
         return "constant" in cautions

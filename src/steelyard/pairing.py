@@ -23,6 +23,8 @@ from steelyard.records.schema import CELL, KEY, kind_of
 from steelyard.records.table import Records
 from steelyard.uncertainty.kept import Missing, told_by
 
+LACKABLE = ("target", "should_abstain")
+
 
 class Pair:
     """Two tables whose rows belong together, in the same order, on one list of clusters.
@@ -283,6 +285,9 @@ def _agree(pair: Pair, name: str) -> None:
             raise InputError("one run has targets and the other has none", file=lacking.name)
         raise InputError(f"the column '{printable(name)}' is missing in one run", file=lacking.name)
     different = _different(pair, name)
+    if name in LACKABLE:  # a row that lacks it on one side leaves both, metric by metric
+        nulls = [t.column(name).is_null().to_numpy(zero_copy_only=False) for t in pair.tables]
+        different &= ~(nulls[0] | nulls[1])
     if different.any():
         row = int(np.flatnonzero(different)[0])
         file, line = pair.new.where(row)

@@ -272,3 +272,22 @@ def test_a_quantile_that_jumps_is_not_said_to_move_every_cluster() -> None:
     delta = compare(base, new, ["latency.p50"], resamples=300)["latency.p50"]
     assert "every cluster differs by exactly" not in delta.note
     assert "constant" not in delta.cautions
+
+
+@pytest.mark.parametrize("metric", ["ece", "ace", "mce", "brier", "nll", "calibration_error2", "auroc"])
+def test_a_class_that_no_target_has_is_undefined_and_passes_no_gate(metric: str) -> None:
+    name = f"{metric}(positive=Ill)"
+    result = evaluate(confident(1, 1.0), [name], resamples=100)
+    assert result[name].value is None
+    assert "no target equals the positive label" in result[name].note
+    better = ">=" if metric == "auroc" else "<="
+    assert Gate.parse(f"{name} {better} {0 if metric == 'auroc' else 1}").check(result).verdict == FAIL
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca", "plain"])
+def test_the_error_without_noise_is_never_bootstrapped(method: str) -> None:
+    one, two = confident(1, 0.5), confident(2, 0.5)
+    usual = evaluate(one, ["calibration_error2"])["calibration_error2"]
+    asked = evaluate(one, ["calibration_error2"], method=method, resamples=200)["calibration_error2"]
+    assert asked.interval == usual.interval
+    assert compare(one, two, ["calibration_error2"], method=method, resamples=200)["calibration_error2"].method == "t"

@@ -46,6 +46,7 @@ _REMARKS = {"point": "no allowance for chance", "permissive": "not shown to be w
 _NEVER_PASSES: dict[Caution, str] = {
     "missing group": "a group has no value",
     "unequal missing": "the runs lack values in different shares of their rows",
+    "lost clusters": "more than a fifth of the rows left with clusters in which others failed or lack values",
     "twin worse": "calibration_error2 is shown to be worse",
 }
 _UNUSABLE: dict[Caution, str] = {
@@ -423,8 +424,17 @@ def _of_delta(d: Delta, comparison: Comparison | None) -> Number:
     assert comparison is not None
     settings = comparison.settings
     if d.unchanged:
+        same = f"the answers are the same in all {d.companions['unchanged']['rows']} rows"
         return Number(
-            dict(d.slice), 0.0, (0.0, 0.0), None, d.clusters, settings.level, d.better, certain=_same_answers(d)
+            dict(d.slice),
+            0.0,
+            (0.0, 0.0),
+            None,
+            d.clusters,
+            settings.level,
+            d.better,
+            certain=same,
+            cautions=d.cautions,
         )
     readable = d.readable
     if readable is None:
@@ -441,15 +451,17 @@ def _of_delta(d: Delta, comparison: Comparison | None) -> Number:
         settings.level,
         d.better,
         problem or held.note,
-        _STANDS_FOR.get(taken_on, ""),
+        ", ".join(part for part in (_STANDS_FOR.get(taken_on, ""), _left(d)) if part),
         held.rule,
         held.grown,
         cautions,
     )
 
 
-def _same_answers(d: Delta) -> str:
-    return f"the answers are the same in all {d.n} rows"
+def _left(d: Delta) -> str:
+    """How many clusters a delta of kept runs still stands on, where some left."""
+    left = d.companions.get("clusters_left")
+    return f"on {left['left']} of {left['of']} clusters" if left else ""
 
 
 def _no_interval(

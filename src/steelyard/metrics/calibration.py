@@ -19,7 +19,7 @@ import numpy.typing as npt
 from steelyard.errors import InputError, UsageError
 from steelyard.metrics import compiling, kernels
 from steelyard.metrics.contract import evidence, metric
-from steelyard.metrics.correctness import claimed
+from steelyard.metrics.correctness import claimed, known_positive
 from steelyard.metrics.evidence import Cells, Codes, Draw, Ids, Sums, Terms, added, sums
 from steelyard.metrics.options import CONFIDENCE, Column, Constant, Label
 from steelyard.metrics.randomness import sign_blocks
@@ -81,6 +81,9 @@ def reliability(
     """Hits, confidence mass and rows per equal-width bin."""
     stated = _probability(records, score)
     return sums(hits=claimed(records, positive), mass=stated, n=1, by=bin_of(stated, bins))
+
+
+reliability.prepare(known_positive)
 
 
 @reliability.metric(
@@ -198,7 +201,8 @@ def _(tables: Sequence[Records], bins: int, positive: str | None, score: str) ->
     found = np.concatenate([t.numbers(score, needed_by="ace")[r] for t, r in zip(tables, rows, strict=True)])
     values, counts = np.unique(found[~np.isnan(found)], return_counts=True)
     place = equal_mass(counts[None].astype(float), bins)[0]
-    return {"begins": tuple(values[np.flatnonzero(np.diff(place)) + 1].tolist())}
+    begins = tuple(values[np.flatnonzero(np.diff(place)) + 1].tolist())
+    return {"begins": begins, **known_positive(tables, positive)}
 
 
 @ace.finish
@@ -260,9 +264,9 @@ def brier(
 
 
 @brier.prepare
-def _(tables: Sequence[Records], binary: bool) -> dict[str, Any]:
+def _(tables: Sequence[Records], binary: bool, positive: str | None) -> dict[str, Any]:
     if not binary:
-        return {}
+        return known_positive(tables, positive)
     seen: set[Any] = set()
     for table in tables:
         answered = table.array("answered") == 1
@@ -307,6 +311,9 @@ def class_probability(records: Records) -> str:
         if min(len(high), len(low)) >= _ENOUGH_ROWS // 2 and (high >= 0.5).all() and (low <= 0.5).all():
             return value_name(one) if (low < 0.5).any() else ""
     return ""
+
+
+nll.prepare(known_positive)
 
 
 # -- how large noise alone would be -----------------------------------------------------------------------------

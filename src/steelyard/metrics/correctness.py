@@ -20,6 +20,7 @@ from steelyard.metrics.options import CONFIDENCE, Column, Constant, Label
 from steelyard.metrics.sorted_rows import SortedReading, SortedRows, SortedTerms
 from steelyard.records.derive import ANSWERED, same_kind
 from steelyard.records.labels import Labels, is_named, value_name
+from steelyard.records.schema import OUTCOMES
 from steelyard.records.table import Records
 
 Floats = npt.NDArray[np.float64]
@@ -153,7 +154,8 @@ def confusion(records: Records, *, labels: tuple[Any, ...] | None = None, answer
         return sums(n=1, by=(target, prediction))
     codes = np.where(silent, len(prediction.values), prediction.codes)
     guess = Labels(codes, (*prediction.values, None))
-    return sums(n=np.where(silent, np.nan, 1.0) if answered_only else 1, by=(target, guess))
+    outside = {name: records.outcome == code for code, name in enumerate(OUTCOMES) if code != ANSWERED}
+    return sums(n=1, by=(target, guess), left_out=outside if answered_only else None)
 
 
 @confusion.prepare
@@ -445,7 +447,8 @@ def claimed(records: Records, positive: str | None) -> Floats:
 
 
 @auroc.prepare
-def _(tables: Sequence[Records], positive: str | None) -> dict[str, Any]:
+def known_positive(tables: Sequence[Records], positive: str | None) -> dict[str, Any]:
+    """Nothing, or why a metric about one class is undefined: no target is that class, as where it is misspelt."""
     known = positive is None or any(is_named(v, positive) for t in tables for v in t.labels("target").values)
     return {} if known else {"undefined": "no target equals the positive label"}
 

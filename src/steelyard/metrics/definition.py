@@ -339,7 +339,8 @@ class Metric:
         """The area up to each resample's coverage c, where the metric has such a form."""
         function = self.definition._up_to
         assert function is not None
-        return np.asarray(function(reading, c, **accepted(function, self.values, keyword_only=True)), np.float64)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(function(reading, c, **accepted(function, self.values, keyword_only=True)), np.float64)
 
     @property
     def is_area(self) -> bool:

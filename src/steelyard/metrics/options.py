@@ -131,7 +131,7 @@ def _as_text(value: Any) -> str:
 
 
 def _as_label(value: Any) -> Any:
-    return value if isinstance(value, bool | int) else _as_text(value)
+    return value if isinstance(value, bool | int | float) else _as_text(value)
 
 
 def _as_list(value: Any) -> tuple[Any, ...]:

@@ -26,8 +26,8 @@ from steelyard.uncertainty.settings import EDITION, Settings
 from steelyard.uncertainty.weights import scheme
 
 SCHEMA_VERSION = "1"
-_ESTIMATE = tuple(f.name for f in fields(Estimate) if f.name != "rule")
-_DELTA = tuple(f.name for f in fields(Delta) if f.name not in ("rule", "grown", "companion"))
+_ESTIMATE = tuple(f.name for f in fields(Estimate) if f.repr)  # what is shown is written; rules are not
+_DELTA = tuple(f.name for f in fields(Delta) if f.repr)
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 

@@ -215,6 +215,11 @@ def decide(
     gain = delta if direction(key, runs) == "higher" else -delta
     if not gain > eps:
         return Choice(KEEP, best, value, active.run_id, held, delta, eps, f"not better by more than eps{common}")
+    comparison = _paired(Opened.at(active.folder), best, key) if best.sealed and active.sealed else ""
+    barred = _barred(comparison, key)
+    if barred:
+        reason = f"better by more than eps{common}, but {barred}"
+        return Choice(KEEP, best, value, active.run_id, held, delta, eps, reason)
     if not require_significant:
         return Choice(
             PROMOTE,
@@ -226,7 +231,6 @@ def decide(
             eps,
             f"better by more than eps{common}; chance not considered",
         )
-    comparison = _paired(Opened.at(active.folder), best, key)
     interval = _interval(comparison, key)
     sure = _is_better(comparison, key, higher=direction(key, runs) == "higher")
     reason = (
@@ -253,6 +257,22 @@ def _paired(base: Opened, run: Listed, key: str) -> Comparison | str:
         return compare_runs(base, Opened.at(run.folder), [name])
     except (InputError, StorageError, UsageError) as problem:
         return str(problem)
+
+
+def _barred(comparison: Comparison | str, key: str) -> str:
+    """Why the two values cannot stand for a difference, where that is so: values or clusters that one run lacks."""
+    if isinstance(comparison, str):
+        return ""
+    try:
+        cautions = comparison[_name(key)].cautions
+    except UsageError:
+        return ""
+    reasons = {
+        "unequal missing": "the runs lack values in different shares of their rows",
+        "lost clusters": "too many clusters left with rows that failed or lack values",
+        "missing group": "a group has no value",
+    }
+    return next((reason for caution, reason in reasons.items() if caution in cautions), "")
 
 
 def _is_better(comparison: Comparison | str, key: str, *, higher: bool) -> bool:

@@ -42,6 +42,7 @@ Caution = Literal[
     "open low",  # nothing is known of this end
     "open high",
     "missing group",  # a group has no value: no rule passes
+    "lost clusters",  # kept runs lost too many clusters with the rows that failed or lack values: no rule passes
     "unequal missing",  # the runs lack values in different shares of their rows: no rule passes
     "constant",  # every cluster differs by the same: there is no interval, and the test alone decides
     "twin worse",  # the metric that stands in for this one is shown to be worse: no rule passes
@@ -126,8 +127,7 @@ def estimates_of(
     resample(resampled, settings, progress)
     if not settings.percentiles:
         jackknife([s for s in resampled if s.vector is None or not settings.by_family])
-    if settings.by_family:
-        jackknife([s for s in each if _by_jackknife(s)])
+    jackknife([s for s in each if _by_jackknife(s) and (settings.by_family or _never_resampled(s))])
     return [_estimate(s, settings, slice_, inner.get(id(s), {})) for s in samples]
 
 
@@ -136,12 +136,19 @@ def _by_jackknife(s: Sample) -> bool:
     return bool(s.metric.definition.spread) and not s.is_score and _has_spread(s)
 
 
+def _never_resampled(s: Sample) -> bool:
+    """True where a bootstrap is off by just what the metric is free of, whatever method is asked for."""
+    return s.metric.definition.spread == "t"
+
+
 def _has_spread(s: Sample) -> bool:
     return not math.isnan(s.value) and s.clusters > 1
 
 
 def _needs_resampling(s: Sample, settings: Settings) -> bool:
     if not _has_spread(s) or not settings.resamples:
+        return False
+    if _never_resampled(s):
         return False
     if not settings.by_family:
         return not (s.metric.definition.by_cluster and s.metric.definition.no_interval)
@@ -169,7 +176,8 @@ def _estimate(s: Sample, settings: Settings, slice_: Mapping[str, Any], groups: 
         notes += made.notes
         cautions += made.cautions
         if made.undefined > TOLERATED_UNDEFINED * settings.resamples:
-            notes.append(f"undefined in {made.undefined} of {settings.resamples} resamples: the interval is doubtful")
+            doubt = ": the interval is doubtful" if interval is not None else ""
+            notes.append(f"undefined in {made.undefined} of {settings.resamples} resamples{doubt}")
             cautions.append("doubtful")
         if isinstance(s.evidence, Groups):
             group_notes, group_cautions = _about_groups(s)
@@ -261,6 +269,8 @@ def _made(s: Sample, settings: Settings, parts: Scarcity, groups: Mapping[Any, S
             return _shares(s)
         if definition.spread:
             return _jackknifed(s, settings, parts)
+    if _never_resampled(s):
+        return _jackknifed(s, settings, parts)
     reason = no_interval(s)
     if reason and (settings.by_family or (definition.by_cluster and definition.no_interval)):
         return _Made(None, notes=(f"no interval: {reason}",))

@@ -196,7 +196,9 @@ class KeptSide:
         name, none = self.name(metric) or "", np.zeros(len(self.ids), np.uint64)
         if self.kept.columns is None:
             lost = self.kept.evidence[name].excluded if name else {}
-            return none, sum(n for reason, n in lost.items() if reason.startswith("no "))
+            defers = "should_abstain" in metric.reads  # there an unreadable reply is what cannot be counted
+            reasons = [r for r in lost if r.startswith(("no ", "partner ")) or (r == "unparsed" and defers)]
+            return none, sum(lost[reason] for reason in reasons)
         rows = self.kept.lacking_rows.get(name)
         return self.kept.lacking.get(name, none), 0 if rows is None else int(rows.sum())
 
@@ -248,6 +250,11 @@ class KeptPair:
             return self
         clusters = np.flatnonzero(alike)
         return KeptPair(self.base.among(clusters), self.new.among(clusters))
+
+    def lost(self, inner: KeptPair) -> float:
+        """The share of the asked rows whose clusters are not in an inner pair."""
+        rows = max(int(self.base.asked_rows.sum()), 1)
+        return 1 - int(inner.base.asked_rows.sum()) / rows
 
     @property
     def rates(self) -> list[float]:

@@ -98,7 +98,8 @@ class _Work:
                 kind = "rows" if settings.by_family else "resampled"
             else:
                 shifts = settings.by_family and base.metric.bootstrap_shifts
-                kind = "jackknife" if shifts else "resampled"
+                never = base.metric.definition.spread == "t"  # a bootstrap is off by what it should be free of
+                kind = "jackknife" if shifts or never else "resampled"
         found = cls(base, new, kind, delta, present, lost_groups=lost)
         if _same_rows(base, new) and not math.isnan(delta):
             totals, rows = found.differences
@@ -140,7 +141,8 @@ class _Work:
         if self.unconverted:
             notes.append("what was kept cannot be swapped between the runs: a p-value needs their records")
         if made.undefined > TOLERATED_UNDEFINED * settings.resamples:
-            notes.append(f"undefined in {made.undefined} of {settings.resamples} resamples: the interval is doubtful")
+            doubt = ": the interval is doubtful" if made.rule is not None else ""
+            notes.append(f"undefined in {made.undefined} of {settings.resamples} resamples{doubt}")
             cautions.append("doubtful")
         if self.base.metric.norm is not None:
             notes.append("biased towards 0: noise makes both values larger")
@@ -283,7 +285,9 @@ class _Work:
             low, high = rule.at(level)
             seen = intervals.rare_share(different, rows, rows[off], level) * reach
             unseen = intervals.rare_share(0, rows, rows[off], level) * reach
-            down, up = (-seen, unseen) if self.delta <= 0 else (-unseen, seen)
+            # towards where the runs differ what was seen could be more; at 0 that is both ways
+            down = -seen if self.delta <= 0 else -unseen
+            up = seen if self.delta >= 0 else unseen
             return intervals.containing((max(-reach, min(low, down)), min(reach, max(high, up))), self.delta)
 
         return Rule(rule.method, ends, rule.least)
