@@ -364,7 +364,12 @@ def calibration_error2(table: Table, *, bins: int = 10) -> Value:
 
 
 def of_class(oracle: Callable[..., Value], table: Table, *, positive: str, **options: Any) -> Value:
-    """The same metric with the confidence read as the probability of a class, on every asked row with both."""
+    """The same metric with the confidence read as the probability of a class, on every asked row with both.
+
+    A class that no target has is undefined: it may be misspelt.
+    """
+    if all(row["target"] != positive for row in table.rows):
+        return None
     rows = [
         {**row, "outcome": "answered", "prediction": "hit", "target": "hit" if row["target"] == positive else "miss"}
         for row in with_target(asked(table))

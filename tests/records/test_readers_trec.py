@@ -20,6 +20,7 @@ from steelyard.ranking import by_query
 from steelyard.records.readers.trec import read_rankings
 from steelyard.records.schema import texts
 from steelyard.records.table import Records
+from tests.records.trec_eval import trec_eval
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "trec"
 fixed = settings(derandomize=True, max_examples=80)
@@ -70,8 +71,7 @@ def columns(records: Records) -> dict[str, tuple[Any, Any]]:
 
 def check(records: Records, judged: Judged, run: Run, *, level: int = 1) -> None:
     """Every metric, query by query and on average, is what trec_eval says, to nine digits."""
-    pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval is trec_eval itself; it is not installed")
-    wanted = pytrec_eval.RelevanceEvaluator(judged, ASKED, relevance_level=level).evaluate(run)
+    wanted = trec_eval(judged, run, ASKED, level)
     found = {row.pop("item"): row for row in by_query(records, list(MEASURES), relevance_level=level)}
     assert set(found) == set(wanted)
     names = {name: f"{name}(level={level})" if level > 1 and "ndcg" not in name else name for name in MEASURES}
@@ -307,12 +307,10 @@ def test_topics_on_one_side_only_are_left_out_and_counted(tmp_path: Path) -> Non
 
 
 def test_complete_averages_over_all_judged_topics(tmp_path: Path) -> None:
-    pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval is trec_eval itself; it is not installed")
     judged = {f"q{i}": {"a": i % 3, "b": 1} for i in range(9)}
     run = {f"q{i}": {"a": 2.0, "b": 1.0} for i in range(5)}
     records = read(tmp_path, qrels_text(judged), run_text(run), complete=True)
-    evaluator = pytrec_eval.RelevanceEvaluator(judged, {"map"})
-    wanted = sum(of["map"] for of in evaluator.evaluate(run).values()) / 9
+    wanted = sum(of["map"] for of in trec_eval(judged, run, {"map"}).values()) / 9
     assert values(("map",), records)["map"] == pytest.approx(wanted, abs=1e-9)
 
 
