@@ -194,8 +194,7 @@ class _Work:
         different = int(self._different.sum())
         if settings.unstretched or made.rule is None or self.reach is None or different >= FEW_DIFFERENT:
             return made
-        note = f"only {different} clusters differ: the interval allows for a rare difference not yet seen"
-        return replace(made, rule=self._extended(made.rule, different), notes=(*made.notes, note))
+        return replace(made, rule=self._extended(made.rule, different), notes=(*made.notes, _few_differ(different)))
 
     def _of_rows(self) -> _Made:
         """A row mean: t between clusters; where the scores are bounded, with room for rare differences."""
@@ -206,7 +205,7 @@ class _Work:
         notes: tuple[str, ...] = ()
         if self.reach is not None:
             if different < FEW_DIFFERENT:
-                notes = (f"only {different} clusters differ: the interval allows for a rare difference not yet seen",)
+                notes = (_few_differ(different),)
             return _Made(intervals.sparse_delta(totals, rows, self.reach), se, notes=notes)
         means = totals / rows
         if float(means.max() - means.min()) <= _CONSTANT * abs(self.delta):
@@ -302,6 +301,11 @@ class _Made:
     undefined: int = 0
     notes: tuple[str, ...] = ()
     cautions: tuple[Caution, ...] = ()
+
+
+def _few_differ(clusters: int) -> str:
+    who = f"only {clusters} clusters differ" if clusters else "no cluster differs"
+    return f"{who}: the interval allows for a rare difference not yet seen"
 
 
 def _same_rows(base: Sample, new: Sample) -> bool:
