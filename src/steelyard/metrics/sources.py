@@ -148,9 +148,7 @@ class RowSource:
                 raise
             raise InputError(f"{metric} needs numbers; text stands in {', '.join(map(printable, texts))}") from None
         lost = _reasons(population, ~kept, metric.reads, {**made.missing, **made.left_out})
-        lacking = ~kept
-        for rows in made.left_out.values():
-            lacking &= ~np.asarray(rows, bool)
+        lacking = None if kept.all() else ~np.logical_or.reduce([kept, *made.left_out.values()])
         collector.note_missing(self.key(metric, constants), inside, lacking)
         found: Evidence = replace(evidence, excluded=_ordered(excluded, lost))
         return found
@@ -390,7 +388,7 @@ class Collector:
         self.rows = np.arange(len(records)) if rows is None else rows  # where its rows stand in the table it is part of
         self._populations: dict[str, npt.NDArray[np.bool_] | None] = {}
         self._evidence: dict[tuple[Any, ...], Evidence] = {}
-        self._missing: dict[tuple[Any, ...], Mask] = {}
+        self._missing: dict[tuple[Any, ...], Mask | None] = {}
 
     @cached_property
     def unit(self) -> Draw:
@@ -422,9 +420,9 @@ class Collector:
         """The rows that the metric cannot count because they lack a value that it reads."""
         return metric.definition.source.missing(metric, constants, self)
 
-    def note_missing(self, key: tuple[Any, ...], inside: Mask | None, lacking: Mask) -> None:
-        """Remember which rows of a population lack a value."""
-        if inside is None:
+    def note_missing(self, key: tuple[Any, ...], inside: Mask | None, lacking: Mask | None) -> None:
+        """Remember which rows of a population lack a value; None where none does."""
+        if inside is None or lacking is None:
             self._missing[key] = lacking
         else:
             whole = np.zeros(len(inside), bool)
@@ -432,7 +430,8 @@ class Collector:
             self._missing[key] = whole
 
     def noted_missing(self, key: tuple[Any, ...]) -> Mask:
-        return self._missing[key]
+        found = self._missing[key]
+        return np.zeros(len(self.records), bool) if found is None else found
 
     def evidence(self, metric: Metric, constants: Constants) -> Evidence:
         key = metric.key(constants)
