@@ -55,11 +55,12 @@ class StorageError(SteelyardError):
     exit_code = 5
 
 
-def printable(text: object, *, limit: int = 120) -> str:
-    """`text` fit for a terminal: control, format and surrogate characters escaped, length bounded.
+def printable(text: object, *, limit: int | None = 120) -> str:
+    """`text` fit for a terminal: control, format and surrogate characters escaped, length bounded by `limit` if any.
 
     >>> printable("a\\x1b[31mb")
     'a\\\\x1b[31mb'
     """
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text)[: limit + 1])
-    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+    given = str(text) if limit is None else str(text)[: limit + 1]
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in given)
+    return shown if limit is None or len(shown) <= limit else shown[: limit - 1] + "…"

@@ -1,4 +1,4 @@
-"""A document's tables as CSV. A cell that a spreadsheet would run as a formula is made text; numbers stay numbers."""
+"""A document's tables as CSV: control characters visible, nothing cut, nothing that a spreadsheet would run."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import csv
 import io
 import re
 
+from steelyard.errors import printable
 from steelyard.report.document import Document, Table
 
-_NUMBER = re.compile(r"[+-]?\d[\d,]*(\.\d+)?([eE][+-]?\d+)?")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_NUMBER = re.compile(r"[+-]?[0-9][0-9,]*(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_FORMULA = re.compile(r" *[=+\-@＝＋－＠]")  # wide forms count too: some spreadsheets read them as the narrow ones
 
 
 def render(document: Document) -> str:
@@ -19,12 +20,16 @@ def render(document: Document) -> str:
         if isinstance(part, Table):
             buffer = io.StringIO()
             writer = csv.writer(buffer, lineterminator="\n")
-            writer.writerow([safe(name) for name in part.columns])
-            writer.writerows([safe(cell) for cell in row] for row in part.rows)
+            writer.writerows([safe(cell) for cell in row] for row in (part.columns, *part.rows))
             blocks.append(buffer.getvalue())
     return "\n".join(blocks)
 
 
 def safe(cell: str) -> str:
-    """The cell, with an apostrophe before what a spreadsheet would take for a formula."""
-    return f"'{cell}" if cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell) else cell
+    """The cell on one line, with an apostrophe before what a spreadsheet would take for a formula.
+
+    >>> safe("=1+1"), safe("-0.5"), safe("two\\nlines")
+    ("'=1+1", '-0.5', 'two\\\\nlines')
+    """
+    shown = printable(cell, limit=None)
+    return f"'{shown}" if _FORMULA.match(shown) and not _NUMBER.fullmatch(shown) else shown

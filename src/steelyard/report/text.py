@@ -27,7 +27,7 @@ def _line(text: str) -> str:
 
 def _table(table: Table) -> str:
     kept = [i for i, name in enumerate(table.columns) if i == 0 or any(row[i] for row in table.rows)]
-    cells = [[table.columns[i] for i in kept], *([_line(row[i]) for i in kept] for row in table.rows)]
+    cells = [[_line(row[i]) for i in kept] for row in (table.columns, *table.rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(kept))]
     lines = []
     for row in cells:
