@@ -13,6 +13,7 @@ train.json, 60 participants, is for fitting calibrators; run.json, 41 others of 
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import sys
@@ -151,7 +152,9 @@ def agreement(samples: list[int | None]) -> dict[str, float | None]:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).parent, help="where the files go")
+    folder = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     for split, participants, seed in (("train", range(400, 460), 20260102), ("run", range(300, 341), 20260103)):
         path = folder / f"{split}.json"

@@ -5,6 +5,7 @@ python examples/trec/make.py    writes qrels.txt, first.txt and second.txt besid
 
 from __future__ import annotations
 
+import argparse
 import random
 from pathlib import Path
 
@@ -29,6 +30,7 @@ def lines(seed: int = 11) -> dict[str, list[str]]:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     folder = Path(__file__).parent
     for name, text in lines().items():
         (folder / name).write_text("\n".join(text) + "\n", newline="\n")

@@ -9,6 +9,7 @@ be read and some never came. Confidences are informative but too high.
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from pathlib import Path
@@ -106,7 +107,9 @@ def answer(
 
 
 def main() -> None:
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).parent, help="where the file goes")
+    folder = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(row) for row in rows()]
     (folder / "answers.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
