@@ -71,10 +71,13 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminated)
     _open_streams()
     try:
-        app()
+        code = app(standalone_mode=False)
         sys.stdout.flush()
+        sys.exit(code)
     except SteelyardError as problem:
         _fail(str(problem), problem.exit_code)
+    except typer.TyperException as problem:
+        _refuse(problem)
     except KeyboardInterrupt:
         _fail("stopped", 130)
     except BrokenPipeError:
@@ -93,6 +96,15 @@ def main() -> None:
             f"a fault in steelyard itself ({type(problem).__name__}); STEELYARD_DEBUG=1 shows where. Please report it",
             SOFTWARE_FAULT,
         )
+
+
+def _refuse(problem: typer.TyperException) -> None:
+    """End as the parser says: one line, and where to read more. A command that only shows its help has no message."""
+    if not problem.format_message():
+        sys.exit(problem.exit_code)
+    context = getattr(problem, "ctx", None)
+    more = f"; `{context.command_path} --help` lists what it takes" if context is not None else ""
+    _fail(problem.format_message().rstrip(".") + more, problem.exit_code)
 
 
 def _open_streams() -> None:
