@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,11 +43,12 @@ def temperature(
 ) -> None:
     """Temperature scaling of one confidence: sigmoid(logit(p)/T). It changes no ranking, so neither AURC nor AUGRC."""
     options.check_format(format_)
-    options.check_output(output, [input_])
+    options.check_outputs({"--output": output}, [input_, task_file])
     records = options.run_of(
         input_, mode, cluster=cluster, map_=map_, where=where, task_file=task_file, input_format=input_format
     )
-    _fit(records, "temperature", output, plot, format_, confidence=confidence, target=target, seed=seed)
+    files = _Files(output, plot, [input_, task_file])
+    _fit(records, "temperature", files, format_, confidence=confidence, target=target, seed=seed)
 
 
 @app.command()
@@ -78,15 +80,14 @@ def fit(
     """A supervised calibrator on one or more signals, judged in sample and five-fold cross-fitted."""
     options.check_format(format_)
     names = options.names([features or ""])
-    options.check_output(output, [input_])
+    options.check_outputs({"--output": output}, [input_, task_file])
     records = options.run_of(
         input_, mode, cluster=cluster, map_=map_, where=where, task_file=task_file, input_format=input_format
     )
     _fit(
         records,
         method,
-        output,
-        plot,
+        _Files(output, plot, [input_, task_file]),
         format_,
         features=names,
         confidence=confidence,
@@ -96,19 +97,31 @@ def fit(
     )
 
 
-def _fit(records: Any, method: str, output: Path, plot: Path | None, format_: str, **how: Any) -> None:
+@dataclass(frozen=True)
+class _Files:
+    """Where a calibrator and its diagrams go, and what is read."""
+
+    output: Path
+    plot: Path | None
+    read: list[str | Path | None]
+
+
+def _fit(records: Any, method: str, files: _Files, format_: str, **how: Any) -> None:
     from steelyard.calibration import calibrate
     from steelyard.report.calibration import calibrator_report
     from steelyard.runs.calibration import calibration_document
 
     found = calibrate(records, method, **how)
-    if plot is not None and not found.reliability:
-        raise UsageError("a reliability diagram needs a target that is right or wrong, and two clusters")
-    options.show(calibration_document(found.calibrator), calibrator_report(found.calibrator), format_, output)
-    if plot is not None:
+    drawn: dict[Path, bytes] = {}
+    if files.plot is not None:
+        if not found.reliability:
+            raise UsageError("a reliability diagram needs a target that is right or wrong, and two clusters")
         from steelyard.report.figures import reliability_figure
 
-        options.draw(reliability_figure(found), plot)
+        drawn = options.pictures(reliability_figure(found), files.plot)
+        options.check_outputs({"--output": files.output, "--plot": drawn}, files.read)
+    options.show(calibration_document(found.calibrator), calibrator_report(found.calibrator), format_, files.output)
+    options.write(drawn)
 
 
 def _numbers(texts: list[str] | None) -> dict[str, float]:

@@ -41,7 +41,7 @@ def compare(
     if not versus and len(files) != 2:
         raise UsageError("compare takes two files, or --versus column=base,new to compare parts of one table")
     target = out / "comparison.json" if out is not None else None
-    options.check_output(target, files)
+    options.check_outputs({"--out": target}, [*files, task_file])
     if files.count("-") > 1:
         raise UsageError("standard input can be read once only")
     from steelyard.comparison import compare as run

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from steelyard.errors import UsageError, printable
+from steelyard.errors import UsageError
 
 Docs = Annotated[
     str, typer.Option("--docs", help="A folder of .txt and .md files, a .jsonl or .json file, or vectors in a .npz.")
@@ -39,6 +40,11 @@ AllowCancelled = Annotated[
     bool, typer.Option("--allow-cancelled", help="Apply a shift that was cancelled when it was trained.")
 ]
 API_KEY = "OPENAI_API_KEY"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_KEY = re.compile(  # a vendor's prefix, many hexadecimal digits, or many characters of all kinds
+    r"(sk|pk|hf|gh[a-z]|github_pat|xox[a-z])_(?=.*[0-9]).*|[0-9a-fA-F]{32,}"
+    r"|(?=.*[0-9])([A-Za-z0-9]{20,}|(?=.*[a-z])(?=.*[A-Z]).{20,})"
+)
 
 
 def corpus(
@@ -58,6 +64,7 @@ def corpus(
 
     if embedder is None and (base_url is not None or cache is not None):
         raise UsageError("--base-url and --cache belong to an embedder; name it: --embedder openai:MODEL")
+    _check_name(api_key_env)
     made = None
     if embedder is not None:
         made = named(embedder, base_url=base_url, api_key_env=api_key_env, cache=cache)
@@ -66,6 +73,21 @@ def corpus(
     if made is not None and made.damaged:
         say(f"note: {made.damaged} damaged records of the cache were passed over; their texts were embedded anew")
     return found
+
+
+def files_of(text: str | None) -> list[str]:
+    """The files that a shift or an embedder may mean: all of its text, or what stands behind a colon."""
+    return [] if text is None else [text, *filter(None, [text.partition(":")[2]])]
+
+
+def _check_name(variable: str) -> None:
+    """Refuse what may be a key itself, and never show it; a variable that is set is surely a name."""
+    plain = _NAME.fullmatch(variable) is not None
+    if not plain or (_KEY.fullmatch(variable) and variable not in os.environ):
+        raise UsageError(
+            "--api-key-env takes the name of an environment variable that holds the key, such as OPENAI_API_KEY; "
+            "what was given does not look like a name"
+        )
 
 
 def named(text: str, *, base_url: str | None, api_key_env: str, cache: Path | None) -> Any:
@@ -79,5 +101,5 @@ def named(text: str, *, base_url: str | None, api_key_env: str, cache: Path | No
     if text.partition(":")[0] == "openai":
         settings["api_key"] = os.environ.get(api_key_env) or None
         if api_key_env != API_KEY and settings["api_key"] is None:
-            raise UsageError(f"--api-key-env: the variable {printable(api_key_env)} is not set")
+            raise UsageError(f"--api-key-env: the variable {api_key_env} is not set")
     return embedder(text, **settings)

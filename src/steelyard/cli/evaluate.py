@@ -50,7 +50,7 @@ def evaluate(
     options.check_format(format_)
     options.allow_plugins(metric)
     target = out / "evaluation.json" if out is not None else None
-    options.check_output(target, files)
+    options.check_outputs({"--out": target}, [*files, task_file])
     labels = {**store.matrix_labels(), **options.pairs(label, "label")}
     save = save or save_records
     clock: Any = _clock() if save else None

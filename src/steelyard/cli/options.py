@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -65,6 +66,7 @@ Stream = Annotated[
 
 FORMATS = ("table", "json", "markdown")
 STORE_FORMATS = (*FORMATS, "csv")
+_KEPT = ("run.json", "evaluation.json")  # what lies in the folder of a run that was kept
 
 
 def pairs(texts: list[str] | None, option: str) -> dict[str, str]:
@@ -99,14 +101,45 @@ def check_format(format_: str, *, store: bool = False) -> None:
         raise UsageError(f"--format is one of {', '.join(known)}, not '{printable(format_)}'")
 
 
+def check_outputs(outputs: Mapping[str, Path | Iterable[Path] | None], inputs: Iterable[str | Path | None]) -> None:
+    """Refuse, before anything is written, to write over what is read, over a kept run, or twice to one file.
+
+    `outputs` are files by the option that names them; an option may stand for several.
+    """
+    written = [(option, path) for option, paths in outputs.items() for path in _each(paths)]
+    read = [name for name in inputs if name is not None and os.path.exists(name)]
+    for _, path in written:
+        if any(same_file(path, name) for name in read):
+            raise UsageError(f"{printable(path)} is what would be read; name another file to write to")
+        if os.path.exists(path) and all(os.path.isfile(path.parent / name) for name in _KEPT):
+            raise UsageError(f"{printable(path)} belongs to a run that was kept; name another file to write to")
+    for (one, path), (two, other) in combinations(written, 2):
+        if same_file(path, other) and (os.path.isfile(path) or not os.path.exists(path)):  # a device takes both
+            raise UsageError(f"{one} and {two} would both write {printable(other)}; name two files")
+        if _inside(path, other) or _inside(other, path):
+            raise UsageError(f"{one} and {two}: what is a file to one is a folder to the other; name two places")
+
+
 def check_output(output: Path | None, inputs: list[str]) -> None:
-    """Refuse to write over what is read, or over a file of a run that was kept."""
-    if output is None or not os.path.exists(output):
-        return
-    if any(os.path.exists(name) and os.path.samefile(output, name) for name in inputs):
-        raise UsageError(f"{printable(output)} is what would be read; name another file to write to")
-    if all(os.path.isfile(output.parent / name) for name in ("run.json", "evaluation.json")):
-        raise UsageError(f"{printable(output)} belongs to a run that was kept; name another file to write to")
+    """The same for a single output."""
+    check_outputs({"--output": output}, inputs)
+
+
+def same_file(one: str | Path, two: str | Path) -> bool:
+    """Whether two names stand for one file, through links too, and also where it is not there yet."""
+    if os.path.exists(one) and os.path.exists(two):
+        return os.path.samefile(one, two)
+    return os.path.realpath(one) == os.path.realpath(two)
+
+
+def _each(paths: Path | Iterable[Path] | None) -> Iterable[Path]:
+    if paths is None:
+        return ()
+    return (paths,) if isinstance(paths, Path) else paths
+
+
+def _inside(folder: Path, path: Path) -> bool:
+    return Path(os.path.realpath(folder)) in Path(os.path.realpath(path)).parents
 
 
 def allow_plugins(metrics: list[str] | None) -> None:
@@ -168,14 +201,18 @@ def run_of(path: str, mode: str | None, *, where: list[str] | None, **options: A
     return records
 
 
-def draw(figures: Any, folder: Path) -> None:
-    """Write figures to a folder, each as PNG, SVG and PDF, and say where."""
+def pictures(figures: Mapping[str, Mapping[str, bytes]], folder: Path) -> dict[Path, bytes]:
+    """The files that figures become in a folder: each as PNG, SVG and PDF."""
+    return {folder / f"{name}.{suffix}": data for name, each in figures.items() for suffix, data in each.items()}
+
+
+def write(files: Mapping[Path, str | bytes]) -> None:
+    """Write files, and name each."""
     from steelyard.runs.store import write_atomic
 
-    for name, pictures in figures.items():
-        for suffix, data in pictures.items():
-            write_atomic(folder / f"{name}.{suffix}", data)
-        say(f"wrote {folder / name}.{{{','.join(pictures)}}}")
+    for path, content in files.items():
+        write_atomic(path, content)
+        say(f"wrote {path}")
 
 
 def show(document: Any, report: Any, format_: str, target: Path | None) -> None:

@@ -51,17 +51,13 @@ def rank(
     if [qrels, *runs].count("-") > 1:
         raise UsageError("standard input can be read once only")
     target = out / "evaluation.json" if out is not None else None
-    for written in (per_query, target):
-        options.check_output(written, [qrels, *runs])
-    if target is not None and per_query is not None and target.resolve() == per_query.resolve():
-        raise UsageError("--per-query names the file that --out writes; name another one")
+    options.check_outputs({"--per-query": per_query, "--out": target}, [qrels, *runs])
     from steelyard.metrics.definition import metric_of
     from steelyard.ranking import STACK, by_query
     from steelyard.ranking import rank as ranked
     from steelyard.records.readers.trec import TIES, read_rankings
     from steelyard.report.document import ranking_report
     from steelyard.runs.artifact import ranking_document
-    from steelyard.runs.store import write_atomic
 
     metrics = metric or list(STACK)
     for name in metrics:
@@ -79,7 +75,6 @@ def rank(
     )
     if per_query is not None:
         rows = [row for table in tables for row in by_query(table, metrics, relevance_level=relevance_level)]
-        write_atomic(per_query, "".join(json.dumps(row) + "\n" for row in rows))
-        options.say(f"wrote {per_query}")
+        options.write({per_query: "".join(json.dumps(row) + "\n" for row in rows)})
     document = ranking_document(found, ties=TIES, complete=complete, relevance_level=relevance_level)
     options.show(document, ranking_report(found), format_, target)

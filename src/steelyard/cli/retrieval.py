@@ -51,6 +51,7 @@ def run(
     options.check_format(format_)
     labels = {**store.matrix_labels(), **options.pairs(label, "label")}
     scope = store.scope(root, tenant, domain)
+    _check_folder(out, [docs, queries, cache, *embedding.files_of(shift), *embedding.files_of(embedder)])
     from steelyard.report.retrieval import retrieval_report
     from steelyard.retrieval.artifacts import embedder_of, retrieval_document, seen_in_training
     from steelyard.retrieval.ranks import retrieve
@@ -67,7 +68,6 @@ def run(
         named_shift(wanted, **chosen)  # what is wrong with it is better said before documents are embedded
     if save:
         free_place(scope, workflow, run_id)
-    _check_folder(out, [docs, queries, *([shift] if shift else [])])
     corpus = embedding.corpus(
         docs,
         queries,
@@ -110,11 +110,11 @@ def run(
         document = {**document, "run_id": kept.run_id, "folder": str(folder)}
         options.say(f"saved run {kept.run_id} in {folder}")
     if out is not None:
-        _write(files, out)
+        options.write({out / name: data for name, data in files.items()})
     options.show(document, report, format_, None)
 
 
-def _check_folder(out: Path | None, inputs: list[str]) -> None:
+def _check_folder(out: Path | None, inputs: list[str | Path | None]) -> None:
     """Refuse a folder in which a file of the run would replace an input."""
     from steelyard.runs.keeping import FILES
 
@@ -122,18 +122,9 @@ def _check_folder(out: Path | None, inputs: list[str]) -> None:
         return
     if out.exists() and not out.is_dir():
         raise UsageError(f"--out is a folder; {printable(out)} is a file")
-    if any(Path(name).is_dir() and out.exists() and out.samefile(name) for name in inputs):
-        raise UsageError("--out is the folder of the documents; files written there would be read as documents")
-    for name in FILES:
-        options.check_output(out / name, inputs)
-
-
-def _write(files: dict[str, bytes], folder: Path) -> None:
-    from steelyard.runs.store import write_atomic
-
-    for name, data in files.items():
-        write_atomic(folder / name, data)
-        options.say(f"wrote {folder / name}")
+    if any(name is not None and not Path(name).is_file() and options.same_file(out, name) for name in inputs):
+        raise UsageError("--out is a folder that is read: what is written there would be read next time")
+    options.check_outputs({"--out": [out / name for name in FILES]}, inputs)
 
 
 def _files(found: Any, corpus: Any, document: dict[str, Any], report: Any) -> dict[str, bytes]:
@@ -207,7 +198,7 @@ def eval_(
 
     clock, scope = Clock(), store.scope(root, tenant, domain)
     relevance = Relevance(_indices(relevant), k, mrr_index)
-    _check_folder(out, [refs, queries, *([shift] if shift else [])])
+    _check_folder(out, [refs, queries, *embedding.files_of(shift)])
     references, asked = read_vectors(refs), read_vectors(queries)
     same_dimension(references, asked)
     named = named_shift(
@@ -252,7 +243,7 @@ def eval_(
         )
         options.say(f"saved run {kept.run_id} in {folder}")
     if out is not None:
-        _write(files, out)
+        options.write({out / name: data for name, data in files.items()})
     options.show(document, report, format_, None)
     if decision is not None:
         raise typer.Exit(decision.exit_code)

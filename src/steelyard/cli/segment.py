@@ -29,7 +29,7 @@ def propose(
 ) -> None:
     """Decide for every query whether to apply the shift, and write the decisions."""
     options.check_format(format_)
-    options.check_output(output, [baseline, shifted])
+    options.check_outputs({"--output": output}, [baseline, shifted])
     from steelyard.decide.segment import propose as decide
     from steelyard.report.segment import proposal_report
     from steelyard.runs.per_query import read_per_query
@@ -68,7 +68,7 @@ def compare(
     target = out / "segment-comparison.json" if out is not None else None
     decisions = read_segments(segments)
     paths = [baseline or beside(segments, decisions.baseline_path), shifted or beside(segments, decisions.pos_neg_path)]
-    options.check_output(target, [segments, *map(str, paths)])
+    options.check_outputs({"--out": target}, [segments, *paths])
     base, new = (read_per_query(path) for path in paths)
     found = compared(decisions, base, new, segments, resamples=resamples, seed=seed)
     options.show(compared_document(found), compared_report(found), format_, target)

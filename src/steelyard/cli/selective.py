@@ -71,7 +71,8 @@ def selective(
     if output is not None and out is not None:
         raise UsageError("--output names a file, --out a folder: give one of them")
     target = output or (out / "selective.json" if out else None)
-    options.check_output(target, [*input_, *map(str, calibration or []), *([str(task_file)] if task_file else [])])
+    written, read = "--output" if output else "--out", [*input_, *(calibration or []), task_file]
+    options.check_outputs({written: target}, read)
     modes = _per_input(mode, len(input_))
     grid = _grid(coverage_grid)
     from steelyard.report.selective import selection_report
@@ -108,11 +109,14 @@ def selective(
             stream=stream,
             progress=progress,
         )
-    options.show(selective_document(found), selection_report(found), format_, target)
+    drawn: dict[Path, bytes] = {}
     if plot is not None:
         from steelyard.report.figures import selection_figures
 
-        options.draw(selection_figures(found), plot)
+        drawn = options.pictures(selection_figures(found), plot)
+        options.check_outputs({written: target, "--plot": drawn}, read)
+    options.show(selective_document(found), selection_report(found), format_, target)
+    options.write(drawn)
 
 
 def _per_input(modes: list[str] | None, inputs: int) -> list[str | None]:

@@ -174,7 +174,7 @@ def apply(
     """Write shifted query vectors; documents are never shifted and nothing is normalised again."""
     if output.suffix.lower() != ".npz":
         raise UsageError("--output is a .npz file")
-    options.check_output(output, [queries, shift])
+    options.check_outputs({"--output": output}, [queries, *embedding.files_of(shift)])
     from dataclasses import replace
 
     from steelyard.retrieval.shift import applied
