@@ -204,7 +204,7 @@ def test_two_runs_without_common_participants(tmp_path: Path) -> None:
     ("arguments", "code", "said"),
     [
         (["--confidence", "tokn_msp"], 2, "unknown confidence variant 'tokn_msp'; did you mean 'token_msp'?"),
-        (["--confidence", "token_pe"], 3, "signal.token_pe: participant 300, item 300/NoInterest: is missing"),
+        (["--confidence", "token_pe"], 3, "signal.token_pe: is missing"),
         (["--confidence", "consistency"], 3, "consistency needs the signal consistency_modal_confidence"),
         (["--confidence", "calibrated"], 2, "needs --calibration FILE"),
         (["--loss", "square"], 2, "unknown loss 'square'"),

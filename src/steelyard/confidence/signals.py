@@ -23,7 +23,6 @@ import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.records.derive import ANSWERED
-from steelyard.records.labels import value_name
 from steelyard.records.schema import kind_of
 from steelyard.records.table import Records
 from steelyard.registry import Registry, closest
@@ -295,12 +294,4 @@ def _unknown(records: Records, name: str) -> str:
 
 def _at(records: Records, row: int, key: str, problem: str) -> InputError:
     file, line = records.where(row)
-    ids, cluster = records.cluster
-    who = ", ".join(value_name(part) for part in ids[cluster[row]])
-    what = value_name(records.labels("item").values[records.codes("item")[row]])
-    return InputError(
-        f"participant {printable(who, limit=60)}, item {printable(what, limit=60)}: {problem}",
-        file=file,
-        line=line,
-        field=key,
-    )
+    return InputError(problem, file=file, line=line, field=key)

@@ -9,12 +9,16 @@ from typing import Any
 
 import msgspec
 
-from steelyard.confidence.calibrators import Calibrator, methods
+from steelyard.confidence.calibrators import Calibrator, Method, methods
 from steelyard.confidence.calibrators.calibrator import DIGEST
 from steelyard.errors import StorageError, UsageError, printable
 from steelyard.runs.artifact import DIALECT, plain
 
 SUPPORTED = ("1",)
+_QUOTING = {  # beginnings of messages that go on with what stands in the file
+    "Invalid enum value": "one of the documented words is expected",
+    "Object contains unknown field": "there is a field that is not known",
+}
 
 
 class Artifact(Calibrator, frozen=True):
@@ -53,8 +57,7 @@ def read_calibrator(path: Path) -> Calibrator:
         raise UsageError(f"{printable(path)}: not a calibrator artifact; make one with `steelyard calibrate`")
     if version not in SUPPORTED:
         raise StorageError(
-            f"{printable(path)}: schema version {printable(version, limit=20)} is not supported; "
-            f"this version reads {', '.join(SUPPORTED)}"
+            f"{printable(path)}: its schema version is not supported; this version reads {', '.join(SUPPORTED)}"
         )
     try:
         found = msgspec.convert(raw, Calibrator)
@@ -62,7 +65,7 @@ def read_calibrator(path: Path) -> Calibrator:
         if raw.get("digest") != content_digest(raw):
             raise UsageError("was changed after it was written; fit it anew")
     except msgspec.ValidationError as problem:
-        raise StorageError(f"{printable(path)}: {printable(problem)}") from None
+        raise StorageError(f"{printable(path)}: {_said(str(problem))}") from None
     except UsageError as problem:
         raise StorageError(f"{printable(path)}: {problem}") from None
     return found
@@ -70,7 +73,7 @@ def read_calibrator(path: Path) -> Calibrator:
 
 def _check(calibrator: Calibrator) -> None:
     """Refuse what does not fit the method, so that applying never fails half-way."""
-    method, count = methods[calibrator.method], len(calibrator.features)
+    method, count = _method(calibrator.method), len(calibrator.features)
     if not count or (method.one_feature and count != 1):
         raise UsageError(f"{method.name} does not take {count} features")
     problem = method.problem(calibrator.parameters, count)
@@ -81,3 +84,19 @@ def _check(calibrator: Calibrator) -> None:
         raise UsageError("provenance does not hold one digest a training row and a cluster")
     if any(not feature.scale > 0 for feature in calibrator.features):
         raise UsageError("a feature's scale is above 0")
+
+
+def _method(name: str) -> Method:
+    try:
+        return methods[name]
+    except UsageError:
+        raise UsageError(f"method is one of {', '.join(methods)}") from None
+
+
+def _said(problem: str) -> str:
+    """What does not fit, and where, without what stands there."""
+    _, at, place = problem.rpartition(" - at ")
+    for beginning, instead in _QUOTING.items():
+        if problem.startswith(beginning):
+            return printable(instead + at + place if at else instead)
+    return printable(problem)

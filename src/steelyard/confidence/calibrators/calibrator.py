@@ -141,11 +141,9 @@ class Calibrator(msgspec.Struct, frozen=True):
         for feature in self.features:
             reason = feature.off_scale(feature.values(records))
             if reason:
-                trained = f"{printable(feature.name)} from {feature.low:g} to {feature.high:g}"
                 raise InputError(
-                    f"the calibrator was trained on {trained}; here are {reason}. Bring both to one scale, "
-                    "fit a calibrator on data like these, "
-                    "or say --allow-other-scale",
+                    f"the calibrator was trained on another scale; here are {reason}. Bring both to one scale, "
+                    "fit a calibrator on data like these, or say --allow-other-scale",
                     file=records.name,
                     field=feature.name,
                 )
