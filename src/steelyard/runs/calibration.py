@@ -11,8 +11,9 @@ import msgspec
 
 from steelyard.confidence.calibrators import Calibrator, Method, methods
 from steelyard.confidence.calibrators.calibrator import DIGEST
-from steelyard.errors import StorageError, UsageError, printable
+from steelyard.errors import InputError, StorageError, UsageError, printable
 from steelyard.runs.artifact import DIALECT, plain
+from steelyard.runs.pascal import strict
 
 SUPPORTED = ("1",)
 _QUOTING = {  # beginnings of messages that go on with what stands in the file
@@ -47,10 +48,10 @@ def calibrator_schema() -> dict[str, Any]:
 def read_calibrator(path: Path) -> Calibrator:
     """A calibrator from its file; anything that is not one is an error that names the field."""
     try:
-        raw = msgspec.json.decode(path.read_bytes())
+        raw = strict(path.read_bytes(), str(path))
     except OSError as problem:
         raise UsageError(f"cannot read {printable(path)}: {(problem.strerror or 'no reason given').lower()}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (InputError, UnicodeDecodeError, RecursionError):
         raise StorageError(f"{printable(path)}: not valid JSON; a calibrator artifact is expected") from None
     version = raw.get("schema_version") if isinstance(raw, dict) else None
     if not isinstance(raw, dict) or raw.get("kind") != "calibrator":
