@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from steelyard import evaluate, value
 from steelyard.errors import UsageError
 from steelyard.evaluation import values
 from steelyard.metrics.definition import metric_of
+from steelyard.naming import slice_text
+from steelyard.records.schema import OUTCOMES
 from steelyard.records.table import Records
+from steelyard.runs.artifact import dumps, read_estimate
 from steelyard.stack import choose
 
 
@@ -171,3 +177,105 @@ def test_rows_without_a_group_and_undefined_groups_are_noted() -> None:
     note = evaluate(records, ["fairness_gap(selective_accuracy, by=group.site)"]).estimates[0].note
     assert "10 rows have no group" in note
     assert "group z left out: the metric is undefined there" in note
+
+
+# -- what was counted --------------------------------------------------------------------------------------------------
+
+MIXED = {  # two models on six items: by hand, m1 declines 2 of 5 (one failed), m2 declines 1 of 6
+    "model": ["m1"] * 6 + ["m2"] * 6,
+    "item": [*range(6)] * 2,
+    "target": ["a", "b", "a", "b", "a", "b"] * 2,
+    "prediction": ["a", "b", None, None, None, None, "a", "a", "a", None, "b", "b"],
+    "outcome": "answered answered abstained abstained unparsed failed".split()
+    + "answered answered answered abstained answered answered".split(),
+    "confidence": [0.9, 0.8, None, None, None, None, 0.9, None, 0.7, None, 0.6, 0.5],
+    "group.site": ["n", "s", "n", "s", "n", "s"] * 2,
+}
+
+
+def test_every_estimate_says_how_many_rows_count_were_declined_and_had_a_reply() -> None:
+    names = ["accuracy", "selective_accuracy", "ece", "abstention_rate", "failure_rate", "f1_macro", "cmax"]
+    found = evaluate(Records.from_columns(MIXED), names, by=["group.site"], resamples=100)
+    replies = {
+        "{model=m1}": (2, 5),
+        "{model=m1,group.site=n}": (1, 3),
+        "{model=m1,group.site=s}": (1, 2),
+        "{model=m2}": (1, 6),
+        "{model=m2,group.site=n}": (0, 3),
+        "{model=m2,group.site=s}": (1, 3),
+    }
+    for slice_, wanted in replies.items():
+        for name in names:
+            e = found[name + slice_]
+            assert (e.n_abstained, e.n_predictions) == wanted, (name, slice_)
+            assert e.n_evaluated == e.n
+    assert [found[f"{name}{{model=m1}}"].n_evaluated for name in names] == [5, 2, 2, 5, 6, 5, 5]
+    assert [found[f"{name}{{model=m2}}"].n_evaluated for name in names] == [6, 5, 4, 6, 6, 6, 6]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("ns"), st.sampled_from(OUTCOMES)), min_size=1))
+def test_counts_are_those_of_the_rows_in_the_slice(rows: list[tuple[str, str, str]]) -> None:
+    columns = {
+        "model": [model for model, _, _ in rows],
+        "item": [*range(len(rows))],
+        "target": ["a"] * len(rows),
+        "prediction": ["a" if outcome == "answered" else None for _, _, outcome in rows],
+        "outcome": [outcome for _, _, outcome in rows],
+        "group.site": [site for _, site, _ in rows],
+    }
+    for e in evaluate(
+        Records.from_columns(columns), ["accuracy", "selective_accuracy"], by=["group.site"], resamples=0
+    ):
+        wanted = dict(e.slice)
+        inside = [o for m, s, o in rows if wanted.get("model", m) == m and wanted.get("group.site", s) == s]
+        assert e.n_abstained == inside.count("abstained")
+        assert e.n_predictions == len(inside) - inside.count("failed")
+
+
+def test_an_evaluation_as_plain_data_is_its_document() -> None:
+    found = evaluate(Records.from_columns(MIXED), ["accuracy", "ece"], resamples=100)
+    document = found.to_dict()
+    assert json.loads(dumps(document)) == document
+    assert document["kind"] == "evaluation"
+    assert document["estimates"] == [e.to_dict() for e in found]
+    one = found["accuracy{model=m1}"]
+    assert {name: one.to_dict()[name] for name in ("n", "n_evaluated", "n_abstained", "n_predictions")} == {
+        "n": 5, "n_evaluated": 5, "n_abstained": 2, "n_predictions": 5,
+    }  # fmt: skip
+    assert read_estimate(one.to_dict()) == one
+
+
+def test_an_estimate_of_an_earlier_version_does_not_know_what_it_did_not_write() -> None:
+    document = evaluate(Records.from_columns(MIXED), ["accuracy"], resamples=100)["accuracy{model=m1}"].to_dict()
+    earlier = {key: v for key, v in document.items() if key not in ("n_evaluated", "n_abstained", "n_predictions")}
+    found = read_estimate(earlier)
+    assert (found.n_evaluated, found.n_abstained, found.n_predictions) == (5, None, None)
+
+
+# -- the default stack, and what it reads ------------------------------------------------------------------------------
+
+
+def test_the_default_stack_has_a_brier_score_of_two_labels_only() -> None:
+    confident = {"item": [*range(6)], "target": list("ababab"), "confidence": [0.9] * 6}
+    two = Records.from_columns({**confident, "prediction": list("abbaba")})
+    three = Records.from_columns({**confident, "prediction": list("abcaba")})
+    chosen = [name for choice in choose(three) for name in choice.metrics]
+    assert "brier(binary=true)" in chosen
+    assert "brier" not in chosen
+    assert evaluate(two, chosen, resamples=100)["brier(binary=true)"].value is not None
+    undefined = evaluate(three, chosen, resamples=100)["brier(binary=true)"]
+    assert undefined.value is None
+    assert undefined.note == "undefined: the answered rows hold 3 labels, not two"
+
+
+def test_the_largest_coverage_reads_outcomes_alone() -> None:
+    assert value("cmax", prediction=["a", None, "b", None]) == 0.5
+    assert value("cmax", outcome=["answered", "unparsed", "failed"]) == 0.5
+    unsure = {"target": ["a", "b", None], "prediction": ["a", "b", None], "confidence": [0.9, None, None]}
+    assert value("cmax", **unsure) == pytest.approx(2 / 3)
+    records = Records.from_columns(MIXED)
+    found = evaluate(records, ["cmax", "answer_rate"], by=["group.site"], resamples=100)
+    for e in found:
+        same = found["answer_rate" + slice_text(e.slice)]
+        assert (e.value, e.interval, e.n) == (same.value, same.interval, same.n)

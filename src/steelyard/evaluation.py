@@ -26,6 +26,8 @@ from steelyard.uncertainty.kept import Kept, keep
 from steelyard.uncertainty.sampling import Progress
 from steelyard.uncertainty.scarcity import FEW_CLUSTERS
 from steelyard.uncertainty.settings import Settings
+from steelyard.uncertainty.weights import scheme
+from steelyard.wire import head
 
 Asked = str | Definition | Metric
 
@@ -51,6 +53,22 @@ class Evaluation:
 
     def __len__(self) -> int:
         return len(self.estimates)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: the document that `evaluation.json` holds."""
+        return {
+            **head("evaluation"),
+            "inputs": [source.to_dict() for source in self.sources],
+            "population": dict(self.population),
+            "uncertainty": {
+                **self.settings.to_dict(),
+                "weights": scheme(self.clusters, self.settings.stream),
+                "cluster": list(self.cluster),
+                "clusters": self.clusters,
+            },
+            "estimates": [e.to_dict() for e in self.estimates],
+            "warnings": list(self.warnings),
+        }
 
 
 def evaluate(

@@ -57,7 +57,6 @@ def evaluate(
     scope: Any = store.scope(root, tenant, domain) if save else None
     from steelyard.evaluation import evaluate as run
     from steelyard.report.document import evaluation_report
-    from steelyard.runs.artifact import evaluation_document
 
     records = options.table(
         files,
@@ -82,7 +81,7 @@ def evaluate(
             keep_evidence=save,
             progress=progress,
         )
-    document = evaluation_document(result)
+    document = result.to_dict()
     if save:
         from steelyard.runs.keeping import save as keep
 

@@ -42,6 +42,10 @@ class Source:
     about: Mapping[str, str] = field(default_factory=dict)
     torn: bool = False  # its end could not be read
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: what was read."""
+        return {"path": self.name, "sha256": self.sha256, "rows": self.rows}
+
     def line(self, row: int) -> int:
         return self.first_line + row if self.lines is None else int(self.lines[row])
 

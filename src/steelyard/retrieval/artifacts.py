@@ -12,7 +12,7 @@ from steelyard.retrieval.evaluators import Diagnosis
 from steelyard.retrieval.ranks import MAP_AT_1, Retrieval, Side
 from steelyard.retrieval.shift_files import Named
 from steelyard.retrieval.training import LEVEL, Trained
-from steelyard.runs.artifact import delta_document, estimate_document, evaluation_document, plain
+from steelyard.runs.artifact import delta_document, plain
 from steelyard.runs.shift_results import (
     EmbedderResult,
     FoldResult,
@@ -61,7 +61,7 @@ def retrieval_document(retrieval: Retrieval, corpus: Corpus, named: Named | None
     """`metrics-posneg.json`, and what `retrieval run` prints: KPIs of both sides, deltas with paired intervals."""
     sides = {"baseline": retrieval.baseline, "posneg": retrieval.shifted}
     kpis = {name: _kpis(side) for name, side in sides.items() if side is not None}
-    whole = evaluation_document((retrieval.shifted or retrieval.baseline).evaluation)
+    whole = (retrieval.shifted or retrieval.baseline).evaluation.to_dict()
     document: dict[str, Any] = {
         "schema_version": "1",
         "kind": "retrieval",
@@ -75,9 +75,7 @@ def retrieval_document(retrieval: Retrieval, corpus: Corpus, named: Named | None
         "embedder": dict(zip(("provider", "model"), corpus.embedder, strict=True)),
         "zero_queries": {name: side.zero_queries for name, side in sides.items() if side is not None},
         **kpis,
-        "estimates": {
-            name: [estimate_document(e) for e in side.evaluation] for name, side in sides.items() if side is not None
-        },
+        "estimates": {name: [e.to_dict() for e in side.evaluation] for name, side in sides.items() if side is not None},
     }
     if named is not None and retrieval.comparison is not None:
         document["shift"] = {
@@ -176,7 +174,7 @@ def _gain(delta: Delta) -> Gain:
 
 def diagnosis_document(diagnosis: Diagnosis, about: Mapping[str, Any]) -> dict[str, Any]:
     """What `retrieval eval` prints and keeps: documented keys under `metrics`, intervals beside them."""
-    whole = evaluation_document(diagnosis.evaluation)
+    whole = diagnosis.evaluation.to_dict()
     document = {
         "schema_version": "1",
         "kind": "retrieval-evaluators",

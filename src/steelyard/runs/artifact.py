@@ -1,4 +1,4 @@
-"""The wire form of evaluations and comparisons; `selective` and `calibration` beside it have their documents'.
+"""The wire form of comparisons, and what evaluations' is read back by; `selective` and `calibration` have their own.
 
 Non-finite numbers are never written: they become null, and a note says why. Equal inputs and settings give equal bytes.
 """
@@ -8,54 +8,33 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
 import msgspec
-import numpy as np
 
-import steelyard
 from steelyard.comparison import Comparison, Delta
 from steelyard.evaluation import Evaluation
 from steelyard.naming import slice_text
 from steelyard.ranking import Ranked
 from steelyard.records.labels import value_name
-from steelyard.records.table import Source
-from steelyard.uncertainty.estimate import Estimate, shown_method
-from steelyard.uncertainty.settings import EDITION, Settings
-from steelyard.uncertainty.weights import scheme
+from steelyard.uncertainty.estimate import Estimate
+from steelyard.wire import head
+from steelyard.wire import plain as plain
 
-SCHEMA_VERSION = "1"
 _ESTIMATE = tuple(f.name for f in fields(Estimate) if f.repr)  # what is shown is written; rules are not
 _DELTA = tuple(f.name for f in fields(Delta) if f.repr)
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
-    """`evaluation.json`."""
-    return {
-        **_head("evaluation"),
-        "inputs": [_input(s) for s in evaluation.sources],
-        "population": dict(evaluation.population),
-        "uncertainty": {
-            **_settings(evaluation.settings),
-            "weights": scheme(evaluation.clusters, evaluation.settings.stream),
-            "cluster": list(evaluation.cluster),
-            "clusters": evaluation.clusters,
-        },
-        "estimates": [estimate_document(e) for e in evaluation],
-        "warnings": list(evaluation.warnings),
-    }
-
-
 def comparison_document(comparison: Comparison) -> dict[str, Any]:
     """`comparison.json`."""
     return {
-        **_head("comparison"),
-        "inputs": {side: [_input(s) for s in sources] for side, sources in comparison.sources.items()},
+        **head("comparison"),
+        "inputs": {side: [source.to_dict() for source in sources] for side, sources in comparison.sources.items()},
         "population": plain(comparison.population),
         "unmatched": plain(comparison.unmatched),
-        "uncertainty": {**_settings(comparison.settings), "cluster": list(comparison.cluster)},
+        "uncertainty": {**comparison.settings.to_dict(), "cluster": list(comparison.cluster)},
         "deltas": [delta_document(d) for d in comparison],
         "warnings": list(comparison.warnings),
     }
@@ -64,15 +43,10 @@ def comparison_document(comparison: Comparison) -> dict[str, Any]:
 def ranking_document(ranked: Ranked, *, ties: str, complete: bool, relevance_level: int) -> dict[str, Any]:
     """An evaluation's document for rankings: how they were ordered, and the deltas where there are two runs."""
     about = {"ties": ties, "complete": complete, "relevance_level": relevance_level}
-    document = {**evaluation_document(ranked.evaluation), "ranking": about}
+    document = {**ranked.evaluation.to_dict(), "ranking": about}
     if ranked.comparison is not None:
         document["comparison"] = comparison_document(ranked.comparison)
     return document
-
-
-def estimate_document(e: Estimate) -> dict[str, Any]:
-    """One estimate; `method` is the family's word, `variant` what exactly was done."""
-    return plain({name: getattr(e, name) for name in _ESTIMATE} | {"variant": shown_method(e.method)})
 
 
 def delta_document(d: Delta) -> dict[str, Any]:
@@ -98,37 +72,6 @@ def dumps(document: Any) -> str:
         return msgspec.json.format(compact, indent=2).decode() + "\n"  # json indents in Python, this does not
     except msgspec.DecodeError:  # half a character in a text, which only json writes
         return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=True) + "\n"
-
-
-def plain(value: Any) -> Any:
-    """The value in JSON's own types; non-finite numbers are null."""
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value
-
-
-def _head(kind: str) -> dict[str, Any]:
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "kind": kind,
-        "tool": {"name": "steelyard", "version": steelyard.__version__},
-    }
-
-
-def _input(source: Source) -> dict[str, Any]:
-    return {"path": source.name, "sha256": source.sha256, "rows": source.rows}
-
-
-def _settings(settings: Settings) -> dict[str, Any]:
-    return {**asdict(settings), "edition": EDITION}
 
 
 # -- flat keys ---------------------------------------------------------------------------------------------------------

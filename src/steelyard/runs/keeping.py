@@ -27,13 +27,14 @@ from steelyard.errors import StorageError, UsageError, printable
 from steelyard.evaluation import Asked, Evaluation, several
 from steelyard.records.schema import CELL
 from steelyard.records.table import Records
-from steelyard.runs.artifact import SCHEMA_VERSION, documented_keys, dumps, evaluation_document, flat_key
+from steelyard.runs.artifact import documented_keys, dumps, flat_key
 from steelyard.runs.evidence import packed, unpacked
 from steelyard.runs.layout import Scope, inside
 from steelyard.runs.per_query import BASELINE, SHIFTED
-from steelyard.runs.run_json import NAME, Run, read_run, run_document, stamp
+from steelyard.runs.run_json import NAME, Counted, Run, read_run, run_document, stamp
 from steelyard.runs.store import read_plain, write_folder
 from steelyard.uncertainty.kept import Kept
+from steelyard.wire import SCHEMA_VERSION
 
 EVALUATION, EVIDENCE, RECORDS = "evaluation.json", "evidence.npz", "records.parquet"
 INGEST, METRICS, METRICS_REPORT = "ingest.json", "metrics-posneg.json", "metrics-posneg.md"
@@ -89,7 +90,7 @@ def save(
     name = run_id or str(uuid.uuid4())
     folder = inside(scope.root, scope.run(workflow, name))
     files = {
-        EVALUATION: dumps(evaluation_document(evaluation)).encode(),
+        EVALUATION: dumps(evaluation.to_dict()).encode(),
         EVIDENCE: packed(evaluation.kept),
         **({RECORDS: _parquet(records)} if records is not None else {}),
         **(beside or {}),
@@ -107,7 +108,7 @@ def save(
         {str(k): str(v) for k, v in (labels or {}).items()},
         values | documented_keys(evaluation) | dict(numbers or {}),
         {key: e.interval for key, e in defined.items() if e.interval is not None},
-        {key: e.n for key, e in defined.items()},
+        {key: Counted(e.n_evaluated, e.n_abstained, e.n_predictions) for key, e in defined.items()},
         {key: e.better for key, e in estimates.items() if e.better is not None},
         {file: hashlib.sha256(data).hexdigest() for file, data in files.items()},
         tuple({"Path": s.name, "Sha256": s.sha256, "Rows": s.rows} for s in evaluation.sources),

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,26 @@ from steelyard.runs.store import read_plain
 NAME = "run.json"
 SUPPORTED = ("1",)
 LARGEST = 64 * 2**20
+_EXACT = 2**53  # up to which whole numbers stay what they are
 _ALIASES = {"workflowname": "workflow", "finishedutc": "completedatutc", "startedutc": "startedatutc"}
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The rows behind a number: those that count, and of the slice's those declined and those with a reply.
+
+    Files of earlier versions say only the first.
+    """
+
+    n_evaluated: int
+    n_abstained: int | None = None
+    n_predictions: int | None = None
+
+    @property
+    def written(self) -> int | dict[str, int]:
+        """As it stands in a file: an object, or as earlier versions had it, a plain number."""
+        known = {name: n for name, n in asdict(self).items() if n is not None}
+        return known if len(known) > 1 else self.n_evaluated
 
 
 @dataclass(frozen=True)
@@ -38,11 +57,16 @@ class Run:
     labels: Mapping[str, str]
     metrics: Mapping[str, float]
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counted: Mapping[str, Counted] = field(default_factory=dict)
     better: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     inputs: tuple[Mapping[str, Any], ...] = ()
     sealed: bool = False
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many rows count in each number."""
+        return {key: found.n_evaluated for key, found in self.counted.items()}
 
     def value(self, key: str) -> float | None:
         """A metric's value by its key; of other tools' files, whatever the case."""
@@ -70,7 +94,7 @@ def run_document(run: Run) -> dict[str, Any]:
         "Labels": dict(run.labels),
         "Metrics": dict(run.metrics),
         "Intervals": {key: list(ends) for key, ends in run.intervals.items()},
-        "Counts": dict(run.counts),
+        "Counts": {key: found.written for key, found in run.counted.items()},
         "Better": dict(run.better),
         "Inputs": [dict(i) for i in run.inputs],
         "Files": dict(run.files),
@@ -147,7 +171,7 @@ class _Reader:
             {key: str(value) for key, value in self._mapping("labels").items()},
             metrics,
             self._intervals(),
-            {key: int(n) for key, n in self._numbers("counts").items()},
+            self._counted(),
             {key: str(value) for key, value in self._mapping("better").items()},
             {key: str(value) for key, value in self._mapping("files").items()},
             self._inputs(),
@@ -210,7 +234,21 @@ class _Reader:
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise self._error(f"{key}.{name}", "a number is expected")
             if math.isfinite(value):
-                found[name] = float(value)
+                found[name] = value if isinstance(value, int) and abs(value) <= _EXACT else float(value)
+        return found
+
+    def _counted(self) -> dict[str, Counted]:
+        """Plain numbers, or objects that say more."""
+        found = {}
+        for name, value in self._mapping("counts").items():
+            if value is None or isinstance(value, Flaw):
+                continue
+            inside = value if isinstance(value, dict) else {"n_evaluated": value}
+            n: Any = inside.get("n_evaluated")
+            others = [inside.get(part) for part in ("n_abstained", "n_predictions")]
+            if not _is_count(n) or not all(other is None or _is_count(other) for other in others):
+                raise self._error(f"Counts.{name}", "a number of rows, or an object with n_evaluated, is expected")
+            found[name] = Counted(int(n), *(None if other is None else int(other) for other in others))
         return found
 
     def _intervals(self) -> dict[str, tuple[float, float]]:
@@ -223,6 +261,10 @@ class _Reader:
 
     def _error(self, field_: str, problem: str) -> StorageError:
         return StorageError(f"run {printable(self._name)}: {printable(field_)}: {problem}")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _EXACT
 
 
 def stamp(moment: datetime) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -29,6 +29,7 @@ from steelyard.uncertainty.intervals import Interval, Rule, Sparse
 from steelyard.uncertainty.sampling import Progress, Sample, jackknife, resample, sample
 from steelyard.uncertainty.scarcity import FEW_CLUSTERS, Scarcity, scarcity
 from steelyard.uncertainty.settings import Settings
+from steelyard.wire import plain
 
 Floats = npt.NDArray[np.float64]
 
@@ -51,7 +52,12 @@ Caution = Literal[
 
 @dataclass(frozen=True)
 class Estimate:
-    """A metric's value on a slice, how sure it is, and what it counted."""
+    """A metric's value on a slice, how sure it is, and what it counted.
+
+    `n` rows count in this metric. `n_predictions` are the rows of the slice with a reply (answered, abstained or
+    unparsed), `n_abstained` those of them where the model declined, whether they count as wrong here or are left out;
+    None where that is not known, as of an estimate that an earlier version wrote.
+    """
 
     metric: str
     slice: Mapping[str, Any]
@@ -70,7 +76,19 @@ class Estimate:
     detail: Any = None
     clusters_scarcest: int | None = None
     cautions: tuple[Caution, ...] = ()
+    n_abstained: int | None = None
+    n_predictions: int | None = None
     rule: Rule | None = field(default=None, compare=False, repr=False)  # the interval at other levels
+
+    @property
+    def n_evaluated(self) -> int:
+        """The rows that count, under the name that other documents know it by."""
+        return self.n
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as in `evaluation.json`; `method` is the family's word, `variant` what exactly was done."""
+        shown = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}  # rules are not shown
+        return plain({**shown, "n_evaluated": self.n_evaluated, "variant": self.shown_method})
 
     @property
     def shown_method(self) -> str:
@@ -112,7 +130,13 @@ def estimates(
     """Every metric on one table, and the sample that it was read from."""
     collector = Collector(records)
     samples = [sample(metric, collector, metric.constants([records])) for metric in metrics]
-    return list(zip(estimates_of(samples, settings, slice_, progress), samples, strict=True))
+    counts = records.counts()
+    asked = sum(counts.values()) - counts["failed"]
+    found = [
+        replace(e, n_abstained=counts["abstained"], n_predictions=asked)
+        for e in estimates_of(samples, settings, slice_, progress)
+    ]
+    return list(zip(found, samples, strict=True))
 
 
 def estimates_of(
@@ -204,7 +228,7 @@ def _estimate(s: Sample, settings: Settings, slice_: Mapping[str, Any], groups: 
         s.detail,
         parts.fewest,
         tuple(dict.fromkeys(cautions)),
-        None if made.rule is None else Rule(made.rule.method, _ends(made, s.value), made.rule.least),
+        rule=None if made.rule is None else Rule(made.rule.method, _ends(made, s.value), made.rule.least),
     )
 
 

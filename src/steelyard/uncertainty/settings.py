@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from steelyard.errors import UsageError
 from steelyard.uncertainty.weights import STREAMS
@@ -35,6 +36,10 @@ class Settings:
             raise UsageError(f"stream is one of {', '.join(STREAMS)}")
         if self.stream == "legacy" and self.method == "bca":
             raise UsageError("the legacy stream is documented with plain percentile intervals; drop method=bca")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, with the edition of the rules."""
+        return {**asdict(self), "edition": EDITION}
 
     @property
     def by_family(self) -> bool:
