@@ -380,7 +380,7 @@ def _calibration(records: Records, settings: Settings) -> dict[str, Estimate]:
 
 def _plateaus(found: Mapping[str, Reading]) -> list[str]:
     """Warnings about variants that rank nothing, or whose curves are not equally fine: AURC is kind to few points."""
-    points = {name: len(r.curve["coverage"]) for name, r in found.items() if r.estimates["cmax"].n > 1}
+    points = {name: len(r.curve["coverage"]) for name, r in found.items() if r.estimates["aurc_full"].n > 1}
     flat = [name for name, count in points.items() if count == 1]
     warnings = [
         f"{name} ranks nothing: every answer has the same confidence; check the signal's scale" for name in flat
@@ -397,7 +397,7 @@ def _plateaus(found: Mapping[str, Reading]) -> list[str]:
 
 def _deltas(pair: Sequence[Records], readings: Sequence[Reading], question: _Question) -> Deltas:
     areas, risks, settings = question.areas, question.risks, question.settings
-    common = min((r.estimates["cmax"].value or 0.0) for r in readings)
+    common = min(max(r.curve["coverage"], default=0.0) for r in readings)
     shared = question.areas_up_to(common) if common else {}
     left, right = pair
     found = compare(

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,7 @@ class Definition:
     _parts: Callable[..., Any] | None = None
     _shares: Callable[..., Any] | None = None
     _up_to: Callable[..., Any] | None = None
+    _earlier: Callable[..., Any] | None = None
 
     # decorators that complete a definition -------------------------------------------------------------------
 
@@ -114,6 +116,11 @@ class Definition:
     def up_to(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Register the area up to a coverage, one for each resample: `f(reading, c)`."""
         self._up_to = function
+        return function
+
+    def earlier(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register how evidence that an earlier version kept in another form is read: `f(evidence) -> evidence`."""
+        self._earlier = function
         return function
 
     def prepare(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
@@ -370,6 +377,19 @@ class Metric:
         if len(known) < len(found):
             return None
         return np.concatenate([held for held, _ in known], 1), np.concatenate([weight for _, weight in known])
+
+    def today(self, evidence: Any) -> Any:
+        """Kept evidence in the form that is collected today, inside groups and parts too."""
+        source = self.definition.source
+        if isinstance(source, GroupSource):
+            base: Metric = self.values["base"]
+            groups, overall = tuple(map(base.today, evidence.groups)), base.today(evidence.overall)
+            same = overall is evidence.overall and all(map(is_, groups, evidence.groups))
+            return evidence if same else replace(evidence, groups=groups, overall=overall)
+        if isinstance(source, PartSource):
+            parts = tuple(m.today(e) for m, e in zip(source.metrics(self.values), evidence.parts, strict=True))
+            return evidence if all(map(is_, parts, evidence.parts)) else replace(evidence, parts=parts)
+        return evidence if self.definition._earlier is None else self.definition._earlier(evidence)
 
     def ordered(self, evidence: Any) -> Any:
         """The evidence with scores as midranks within the run, where only their order is read."""

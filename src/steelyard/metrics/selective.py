@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError
-from steelyard.metrics.contract import compose, evidence
+from steelyard.metrics.contract import compose, evidence, metric
 from steelyard.metrics.curve import CurveReading, CurveTerms
 from steelyard.metrics.definition import Definition
+from steelyard.metrics.evidence import Sums
 from steelyard.metrics.kernels import GRID
 from steelyard.metrics.options import CONFIDENCE, Column, Constant
 from steelyard.records.derive import ANSWERED, has_target, loss_name, loss_values
@@ -89,14 +90,32 @@ def _curve_detail(c: CurveReading, *, loss: Constant, range: Constant) -> dict[s
     }
 
 
-@_of_curve(bounds=(0, 1), formula="answered / N")
-def cmax(c: CurveReading) -> Floats:
+@metric(bounds=(0, 1), formula="answered / N")
+def cmax(
+    answered: Floats,
+    *,
+    rank: Column | None = None,  # noqa: ARG001 - the curve's options: whatever ranks the answers, it is the same share
+    loss: str | None = None,  # noqa: ARG001
+    range: float | None = None,  # noqa: ARG001
+) -> Floats:
     """The largest coverage the model allows: answered rows over asked rows.
 
-    >>> value("cmax", target=["a", "b"], prediction=["a", None], confidence=[0.9, None])
+    It reads outcomes alone, as answer_rate does: the options of the curve, which ends there, do not change it.
+
+    >>> value("cmax", prediction=["a", None])
     0.5
     """
-    return c.cmax
+    return answered
+
+
+@cmax.earlier
+def _(evidence: Any) -> Sums:
+    """The first editions read it off the curve: its asked rows, and those with a place in the order."""
+    if isinstance(evidence, Sums):
+        return evidence
+    answered = np.bincount(evidence.cluster, minlength=len(evidence.ids))
+    cells = np.stack([answered, evidence.rows], -1).astype(np.float64)
+    return Sums(("total", "n"), (), evidence.ids, cells, evidence.rows, evidence.excluded, is_score=True, binary=True)
 
 
 @_of_curve(

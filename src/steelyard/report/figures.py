@@ -190,7 +190,7 @@ def _oracle(left: Axes, right: Axes, reading: Reading, selection: Selection) -> 
     """The curve that a ranking by the loss itself would have."""
     losses = loss_values(reading.records, selection.loss.name, selection.range)
     ordered = np.cumsum(np.sort(losses[~np.isnan(losses)]))
-    count, asked = np.arange(1, len(ordered) + 1), reading.estimates["cmax"].n
+    count, asked = np.arange(1, len(ordered) + 1), reading.estimates["aurc_full"].n
     left.plot(count / asked, ordered / count, color=GREEN, linestyle="-.", linewidth=1.2, label="perfect ranking")
     right.plot(count / asked, ordered / asked, color=GREEN, linestyle="-.", linewidth=1.2, label="perfect ranking")
 

@@ -183,7 +183,7 @@ class KeptSide:
         return Draw(np.ones((1, len(self.ids))))
 
     def evidence(self, metric: Metric, _: Constants) -> Evidence:
-        return self.kept.evidence[self._name(metric)]
+        return metric.today(self.kept.evidence[self._name(metric)])
 
     def constants(self, metric: Metric) -> Constants:
         return self.kept.constants[self._name(metric)]
