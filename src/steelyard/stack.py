@@ -49,7 +49,7 @@ def choose(records: Records) -> list[Choice]:
         )
     if scored and "confidence" in records and kind_of(records.column("confidence")) != "null":
         if not numeric:
-            chosen.append(Choice(("ece(bins=15)", "ece_null", "brier", "auroc"), "there is a confidence"))
+            chosen.append(Choice(("ece(bins=15)", "ece_null", "brier(binary=true)", "auroc"), "there is a confidence"))
         if _ranked(records):
             chosen.append(Choice(("aurc", "augrc", "eaurc"), "every answer has a confidence to rank it"))
     if "latency_ms" in records:
