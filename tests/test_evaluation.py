@@ -186,11 +186,13 @@ MIXED = {  # two models on six items: by hand, m1 declines 2 of 5 (one failed), 
     "item": [*range(6)] * 2,
     "target": ["a", "b", "a", "b", "a", "b"] * 2,
     "prediction": ["a", "b", None, None, None, None, "a", "a", "a", None, "b", "b"],
-    "outcome": "answered answered abstained abstained unparsed failed".split()
-    + "answered answered answered abstained answered answered".split(),
+    "outcome": [
+        "answered", "answered", "abstained", "abstained", "unparsed", "failed",
+        "answered", "answered", "answered", "abstained", "answered", "answered",
+    ],
     "confidence": [0.9, 0.8, None, None, None, None, 0.9, None, 0.7, None, 0.6, 0.5],
     "group.site": ["n", "s", "n", "s", "n", "s"] * 2,
-}
+}  # fmt: skip
 
 
 def test_every_estimate_says_how_many_rows_count_were_declined_and_had_a_reply() -> None:
