@@ -242,6 +242,7 @@ def equal_mass(counts: Floats, bins: int) -> Floats:
     rows=_population,
     reads=_READS,
     spread="log-t",
+    conditions=("binary",),
     formula="mean (confidence − correct)²",
     reference="Brier (1950), Verification of forecasts expressed in terms of probability",
 )

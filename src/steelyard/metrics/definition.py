@@ -52,6 +52,7 @@ class Definition:
     members: tuple[str, ...] | Callable[..., tuple[Any, ...]] | None = None
     share: bool | None = None  # whether 0/1 row scores are a share; by default if the bounds are [0, 1]
     answered_if: Callable[[Mapping[str, Any]], bool] | None = None  # options under which only answered rows count
+    conditions: tuple[str, ...] = ()  # options that change no value, but say when there is none
     undefined: str = ""  # what the metric needs to be defined, said where it is not
     no_delta: str = ""  # why it cannot be compared between runs, where that is so
     # for metrics that reward declining: the form up to a common coverage that is judged instead, "" if there is none
@@ -245,6 +246,14 @@ class Metric:
         inner = () if self.base is None else self.base.grouped_by
         source = self.definition.source
         return (*inner, source.column(self.values)) if isinstance(source, GroupSource) else inner
+
+    @property
+    def unconditional(self) -> Metric:
+        """The metric without the options that only say when it is undefined: it reads the same evidence."""
+        if not self.definition.conditions:
+            return self
+        usual = {p.name: p.default for p in self.definition.params if p.name in self.definition.conditions}
+        return replace(self, options=tuple((name, usual.get(name, value)) for name, value in self.options))
 
     @property
     def is_family(self) -> bool:

@@ -212,11 +212,12 @@ class KeptSide:
         return found
 
     def name(self, metric: Metric) -> str | None:
-        """The kept metric that reads the same evidence: itself, or one of its family; None if there is none."""
+        """The kept metric that reads the same evidence: itself, one of its family, or the same under a condition."""
         if metric.name in self.kept.evidence:
             return metric.name
         for name, constants in self.kept.constants.items():
-            if metric_of(name).key(constants) == metric.key(constants):
+            kept = metric_of(name)
+            if metric.key(constants) in (kept.key(constants), kept.unconditional.key(constants)):
                 return name
         return None
 
