@@ -26,7 +26,7 @@ from steelyard.records.table import Records
 Floats = npt.NDArray[np.float64]
 
 MOST_LABELS = 5_000  # above, a column holds texts or identifiers
-_SHOWN_LABELS = 200  # up to which the confusion matrix stands beside the value
+SHOWN_LABELS = 200  # up to which the confusion matrix stands beside the value
 _SMALL_CHOICE = 10_000  # keys × labels up to which a matrix product adds up fastest
 
 
@@ -215,6 +215,7 @@ class _Counts:
         rows = np.array([names.get(value_name(t), -1) for t in truth], np.int64)
         columns = np.array([-1 if g is None else names.get(value_name(g), -1) for g in guess], np.int64)
         self.truth, self.guess, self.n = rows, columns, s.n
+        self.silent = np.array([g is None for g in guess], bool)
         both = np.where(rows == columns, rows, -1)
         self.hits, self.support, self.predicted = (_added(s.n, at, len(self.labels)) for at in (both, rows, columns))
 
@@ -250,6 +251,7 @@ def _added(n: Floats, place: npt.NDArray[np.int64], size: int) -> Floats:
     bounds=(0, 1),
     answered_if=_asks_answered,
     formula="mean over classes of 2 TP / (support + predicted)",
+    aliases=("confusion_matrix",),
     reference="Opitz & Burst (2019), Macro F1 and Macro F1",
 )
 def f1_macro(s: Cells, *, labels: Constant) -> Floats:
@@ -276,12 +278,12 @@ def _(s: Cells, *, labels: Constant) -> npt.NDArray[np.bool_]:
 def _(s: Cells, *, labels: Constant) -> dict[str, Any]:
     counts = _counts(s, labels)
     size = len(counts.labels)
+    outside = (counts.guess < 0) & ~counts.silent
     matrix = None
-    if size <= _SHOWN_LABELS:  # it grows with their square
+    if size <= SHOWN_LABELS:  # it grows with their square
         table = np.zeros((size + 1, size + 1), int)
         np.add.at(table, (counts.truth, counts.guess), counts.n[0].astype(int))
         matrix = table[:size, :size].tolist()
-    silent = np.where(counts.guess < 0, counts.truth, -1)
     unmet = [
         value_name(v)
         for v, up, n in zip(counts.labels, counts.support[0], counts.predicted[0], strict=True)
@@ -290,9 +292,16 @@ def _(s: Cells, *, labels: Constant) -> dict[str, Any]:
     return {
         "labels": list(counts.labels),
         "confusion_matrix": matrix,
-        "no_answer": _added(counts.n[:1], silent, size)[0].astype(int).tolist(),
+        "no_answer": _whole(_added(counts.n[:1], np.where(counts.silent, counts.truth, -1), size)),
+        "outside_labels": _whole(_added(counts.n[:1], np.where(outside, counts.truth, -1), size)),
+        **{name: _whole(getattr(counts, name)) for name in ("hits", "support", "predicted")},
         "predicted_but_never_a_target": unmet,
     }
+
+
+def _whole(counts: Floats) -> list[int]:
+    """The counts of the data as they are, a class each."""
+    return list(map(int, counts[0]))
 
 
 @confusion.metric(better="higher", bounds=(0, 1), answered_if=_asks_answered, formula="Σ_c support_c / N · F1_c")

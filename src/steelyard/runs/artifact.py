@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from steelyard.comparison import Comparison, Delta
-from steelyard.evaluation import Evaluation
 from steelyard.naming import slice_text
 from steelyard.ranking import Ranked
 from steelyard.records.labels import value_name
@@ -77,9 +76,8 @@ def dumps(document: Any) -> str:
 # -- flat keys ---------------------------------------------------------------------------------------------------------
 
 _SLICE_ORDER = ("model", "strategy", "task", "perturbation")
-_RENAMED = {"brier": "brier_score", "aurc": "aurc_full", "augrc": "augrc_full"}
-OTHER_NAMES = {documented: metric for metric, documented in _RENAMED.items()}  # what documented keys mean
-_PER_CLASS = ("precision", "recall", "f1")
+OTHER_NAMES = {"brier_score": "brier", "aurc_full": "aurc", "augrc_full": "augrc"}  # what documented keys mean
+RENAMED = {metric: documented for documented, metric in OTHER_NAMES.items()} | {"brier(binary=true)": "brier_score"}
 
 
 def flat_key(metric: str, slice_: Mapping[str, Any]) -> str:
@@ -87,32 +85,3 @@ def flat_key(metric: str, slice_: Mapping[str, Any]) -> str:
     known = [c for c in _SLICE_ORDER if c in slice_]
     rest = [c for c in slice_ if c not in known]
     return metric + slice_text({c: value_name(slice_[c]) for c in (*known, *sorted(rest))})
-
-
-def documented_keys(evaluation: Evaluation) -> dict[str, float]:
-    """The same numbers under the keys that other documents know them by; of the whole table only.
-
-    `per_class.*` is 0 where it is undefined, as documented for those keys.
-    """
-    found: dict[str, float] = {}
-    for e in evaluation:
-        if e.slice:
-            continue
-        head, _, label = e.metric.partition(".")
-        if head in _PER_CLASS and label:
-            found[f"per_class.{_bare(label)}.{head}"] = e.value or 0.0
-        elif e.value is not None and e.metric in _RENAMED:
-            found[_RENAMED[e.metric]] = e.value
-        elif e.metric.startswith(("fairness_gap(", "worst_group(")) and isinstance(e.detail, Mapping):
-            base = e.metric.partition("(")[2].partition(",")[0]
-            groups = {k: v for k, v in e.detail.get("per_group", {}).items() if v is not None}
-            overall = e.detail.get("overall")
-            found |= {f"per_group.{group}.{base}": v for group, v in groups.items()}
-            if overall is not None:
-                found["global_metric"] = overall
-                found |= {f"disparities.{group}": v - overall for group, v in groups.items()}
-    return found
-
-
-def _bare(label: str) -> str:
-    return str(json.loads(label)) if label.startswith('"') else label

@@ -27,7 +27,8 @@ from steelyard.errors import StorageError, UsageError, printable
 from steelyard.evaluation import Asked, Evaluation, several
 from steelyard.records.schema import CELL
 from steelyard.records.table import Records
-from steelyard.runs.artifact import documented_keys, dumps, flat_key
+from steelyard.runs.artifact import dumps, flat_key
+from steelyard.runs.documented import details, documented
 from steelyard.runs.evidence import packed, unpacked
 from steelyard.runs.layout import Scope, inside
 from steelyard.runs.per_query import BASELINE, SHIFTED
@@ -39,6 +40,7 @@ from steelyard.wire import SCHEMA_VERSION
 EVALUATION, EVIDENCE, RECORDS = "evaluation.json", "evidence.npz", "records.parquet"
 INGEST, METRICS, METRICS_REPORT = "ingest.json", "metrics-posneg.json", "metrics-posneg.md"
 EVALUATORS, ACCEPTANCE = "evaluators.json", "acceptance_gate.json"
+MOST_COUNTS = 250_000  # of confusion matrices in a run.json; evaluation.json holds them all
 SEEN = "shift_seen"  # the label of a run whose shift was learned from its own queries
 FILES = (EVALUATION, EVIDENCE, RECORDS, BASELINE, SHIFTED, INGEST, METRICS, METRICS_REPORT, EVALUATORS, ACCEPTANCE)
 
@@ -96,8 +98,12 @@ def save(
         **(beside or {}),
     }
     estimates = {flat_key(e.metric, e.slice): e for e in evaluation}
-    defined = {key: e for key, e in estimates.items() if e.value is not None}
-    values = {key: float(e.value) for key, e in defined.items() if e.value is not None}
+    other_names = {key: number for key, number in documented(evaluation).items() if key not in estimates}
+    values = {key: float(e.value) for key, e in estimates.items() if e.value is not None}
+    shown = {key: estimates[key] for key in values}
+    shown |= {key: number.estimate for key, number in other_names.items() if number.estimate is not None}
+    better = {key: e.better for key, e in estimates.items()}
+    better |= {key: number.better for key, number in other_names.items()}
     run = Run(
         name,
         workflow,
@@ -106,10 +112,11 @@ def save(
         clock.now,
         not any(source.torn for source in evaluation.sources),
         {str(k): str(v) for k, v in (labels or {}).items()},
-        values | documented_keys(evaluation) | dict(numbers or {}),
-        {key: e.interval for key, e in defined.items() if e.interval is not None},
-        {key: Counted(e.n_evaluated, e.n_abstained, e.n_predictions) for key, e in defined.items()},
-        {key: e.better for key, e in estimates.items() if e.better is not None},
+        values | {key: number.value for key, number in other_names.items()} | dict(numbers or {}),
+        {key: e.interval for key, e in shown.items() if e.interval is not None},
+        {key: Counted(e.n_evaluated, e.n_abstained, e.n_predictions) for key, e in shown.items()},
+        {key: known for key, known in better.items() if known is not None},
+        details(evaluation, most_counts=MOST_COUNTS),
         {file: hashlib.sha256(data).hexdigest() for file, data in files.items()},
         tuple({"Path": s.name, "Sha256": s.sha256, "Rows": s.rows} for s in evaluation.sources),
         sealed=True,

@@ -18,6 +18,7 @@ from typing import Any
 from steelyard.errors import StorageError, printable
 from steelyard.records.readers.strict_json import Flaw, NotJsonError, flaws, parse_document
 from steelyard.runs.store import read_plain
+from steelyard.wire import plain
 
 NAME = "run.json"
 SUPPORTED = ("1",)
@@ -59,6 +60,7 @@ class Run:
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     counted: Mapping[str, Counted] = field(default_factory=dict)
     better: Mapping[str, str] = field(default_factory=dict)
+    details: Mapping[str, Any] | None = None  # what stands beside the numbers; earlier versions kept none
     files: Mapping[str, str] = field(default_factory=dict)
     inputs: tuple[Mapping[str, Any], ...] = ()
     sealed: bool = False
@@ -93,9 +95,10 @@ def run_document(run: Run) -> dict[str, Any]:
         "Complete": run.complete,
         "Labels": dict(run.labels),
         "Metrics": dict(run.metrics),
-        "Intervals": {key: list(ends) for key, ends in run.intervals.items()},
+        "Intervals": {key: plain(ends) for key, ends in run.intervals.items()},  # an unknown end is null
         "Counts": {key: found.written for key, found in run.counted.items()},
         "Better": dict(run.better),
+        **({} if run.details is None else {"Details": dict(run.details)}),
         "Inputs": [dict(i) for i in run.inputs],
         "Files": dict(run.files),
     }
@@ -173,6 +176,7 @@ class _Reader:
             self._intervals(),
             self._counted(),
             {key: str(value) for key, value in self._mapping("better").items()},
+            self._mapping("details") if sealed and "details" in self._fields else None,
             {key: str(value) for key, value in self._mapping("files").items()},
             self._inputs(),
             sealed,
@@ -254,9 +258,11 @@ class _Reader:
     def _intervals(self) -> dict[str, tuple[float, float]]:
         found = {}
         for name, value in self._mapping("intervals").items():
-            if not isinstance(value, list) or len(value) != 2 or not all(isinstance(v, int | float) for v in value):
+            pair = isinstance(value, list) and len(value) == 2
+            if not pair or not all(end is None or isinstance(end, int | float) for end in value):
                 raise self._error(f"Intervals.{name}", "[low, high] is expected")
-            found[name] = (float(value[0]), float(value[1]))
+            low, high = value
+            found[name] = (-math.inf if low is None else float(low), math.inf if high is None else float(high))
         return found
 
     def _error(self, field_: str, problem: str) -> StorageError:
