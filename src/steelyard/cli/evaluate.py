@@ -56,6 +56,7 @@ def evaluate(
     clock: Any = _clock() if save else None
     scope: Any = store.scope(root, tenant, domain) if save else None
     from steelyard.evaluation import evaluate as run
+    from steelyard.report.details import asked_details
     from steelyard.report.document import evaluation_report
 
     records = options.table(
@@ -96,7 +97,8 @@ def evaluate(
         )
         document = {**document, "run_id": run_.run_id, "folder": str(folder)}
         options.say(f"saved run {run_.run_id} in {folder}")
-    options.show(document, evaluation_report(result), format_, target)
+    report = [*evaluation_report(result), *asked_details(result, metric or ())]
+    options.show(document, report, format_, target)
 
 
 def _clock() -> Any:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from steelyard.errors import printable
+from steelyard.errors import UsageError, printable
+from steelyard.naming import parse
+from steelyard.records.schema import CELL
+from steelyard.report.details import details_report
 from steelyard.report.document import Document, Heading, Note, Table, interval_text, number
 from steelyard.runs.index import Listed, Problem
 from steelyard.runs.keeping import SEEN, Opened
@@ -36,8 +39,9 @@ def list_report(runs: Sequence[Listed], problems: Sequence[Problem]) -> Document
 
 
 def run_report(opened: Opened) -> Document:
-    """One run: what it is, and its numbers."""
+    """One run: what it is, its numbers, and what stands beside them."""
     run = opened.run
+    counts = run.counts
     facts = [
         ("run", run.run_id),
         ("workflow", run.workflow),
@@ -50,14 +54,34 @@ def run_report(opened: Opened) -> Document:
         *(("input", str(i.get("Path"))) for i in run.inputs),
     ]
     numbers = [
-        (key, number(value), interval_text(run.intervals.get(key)), f"{run.counts[key]:,}" if key in run.counts else "")
+        (key, _number(value), interval_text(run.intervals.get(key)), f"{counts[key]:,}" if key in counts else "")
         for key, value in run.metrics.items()
     ]
     return [
         Table(("fact", "value"), tuple((k, v) for k, v in facts if v)),
         Heading("metrics"),
         Table(("metric", "value", "95% interval", "n"), tuple(numbers), frozenset({"value", "n"})),
+        *_details(run.details or {}),
     ]
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else number(value)
+
+
+def _details(found: Mapping[str, Any]) -> Document:
+    """The details of every cell; those of further slices would bury them."""
+    shown = {key: value for key, value in found.items() if _is_cell(key)}
+    rest = len(found) - len(shown)
+    more = [Note(f"{rest} details of further slices: --format json has them")] if rest else []
+    return [*details_report(shown), *more]
+
+
+def _is_cell(key: str) -> bool:
+    try:
+        return "{" not in key or {column for column, _ in parse(key).slice} <= set(CELL)
+    except UsageError:  # the whole table's, of a metric whose name holds a bracket
+        return True
 
 
 def ranking_report(rows: Sequence[Ranked], metric: str, reference: str | None, better: str) -> Document:

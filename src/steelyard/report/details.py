@@ -1,0 +1,96 @@
+"""What stands beside numbers, for people: confusion matrices, cells of deferral, bins of confidence, worst groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from steelyard.evaluation import Evaluation
+from steelyard.metrics.correctness import SHOWN_LABELS
+from steelyard.naming import parse
+from steelyard.report.document import Document, Heading, Note, Table, number
+from steelyard.runs.documented import detail_name, details
+
+WIDEST = 30  # labels up to which a confusion matrix is shown whole
+_MOST_CONFUSED = 20
+_NO_LABEL = {"no_answer": "no answer", "outside_labels": "another label"}
+
+
+def asked_details(evaluation: Evaluation, asked: Sequence[str]) -> Document:
+    """The details that were asked for by their name: `confusion_matrix`, or `worst_group(accuracy, by=group.site)`."""
+    names = {parse(text).head for text in asked}
+    found = {key: value for key, value in details(evaluation).items() if detail_name(key) in names}
+    missing = "confusion_matrix" in names and not any(detail_name(key) == "confusion_matrix" for key in found)
+    too_many = [Note(f"no confusion_matrix: there are no rows, or more than {SHOWN_LABELS} labels")] if missing else []
+    return [*details_report(found), *too_many]
+
+
+def details_report(found: Mapping[str, Any]) -> Document:
+    """The details of a run, each under its key."""
+    document: Document = []
+    for key, value in found.items():
+        shown = _SHOWN.get(detail_name(key), _nothing)(value)
+        if shown:
+            document += [Heading(key), *shown]
+    return document
+
+
+def _nothing(_: Any) -> Document:
+    return []
+
+
+def _matrix(value: Any) -> Document:
+    """Rows are true labels, columns what was said. Labels are cells, never headings: cells are escaped."""
+    if not _is_matrix(value):
+        return []
+    columns = list(dict.fromkeys(said for counts in value.values() for said in counts))
+    names = {said: said if said in value else _NO_LABEL.get(said.rstrip("_"), said) for said in columns}
+    if len(value) > WIDEST:
+        return _most_confused(value, names)
+    heads = ("true", "predicted", *[""] * (len(columns) - 1))
+    rows = [(true, *(f"{counts.get(said, 0):,}" for said in columns)) for true, counts in value.items()]
+    return [Table(heads, (("", *names.values()), *rows), frozenset({"predicted", ""}))]
+
+
+def _is_matrix(value: Any) -> bool:
+    if not isinstance(value, Mapping) or not all(isinstance(counts, Mapping) for counts in value.values()):
+        return False
+    cells = [n for counts in value.values() for n in counts.values()]
+    return bool(cells) and all(isinstance(n, int) for n in cells)
+
+
+def _most_confused(value: Mapping[str, Mapping[str, int]], names: Mapping[str, str]) -> Document:
+    """Of many labels, those that are taken for another most often: that is what such a matrix is read for."""
+    wrong = [(n, true, said) for true, counts in value.items() for said, n in counts.items() if n and said != true]
+    wrong.sort(key=lambda cell: -cell[0])
+    rows = tuple((true, names[said], f"{n:,}") for n, true, said in wrong[:_MOST_CONFUSED])
+    more = f"the {len(rows)} largest of {len(wrong)} confusions among {len(value)} labels; --format json has them all"
+    return [Table(("true", "predicted", "rows"), rows, frozenset({"rows"})), Note(more)]
+
+
+def _cells(value: Any) -> Document:
+    if not isinstance(value, Mapping):
+        return []
+    rows = tuple((case.replace("_", " "), str(n)) for case, n in value.items())
+    return [Table(("case", "rows"), rows, frozenset({"rows"}))]
+
+
+def _bins(value: Any) -> Document:
+    if not isinstance(value, list) or not all(isinstance(bin_, Mapping) for bin_ in value):
+        return []
+    columns = ("low", "high", "n", "confidence", "accuracy")
+    rows = tuple(tuple(_number(bin_.get(name)) for name in columns) for bin_ in value)
+    return [Table(("from", "to", "n", "mean confidence", "accuracy"), rows, frozenset(columns) | {"mean confidence"})]
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return number(value if isinstance(value, float) else None)
+
+
+def _name(value: Any) -> Document:
+    return [Note(str(value))]
+
+
+_SHOWN = {"confusion_matrix": _matrix, "deferral": _cells, "ece_bins": _bins, "worst_group": _name}
