@@ -1220,7 +1220,7 @@ def test_whatever_a_file_of_another_tool_holds_the_others_are_listed(tmp_path: P
         with Index(tmp_path) as index:
             assert len(index.runs()) + len(index.problems()) == 2
             assert all(index.find(run.run_id) == run for run in index.runs())
-            assert dict(index.pivot()[1])["good"] == {"accuracy": small()["accuracy"].value}
+            assert dict(index.pivot()[1])["good"] == {"accuracy": small()["accuracy"].value, "n_predictions": 12}
     for command in (["list"], ["metrics"], ["metrics", "--pivot"], ["compare", "--metric", "accuracy"]):
         call("runs", *command, "--root", tmp_path, "--format", "json")
         call("runs", *command, "--root", tmp_path)
@@ -1455,7 +1455,8 @@ def test_slices_are_columns_of_the_index_whatever_their_values(tmp_path: Path) -
     result = evaluate(Records.from_columns(columns), ["accuracy"], by=["group.site"], resamples=0, keep_evidence=True)
     save(Scope(tmp_path), result, workflow="Triage", clock=Clock(), run_id="run")
     with Index(tmp_path) as index:
-        rows = list(index.rows())
+        rows = list(index.rows("accuracy"))
+        assert len(list(index.rows("n_predictions"))) == len(rows)
     assert len(rows) == len(result) == 10
     assert {row[1] for row in rows} == {"accuracy"}
     assert {row[6] for row in rows} == {"m{1}", "m2"}
@@ -1521,8 +1522,14 @@ def test_undefined_numbers_have_no_key_and_every_number_stands_under_its_flat_ke
         "accuracy{model=m2,group.site=x}",
         "accuracy{model=m2,group.site=y}",
         "accuracy{model=m2}",
+        *(
+            f"n_predictions{{model={model}{site}}}"
+            for model in ("m1", "m2")
+            for site in (",group.site=x", ",group.site=y", "")
+        ),
     ]
-    assert all(type(value) is float for value in document["Metrics"].values())
+    kinds = {key.partition("{")[0]: type(value) for key, value in document["Metrics"].items()}
+    assert kinds == {"accuracy": float, "n_predictions": int}
 
 
 TABLES: dict[str, dict[str, Any]] = {

@@ -1,6 +1,6 @@
 """The documented keys of a run: its numbers under the names that other documents know them by, and its Details.
 
-    n_predictions                                rows with a reply: answered, abstained or unparsed
+    n_predictions                                answered, abstained or unparsed rows, where a metric is about them
     brier_score, aurc_full, augrc_full           brier or brier(binary=true), aurc, augrc
     per_class.<label>.{precision,recall,f1}      0 where undefined, as documented
     per_group.<group>.<metric>                   the metric in every group
@@ -42,6 +42,7 @@ from steelyard.wire import plain
 
 Parts = tuple[str, ...]  # of a key: its words and labels
 
+_OF_ANSWERS = {"prediction", "correct", "answered", "abstained", "unparsed", "failed"}
 _PER_CLASS = ("precision", "recall", "f1")
 _GROUPED = ("fairness_gap", "worst_group")
 _DEFERRAL = ("deferral_alignment", "deferral_balanced", "unsafe_answer_rate", "over_deferral_rate")
@@ -109,7 +110,9 @@ def _key(parts: Parts, slice_: Mapping[str, Any]) -> str:
 
 
 def _predictions(estimates: Sequence[Estimate]) -> dict[Parts, Documented]:
-    count = estimates[0].n_predictions
+    """How many predictions there are, where a metric is about them: the rows of a ranking are queries."""
+    read = {column for e in estimates for column in metric_of(e.metric).reads}
+    count = estimates[0].n_predictions if read & _OF_ANSWERS else None
     return {} if count is None else {("n_predictions",): Documented(count)}
 
 
