@@ -85,7 +85,7 @@ def copy(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def listed(root: Path) -> list[Listed]:
     """Every run of the store."""
-    with Index(root) as index:
+    with Index(root, all_tenants=True) as index:
         assert index.problems() == []
         return index.runs()
 
@@ -238,7 +238,7 @@ def test_the_store_holds_what_it_is_for(listed: list[Listed]) -> None:
 
 
 def test_every_run_is_listed_as_it_was(root: Path) -> None:
-    found = ok("runs", "list", root=root)
+    found = ok("runs", "list", "--all-tenants", root=root)
     assert found["problems"] == []
     assert len(found["runs"]) == len(RUNS)
     for now, then in zip(found["runs"], SHOWN["list"], strict=True):
@@ -329,7 +329,7 @@ def test_the_command_line_compares_every_pair(pairs: list[Pair], root: Path) -> 
         shared = [key for key in new.run.intervals if key in base.run.intervals]
         assert shared, (one.path, two.path)
         same = ["--workflow", two.workflow] if one.workflow == two.workflow else []
-        asked = ("--metric", shared[0], "--against", one.run_id, *scope_options(two), *same)
+        asked = ("--metric", shared[0], "--against", one.run_id, *scope_options(two), *same, "--top", 200)
         found = ok("runs", "compare", *asked, root=root)
         (row,) = (row for row in found["runs"] if row["run_id"] == two.run_id)
         assert row["value"] == new.run.metrics[shared[0]]
@@ -424,7 +424,8 @@ def test_every_pair_can_be_gated(pairs: list[Pair], copy: Path) -> None:
     for one, two in pairs:
         asked = [word for rule in rules(Opened.at(one.folder), Opened.at(two.folder)) for word in ("--rule", rule)]
         assert asked, (one.path, two.path)
-        done = command("gate", "--run", two.run_id, "--baseline", one.run_id, *asked, "--format", "json", root=copy)
+        pair = ("--run", two.run_id, "--baseline", one.run_id, *scope_options(two))
+        done = command("gate", *pair, *asked, "--format", "json", root=copy)
         assert done.code in VERDICTS.values(), (one.path, two.path, done.err)
         assert VERDICTS[done.json["verdict"]] == done.code
         assert {rule["verdict"] for rule in done.json["rules"]} <= set(VERDICTS)
@@ -439,7 +440,8 @@ def test_attempts_of_then_are_counted_on(copy: Path) -> None:
         before = sum((a["Baseline"], a["Data"]) == (last["Baseline"], last["Data"]) for a in attempts)
         asked = [word for rule in last["Rules"] for word in ("--rule", rule)]
         pair = ("--run", last["RunId"], "--baseline", last["Baseline"])
-        done = command("gate", *pair, *asked, "--format", "json", root=copy)
+        tenant = path.parents[1].name if path.parents[2].name == "tenants" else "-"
+        done = command("gate", *pair, *asked, "--tenant", tenant, "--format", "json", root=copy)
         assert done.code in VERDICTS.values(), done.err
         assert done.json["attempt"] == before + 1
         assert json.loads(path.read_text())["Attempts"][:-1] == attempts
@@ -472,7 +474,10 @@ def check_line(pointer: Pointer) -> None:
 
 
 def test_pointers_point_where_they_did(root: Path) -> None:
-    now, then = ok("runs", "active", "--all", root=root)["pointers"], SHOWN["pointers"]
+    whose = dict.fromkeys((scope.domain, scope.tenant) for scope in scopes(root))
+    asked = [("--domain", domain, "--tenant", tenant or "-") for domain, tenant in whose]
+    now = [found for options in asked for found in ok("runs", "active", "--all", *options, root=root)["pointers"]]
+    then = SHOWN["pointers"]
     assert len(now) == len(then)
     for one, two in zip(now, then, strict=True):
         assert {key: one[key] for key in two if key != "digest"} == {k: v for k, v in two.items() if k != "digest"}
@@ -489,16 +494,13 @@ def test_promoting_and_rolling_back_go_on_where_the_history_ended(copy: Path) ->
     for scope, pointer in pointers_of(copy):
         if pointer.profile == PINNED:
             continue
-        with Index(copy) as index:
+        with Index(copy, tenant=scope.tenant, domain=scope.domain) as index:
             others = [
                 run.run_id
-                for run in index.runs(domain=scope.domain)
-                if run.tenant == scope.tenant
-                and run.complete
-                and pointer.metric in run.metrics
-                and run.run_id != pointer.run_id
+                for run in index.runs()
+                if run.complete and pointer.metric in run.metrics and run.run_id != pointer.run_id
             ]
-        named = ("--metric", pointer.metric, "--profile", pointer.profile)
+        named = ("--metric", pointer.metric, "--profile", pointer.profile, "--tenant", scope.tenant or "-")
         promoted = ok("runs", "promote", others[0], *named, "--reason", "a later edition", root=copy)
         assert promoted["run_id"] == others[0]
         back = Pointers(scope).rollback(pointer.metric, pointer.profile)
@@ -523,7 +525,7 @@ def test_pinned_runs_can_be_gated_against(listed: list[Listed], copy: Path) -> N
             if new.data != base.data or not (about := rules(base, new)):
                 continue
             asked = ("--run", run.run_id, "--baseline", f"pinned:{pointer.metric}", "--rule", about[0])
-            done = command("gate", *asked, "--format", "json", root=copy)
+            done = command("gate", *asked, *scope_options(run), "--format", "json", root=copy)
             assert done.code in VERDICTS.values(), done.err
             assert done.json["baseline"] == base.run.run_id
             tried += 1
@@ -535,7 +537,8 @@ def test_an_incomplete_run_is_still_not_promoted(listed: list[Listed], copy: Pat
     torn = [run for run in listed if not run.complete]
     assert torn
     for run in torn:
-        done = command("runs", "promote", run.run_id, "--metric", next(iter(run.metrics)), root=copy)
+        asked = ("--metric", next(iter(run.metrics)), *scope_options(run))
+        done = command("runs", "promote", run.run_id, *asked, root=copy)
         assert done.code == 5
         assert "not complete" in done.err
 
@@ -612,14 +615,14 @@ def test_reading_changes_nothing(copy: Path) -> None:
     ]  # fmt: skip
     for arguments in commands:
         ok(*arguments, root=copy)
-    with Index(copy) as index:
+    with Index(copy, all_tenants=True) as index:
         runs = index.runs()
     for run in runs:
         opened = Opened.at(run.folder)
         opened.verify()
         assert opened.evaluation
         assert opened.kept
-    assert ok("runs", "show", runs[0].run_id, root=copy)["RunId"] == runs[0].run_id
+    assert ok("runs", "show", runs[0].run_id, *scope_options(runs[0]), root=copy)["RunId"] == runs[0].run_id
     for metric in ("mae", "ndcg@10", "map@1"):
         ok("runs", "compare", "--metric", metric, root=copy)
     assert digests(copy) == before
@@ -647,13 +650,14 @@ def test_evidence_from_the_future_is_refused_and_hides_no_other_run(pairs: list[
     new.verify()
     with pytest.raises(StorageError, match="version 99; this program reads 1"):
         compare_runs(base, new, ["accuracy"])
-    assert len(ok("runs", "list", root=copy)["runs"]) == len(RUNS)
-    assert ok("runs", "show", two.run_id, root=copy)["Metrics"] == dict(two.metrics)
+    assert len(ok("runs", "list", "--all-tenants", root=copy)["runs"]) == len(RUNS)
+    assert ok("runs", "show", two.run_id, *scope_options(two), root=copy)["Metrics"] == dict(two.metrics)
     done: Done = command("gate", "--run", two.run_id, "--baseline", one.run_id, "--rule",
-                         "low(delta(accuracy)) >= -0.1", root=copy)  # fmt: skip
+                         "low(delta(accuracy)) >= -0.1", *scope_options(two), root=copy)  # fmt: skip
     assert done.code == 5
     assert "version 99; this program reads 1" in done.err
-    found = ok("runs", "compare", "--metric", "accuracy", "--against", one.run_id, *scope_options(two), root=copy)
+    asked = ("--metric", "accuracy", "--against", one.run_id, *scope_options(two), "--top", 200)
+    found = ok("runs", "compare", *asked, root=copy)
     (row,) = (row for row in found["runs"] if row["run_id"] == two.run_id)
     assert "version 99" in row["note"]
     assert any(row["delta"] is not None for row in found["runs"])

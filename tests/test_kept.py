@@ -95,7 +95,7 @@ def test_slices_pair_and_an_area_is_judged_up_to_the_common_coverage() -> None:
         wanted["aurc{group.site=x}"].companions["common_cmax"]["delta"]
     )
     assert found["selective_accuracy{group.site=x}"].verdict_from == "nothing"
-    assert "--save-records" in found["selective_accuracy{group.site=x}"].note
+    assert "keep the records of both runs" in found["selective_accuracy{group.site=x}"].note
 
 
 def test_models_pair_with_themselves_and_cells_that_one_run_lacks_are_refused() -> None:

@@ -78,11 +78,19 @@ class Delta:
     clusters_scarcest: int | None = None
     cautions: tuple[Caution, ...] = ()
     unchanged: bool = False  # both runs gave the same answers
+    n_asked: int = 0  # pairs whose outcomes count, and of these those that lack what the metric reads in either run
+    n_missing: int = 0
+    n_failed: int = 0  # pairs that left because either failed
     rule: Rule | None = field(default=None, compare=False, repr=False)  # the interval at other levels
     grown: Callable[[int], Rule] | None = field(default=None, compare=False, repr=False)  # with more clusters
     companion: Delta | None = field(default=None, compare=False, repr=False)  # the one that decides, where it does
     # the form that a gate reads and its name, where another metric gives the verdict
     gated: tuple[str, Delta] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def missing_share(self) -> float:
+        """The share of the asked pairs that lack a value that the metric reads."""
+        return self.n_missing / self.n_asked if self.n_asked else 0.0
 
     @property
     def decisive(self) -> Delta | None:
@@ -269,7 +277,7 @@ def _deltas(
     found = []
     for metric in metrics:
         inner, missing = countable[metric]
-        delta = _with_companions(pair, inner, metric, measure)
+        delta = _counted(_with_companions(pair, inner, metric, measure), pair, metric)
         if missing is not None:
             counts = {"base": missing.base, "new": missing.new, "rows": missing.rows}
             delta = _beside(delta, str(missing), missing=counts)
@@ -290,6 +298,14 @@ def _deltas(
     return found
 
 
+def _counted(found: Delta, pair: AnyPair, metric: Metric) -> Delta:
+    """The delta with how many pairs were asked, lack what the metric reads, and failed."""
+    rows = _rows_for(metric, pair)
+    whole = len(pair) if isinstance(pair, Pair) else sum(pair.base.counts.values())
+    failed = 0 if metric.population == "all" else whole - len(rows)
+    return replace(found, n_asked=len(rows), n_missing=rows.lacking(metric), n_failed=failed)
+
+
 def _rows_for(metric: Metric, pair: AnyPair) -> Any:
     """The rows that a metric is compared on: a failed row leaves both sides, unless failures are what is counted."""
     return pair if metric.population == "all" else pair.without_failed
@@ -308,7 +324,7 @@ def _with_companions(pair: AnyPair, inner: AnyPair, metric: Metric, measure: _Me
     if isinstance(pair, KeptPair) and len(rows.base.ids) < len(pair.base.ids):
         rates = dict(zip(("base", "new"), pair.failure_rates, strict=True))
         lost = len(pair.base.ids) - len(rows.base.ids)
-        note = f"{lost} clusters in which other rows failed left both; with their records only those rows would"
+        note = f"{lost} clusters in which other rows failed left both (with their records only those rows would)"
         found = _beside(found, note, failure_rate=rates)
     decides: AnyPair = inner
     if metric.population == "answered":
@@ -340,7 +356,7 @@ def _with_rates(found: Delta, pair: AnyPair, metric: Metric, measure: _Measured)
     if isinstance(pair, KeptPair):
         if not unequal:
             return found, pair
-        note = "answer rates differ: a verdict needs the rows answered by both; save runs with --save-records"
+        note = "answer rates differ: a verdict needs the rows answered by both, so keep the records of both runs"
         return replace(_beside(found, note), verdict_from="nothing"), pair
     if not len(pair.answered_by_both):
         return replace(_beside(found, "no row was answered by both: no verdict"), verdict_from="nothing"), pair
@@ -359,7 +375,7 @@ def _with_common_coverage(found: Delta, pair: AnyPair, metric: Metric, measure: 
     if rates[0] == rates[1] or common == 0 or metric.values.get("c", 1.0) <= common:
         return found
     if not metric.is_area:
-        note = f"cmax differs: {metric} rewards declining, so there is no verdict; see aurc"
+        note = f"cmax differs: {metric} rewards declining, so there is no verdict (aurc has one)"
         return replace(_beside(found, note), verdict_from="nothing")
     options = {k: v for k, v in metric.values.items() if k not in ("ties", "c")}  # the areas up to c know no ties
     area = metric_of(str(metric.definition.common_coverage)).definition(**options, c=common)

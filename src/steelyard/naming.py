@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 
 from steelyard.errors import UsageError, printable
@@ -156,6 +156,21 @@ def slice_text(slice_: Mapping[str, object]) -> str:
     if not slice_:
         return ""
     return "{" + ",".join(f"{path_text(path)}={label_text(value)}" for path, value in slice_.items()) + "}"
+
+
+def split_slice(key: str) -> tuple[str, dict[str, str]]:
+    """A flat key as the metric's name and its slice; a key that does not end in a slice is a name of its own."""
+    if not key.endswith("}"):
+        return key, {}
+    try:
+        expr = parse(key)
+        return str(replace(expr, slice=())), dict(expr.slice)
+    except UsageError:  # a documented key with a label that is no word: its slice is a metric's all the same
+        name, _, rest = key.rpartition("{")
+    try:
+        return name, dict(parse(f"x{{{rest}").slice)
+    except UsageError:
+        return key, {}
 
 
 def value_text(value: object) -> str:

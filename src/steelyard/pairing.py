@@ -18,7 +18,7 @@ from steelyard.metrics.options import Constants
 from steelyard.metrics.sources import Collector
 from steelyard.naming import slice_text
 from steelyard.records.derive import ANSWERED, FAILED, NUMBERS, combine
-from steelyard.records.labels import value_name
+from steelyard.records.labels import value_name, value_of
 from steelyard.records.schema import CELL, KEY, kind_of
 from steelyard.records.table import Records
 from steelyard.uncertainty.kept import Missing, told_by
@@ -60,9 +60,10 @@ class Pair:
         return shared, shared
 
     def checked(self, metric: Metric) -> None:
-        """Refuse runs whose labels to defer differ, where the metric reads them; groups and targets were seen to."""
-        if "should_abstain" in metric.reads:
-            _agree(self, "should_abstain")
+        """Refuse runs whose groups or labels to defer differ, where the metric reads them; targets were seen to."""
+        for name in dict.fromkeys((*metric.reads, *metric.grouped_by)):
+            if name == "should_abstain" or name.startswith("group."):
+                _agree(self, name)
 
     def countable(self, metric: Metric) -> tuple[Pair, Missing | None]:
         """The rows that both runs can count for a metric, and what was lost because one of them lacks a value."""
@@ -78,6 +79,12 @@ class Pair:
             self._parts[key] = self.take(~lost)
         counts = [int(mask.sum()) for mask in masks]
         return self._parts[key], Missing(counts[0], counts[1], int(lost.sum()), "rows", max(len(self), 1))
+
+    def lacking(self, metric: Metric) -> int:
+        """How many rows lack a value in either run."""
+        both = zip(self.collectors, self.constants(metric), strict=True)
+        masks = [side.missing(metric, constants) for side, constants in both]
+        return int((masks[0] | masks[1]).sum())
 
     knows_columns = True
 
@@ -190,6 +197,8 @@ def paired_slices(
             for name in names:
                 if name not in pair.base and name != "outcome":
                     raise UsageError(pair.base.lacks(name, "by"))
+                if name.startswith("group."):
+                    _agree(pair, name)
             for extra, rows in _groups(pair.base, names):
                 yield {**cell, **extra}, pair.take(rows)
     if not any(key in sides[1] for key in sides[0]):
@@ -200,9 +209,7 @@ def _groups(records: Records, names: Sequence[str]) -> Iterator[tuple[dict[str, 
     labels = [records.labels(name) for name in names]
     key = combine([label.codes for label in labels], len(records))
     for value, first in zip(*np.unique(key, return_index=True), strict=True):
-        found = {
-            n: "none" if x.codes[first] < 0 else x.values[x.codes[first]] for n, x in zip(names, labels, strict=True)
-        }
+        found = {n: value_of(x, first) for n, x in zip(names, labels, strict=True)}
         yield found, key == value
 
 
@@ -231,9 +238,11 @@ def _paired(base: Records, new: Records, align: str, unmatched: Unmatched) -> Pa
     if not len(common):
         raise InputError("the two runs have no row in common; nothing can be compared")
     pair = Pair(base.take(at_mine), new.take(at_theirs))
-    groups = [name for name in base.stated if name.startswith("group.") and name in new]
-    for name in dict.fromkeys(("target", *base.cluster_columns, *new.cluster_columns, *groups)):
+    for name in dict.fromkeys(("target", *base.cluster_columns, *new.cluster_columns)):
         _agree(pair, name)
+    for name in base.stated:
+        if name.startswith("group.") and name in new:
+            _agree(pair, name, lackable=True)
     return pair
 
 
@@ -275,8 +284,8 @@ def _joint_keys(base: Records, new: Records, names: Sequence[str]) -> tuple[Any,
     return keys[: len(base)], keys[len(base) :]
 
 
-def _agree(pair: Pair, name: str) -> None:
-    """Targets and clusters must be the same on both sides."""
+def _agree(pair: Pair, name: str, *, lackable: bool = False) -> None:
+    """Targets, clusters and groups must be the same on both sides; where it is lackable, one side may lack a value."""
     if name not in pair.base and name not in pair.new:
         return
     if name not in pair.base or name not in pair.new:
@@ -285,7 +294,7 @@ def _agree(pair: Pair, name: str) -> None:
             raise InputError("one run has targets and the other has none", file=lacking.name)
         raise InputError(f"the column '{printable(name)}' is missing in one run", file=lacking.name)
     different = _different(pair, name)
-    if name in LACKABLE:  # a row that lacks it on one side leaves both, metric by metric
+    if lackable or name in LACKABLE:  # a row that lacks it on one side leaves both, metric by metric
         nulls = [t.column(name).is_null().to_numpy(zero_copy_only=False) for t in pair.tables]
         different &= ~(nulls[0] | nulls[1])
     if different.any():

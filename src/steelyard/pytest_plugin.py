@@ -3,18 +3,21 @@
     def test_no_worse_than_before(steelyard_gate):
         steelyard_gate("new.jsonl", baseline="old.jsonl", rules=["low(delta(accuracy)) >= -0.01"], cluster="patient")
 
-A run is a file of answers, `Records`, or a run folder that `steelyard evaluate --save` wrote. An inconclusive gate
-fails the test too, unless `allow_inconclusive=True` says otherwise.
+A run is a file of answers, `Records`, a run folder, or the id of a run in the store; a baseline may also be `active`,
+`active:METRIC` or `pinned:NAME`, as in the command. Gates of kept runs are counted. An inconclusive gate fails the test
+too, unless `inconclusive="skip"` or `"xfail"` says otherwise.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
+
+_INCONCLUSIVE = ("fail", "skip", "xfail", "pass")
 
 
 @pytest.fixture
@@ -28,44 +31,85 @@ def check(
     *,
     rules: Sequence[str] | str,
     baseline: Any = None,
-    cluster: str | None = None,
-    resamples: int = 10_000,
-    seed: int = 42,
-    align: str = "strict",
+    inconclusive: str = "fail",
+    allow_missing: float = 0.05,
     allow_inconclusive: bool = False,
+    by: Sequence[str] | str = (),
+    pool: Sequence[str] = (),
+    cluster: str | None = None,
+    task: Any = None,
+    rename: Mapping[str, str] | None = None,
+    where: Mapping[str, str] | None = None,
+    format: str | None = None,
+    resamples: int | None = None,
+    seed: int | None = None,
+    level: float | None = None,
+    align: str = "strict",
+    unchanged: str = "say",
+    profile: str = "default",
+    root: str | os.PathLike[str] | None = None,
+    tenant: str | None = None,
+    domain: str | None = None,
 ) -> Any:
-    """The decision of a gate; a failed test with the table of rules where it does not pass."""
+    """The decision of a gate; a failed test with the table of rules where it does not pass.
+
+    `allow_inconclusive=True` is the earlier form of `inconclusive="pass"`.
+    """
+    __tracebackhide__ = True
+    from dataclasses import replace
+    from pathlib import Path
+
     from steelyard.decide.gate import INCONCLUSIVE, Gate
-    from steelyard.decide.subject import of_records, of_runs
+    from steelyard.decide.request import Request, judge
+    from steelyard.decide.subject import Asked
+    from steelyard.errors import SteelyardError, printable
     from steelyard.report import text
     from steelyard.report.gate import gate_report
+    from steelyard.runs.environment import domain_of, root_of, tenant_of
+    from steelyard.runs.layout import View
 
-    __tracebackhide__ = True
-    gate = Gate.parse(rules)
-    new, base = (_opened(part, cluster) for part in (run, baseline))
-    if _is_kept(new) != _is_kept(base) and base is not None:
-        raise TypeError("a kept run is gated against a kept run, answers against answers")
-    if _is_kept(new):
-        subject = of_runs(gate, new, base)
-    else:
-        subject = of_records(gate, new, base, resamples=resamples, seed=seed, align=align)
-    decision = gate.check(subject)
-    if not decision.passed and not (allow_inconclusive and decision.verdict == INCONCLUSIVE):
-        pytest.fail("\n" + text.render(gate_report(decision, {})), pytrace=False)
-    return decision
+    if allow_inconclusive:
+        warnings.warn("allow_inconclusive=True is inconclusive='pass' now", DeprecationWarning, stacklevel=2)
+        inconclusive = "pass"
+    if inconclusive not in _INCONCLUSIVE:
+        pytest.fail(f"inconclusive is one of {', '.join(_INCONCLUSIVE)}", pytrace=False)
+    judged, problem = None, ""
+    try:
+        gate = replace(Gate.parse(rules), allow_missing=allow_missing).by([by] if isinstance(by, str) else list(by))
+        place = Path(root) if root else None
+        view = View(
+            root_of(place, os.environ, _said), tenant_of(tenant, os.environ, _said), domain_of(domain, os.environ)
+        )
+        reading = {"cluster": cluster, "task": task, "rename": rename, "where": where, "format": format}
+        request = Request(
+            run=run,
+            baseline=baseline,
+            view=view,
+            profile=profile,
+            reading={name: value for name, value in reading.items() if value},
+            asked=Asked(
+                resamples=resamples, seed=seed, level=level, align=align, pool=tuple(pool), unchanged=unchanged
+            ),
+        )
+        judged = judge(gate, request)
+        judged.record()
+    except SteelyardError as error:
+        problem = f"steelyard: {printable(error, limit=2000)}"
+    if judged is None:  # outside the handler, so that the message stands alone
+        pytest.fail(problem, pytrace=False)
+    decision = judged.decision
+    if decision.verdict == "pass":
+        return decision
+    reason = f"gate {decision.verdict}: {printable(decision.reason, limit=400)}"
+    if decision.verdict == INCONCLUSIVE and inconclusive == "pass":
+        return decision
+    if decision.verdict == INCONCLUSIVE and inconclusive == "skip":
+        pytest.skip(reason)
+    if decision.verdict == INCONCLUSIVE and inconclusive == "xfail":
+        pytest.xfail(reason)
+    pytest.fail(f"{reason}\n\n{text.render(gate_report(decision, judged.about))}", pytrace=False)
 
 
-def _opened(run: Any, cluster: str | None) -> Any:
-    from steelyard.records.readers import read
-    from steelyard.runs.keeping import Opened
-
-    if not isinstance(run, str | os.PathLike):
-        return run
-    folder = Path(run)
-    return Opened.at(folder) if (folder / "run.json").is_file() else read(folder, cluster=cluster)
-
-
-def _is_kept(run: Any) -> bool:
-    from steelyard.runs.keeping import Opened
-
-    return isinstance(run, Opened)
+def _said(message: str) -> None:
+    """Where the store is taken from is shown with the test's output."""
+    print(message)

@@ -324,7 +324,7 @@ def test_an_artifact_survives_the_disk_and_is_applied_without_the_fitting_librar
         (
             lambda d: d.update(schema_version="2"),
             StorageError,
-            "its schema version is not supported; this version reads 1",
+            "version 2; this program reads 1",
         ),
         (lambda d: d.update(kind="run"), UsageError, "not a calibrator artifact"),
         (lambda d: d.update(method="magic"), StorageError, "method is one of "),

@@ -79,7 +79,7 @@ def test_json_is_the_written_document_byte_by_byte_and_the_same_twice(data: Path
     document = json.loads(one.stdout, parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
     keys = {"metric", "slice", "value", "se", "interval", "method", "n", "clusters", "excluded"}
     keys |= {"undefined_resamples", "better", "unit", "note", "detail", "level"}
-    keys |= {"clusters_scarcest", "cautions", "variant", "n_evaluated", "n_abstained", "n_predictions"}
+    keys |= {"clusters_scarcest", "cautions", "variant", "n_evaluated", "n_abstained", "n_predictions", "n_missing"}
     for estimate in document["estimates"]:
         assert set(estimate) == keys
     assert document["population"]["rows"] == 100

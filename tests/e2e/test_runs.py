@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.decide.test_gate import inside
 from tests.e2e.test_cli import answers, lines, steelyard
 
 
@@ -24,7 +25,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def save(data: Path, model: str, *more: Any, **env: str) -> dict[str, Any]:
-    done = steelyard(
+    done = inside(
         "evaluate", data / f"{model}.jsonl", "--cluster", "patient", "-m", "accuracy", "-m", "aurc", "-m", "f1",
         "-m", "fairness_gap(accuracy, by=group.site)", "--by", "group.site", "--resamples", 200, "--save",
         "--workflow", "Triage", "--tenant", "acme", "--label", f"model={model}", "--root", data / "store",
@@ -35,7 +36,7 @@ def save(data: Path, model: str, *more: Any, **env: str) -> dict[str, Any]:
 
 
 def runs(data: Path, *arguments: Any, code: int = 0) -> dict[str, Any]:
-    done = steelyard("runs", *arguments, "--root", data / "store", "--format", "json")
+    done = inside("runs", *arguments, "--root", data / "store", "--tenant", "acme", "--format", "json")
     assert done.returncode == code, done.stderr
     return json.loads(done.stdout) if code == 0 else {"error": done.stderr}
 
@@ -85,7 +86,7 @@ def test_a_run_is_kept_found_compared_promoted_and_rolled_back(data: Path) -> No
 def test_every_list_has_every_format(data: Path, format_: str) -> None:
     save(data, "m1", "--label", "note==HYPERLINK(1)")
     for command in (["list"], ["compare", "-m", "accuracy"], ["metrics"], ["metrics", "--pivot"]):
-        done = steelyard("runs", *command, "--root", data / "store", "--format", format_)
+        done = inside("runs", *command, "--root", data / "store", "--format", format_, "--tenant", "acme")
         assert done.returncode == 0, done.stderr
         assert done.stdout.strip()
         if format_ == "csv":
@@ -95,13 +96,15 @@ def test_every_list_has_every_format(data: Path, format_: str) -> None:
 
 def test_the_root_comes_from_the_environment_the_option_or_the_repository(data: Path, tmp_path: Path) -> None:
     save(data, "m1")
-    assert "Triage" in steelyard("runs", "list", STEELYARD_ROOT=str(data / "store")).stdout
-    assert "Triage" not in steelyard("runs", "list", "--tenant", "other", STEELYARD_ROOT=str(data / "store")).stdout
-    assert "Triage" not in steelyard("runs", "list", STEELYARD_ROOT=str(data / "store"), STEELYARD_TENANT="b").stdout
-    assert "Triage" in steelyard("runs", "list", "--root", data / "store", STEELYARD_ROOT=str(tmp_path / "x")).stdout
+    root, own = str(data / "store"), {"STEELYARD_TENANT": "acme"}
+    assert "Triage" in steelyard("runs", "list", STEELYARD_ROOT=root, **own).stdout
+    assert "Triage" not in steelyard("runs", "list", STEELYARD_ROOT=root).stdout
+    assert "Triage" not in steelyard("runs", "list", "--tenant", "other", STEELYARD_ROOT=root).stdout
+    assert "Triage" not in steelyard("runs", "list", STEELYARD_ROOT=root, STEELYARD_TENANT="b").stdout
+    assert "Triage" in steelyard("runs", "list", "--root", root, STEELYARD_ROOT=str(tmp_path / "x"), **own).stdout
     inner = data / "store" / "deep" / "er"
     inner.mkdir(parents=True)
-    assert "Triage" in steelyard("runs", "list", cwd=inner).stdout
+    assert "Triage" in steelyard("runs", "list", cwd=inner, **own).stdout
 
 
 def test_a_failed_save_says_so_and_leaves_nothing(data: Path) -> None:
@@ -151,7 +154,9 @@ def test_a_matrix_goes_on_compares_and_promotes(data: Path) -> None:
     assert "secretly broken" not in done.stdout + done.stderr
     assert len(result["runs"]) == 2
     assert result["decision"]["action"] == "Promote"
-    assert runs(data, "active")["run_id"] == result["runs"][0]["run_id"]
+    assert [run["variant"] for run in result["runs"]] == ["second", "first"]
+    now = steelyard("runs", "active", "--root", data / "store", "--format", "json")
+    assert json.loads(now.stdout)["run_id"] == result["runs"][0]["run_id"]
 
 
 def test_a_matrix_stops_at_the_first_failure_if_told_so(data: Path) -> None:

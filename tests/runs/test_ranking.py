@@ -50,7 +50,7 @@ def foreign(
 
 def listed(scope: Scope) -> list[Listed]:
     with Index(scope.root) as index:
-        return index.runs(domain=scope.domain)
+        return index.runs()
 
 
 def one(scope: Scope, run_id: str) -> Listed:
@@ -414,7 +414,7 @@ def test_a_tampered_run_is_not_promoted_though_it_leads(four: Scope) -> None:
 
 @pytest.mark.parametrize(("active", "action"), [("poor", PROMOTE), ("best", KEEP)])
 def test_a_paired_lead_beyond_chance_is_promoted(four: Scope, active: str, action: str) -> None:
-    choice = decide(listed(four), "accuracy", one(four, active), eps=0.001, require_significant=True)
+    choice = decide(listed(four), "accuracy", one(four, active), eps=0.001)
     assert choice.action == action
     if action == PROMOTE:
         assert choice.interval is not None
@@ -425,8 +425,10 @@ def test_a_paired_lead_beyond_chance_is_promoted(four: Scope, active: str, actio
 def test_a_lead_that_may_be_chance_is_not(scope: Scope) -> None:
     held = keep(scope, "fair", TABLES["fair"])
     keep(scope, "good", TABLES["good"])
-    assert decide(listed(scope), "accuracy", held, eps=0.0).action == PROMOTE
-    choice = decide(listed(scope), "accuracy", held, eps=0.0, require_significant=True)
+    choice = decide(listed(scope), "accuracy", held, eps=0.0, point=True)
+    assert choice.action == PROMOTE
+    assert "by eps alone, as asked" in choice.reason
+    choice = decide(listed(scope), "accuracy", held, eps=0.0)
     assert choice.action == KEEP
     assert "may be chance" in choice.reason
 
@@ -434,12 +436,13 @@ def test_a_lead_that_may_be_chance_is_not(scope: Scope) -> None:
 def test_runs_that_cannot_be_paired_are_not_promoted_as_significant(scope: Scope) -> None:
     held = keep(scope, "poor", TABLES["poor"])
     keep(scope, "other", table(answers(80, 0.95, 9)))
-    choice = decide(listed(scope), "accuracy", held, eps=0.0, require_significant=True)
+    choice = decide(listed(scope), "accuracy", held, eps=0.0)
     assert choice.action == KEEP
     assert "cannot be paired" in choice.reason
     foreign(scope, "foreign", {"accuracy": 0.999})
-    choice = decide(listed(scope), "accuracy", held, eps=0.0, require_significant=True)
-    assert (choice.candidate.run_id, choice.action) == ("foreign", KEEP)
+    choice = decide(listed(scope), "accuracy", held, eps=0.0)
+    assert (choice.candidate.run_id, choice.action) == ("foreign", PROMOTE)
+    assert "decided by eps alone: run foreign kept no evidence of it" in choice.reason
 
 
 def test_a_run_shown_to_be_worse_on_the_same_rows_is_not_promoted(scope: Scope) -> None:
@@ -451,7 +454,7 @@ def test_a_run_shown_to_be_worse_on_the_same_rows_is_not_promoted(scope: Scope) 
     held = keep(scope, "before", table(before, rows=8), rows=True)
     best = keep(scope, "after", table(after, rows=8, outcome=outcome), rows=True)
     assert (value_of(best, "accuracy") or 0) > (value_of(held, "accuracy") or 1)
-    choice = decide(listed(scope), "accuracy", held, eps=0.001, require_significant=True)
+    choice = decide(listed(scope), "accuracy", held, eps=0.001)
     assert choice.interval is not None
     assert choice.interval[1] < 0
     assert choice.action == KEEP
@@ -464,7 +467,7 @@ def test_declining_what_was_wrong_is_no_lead(scope: Scope, rows: bool) -> None:
     held = keep(scope, "before", table(before), ("selective_accuracy",), rows=rows)
     best = keep(scope, "after", table(after), ("selective_accuracy",), rows=rows)
     assert (value_of(best, "selective_accuracy") or 0) > 0.1 + (value_of(held, "selective_accuracy") or 1)
-    choice = decide(listed(scope), "selective_accuracy", held, eps=0.001, require_significant=True)
+    choice = decide(listed(scope), "selective_accuracy", held, eps=0.001)
     assert choice.action == KEEP
 
 
@@ -473,14 +476,12 @@ LAZY = [("yes" if i % 20 else "no") if i % 10 == 0 else None for i in range(320)
 
 @pytest.mark.parametrize("rows", [False, True], ids=["evidence", "rows"])
 @pytest.mark.parametrize("key", ["aurc", "aurc_full", "augrc"])
-@pytest.mark.parametrize("significant", [False, True])
-def test_a_run_that_declines_nearly_everything_is_not_promoted(
-    scope: Scope, key: str, rows: bool, significant: bool
-) -> None:
+@pytest.mark.parametrize("point", [False, True])
+def test_a_run_that_declines_nearly_everything_is_not_promoted(scope: Scope, key: str, rows: bool, point: bool) -> None:
     held = keep(scope, "held", table(answers(320, 0.8, 1)), ("aurc", "augrc"), rows=rows)
     lazy = keep(scope, "lazy", table(LAZY), ("aurc", "augrc"), rows=rows)
     assert (value_of(lazy, key) or 1) < (value_of(held, key) or 0)  # the raw area rewards declining
-    choice = decide(listed(scope), key, held, eps=1e-6, require_significant=significant)
+    choice = decide(listed(scope), key, held, eps=1e-6, point=point)
     assert choice.action == KEEP
     assert names(ranked(listed(scope), key)) == ["held", "lazy"]
 
@@ -491,7 +492,7 @@ def test_an_area_without_a_form_up_to_the_common_coverage_is_never_significant(s
     held = keep(scope, "held", table(base), (key,), rows=True)
     lazy = keep(scope, "lazy", table([p if i % 3 == 0 else None for i, p in enumerate(base)]), (key,), rows=True)
     assert (value_of(lazy, key) or 1) < (value_of(held, key) or 0)
-    assert decide(listed(scope), key, held, eps=0.0, require_significant=True).action == KEEP
+    assert decide(listed(scope), key, held, eps=0.0).action == KEEP
 
 
 def test_another_tool_s_run_beside_them_does_not_let_a_declining_run_through(scope: Scope) -> None:
@@ -504,7 +505,7 @@ def test_another_tool_s_run_beside_them_does_not_let_a_declining_run_through(sco
 def test_fewer_than_six_clusters_show_nothing(scope: Scope) -> None:
     held = keep(scope, "held", table(["no"] * 39 + ["yes"], rows=8))
     keep(scope, "new", table(["yes"] * 38 + ["no", "no"], rows=8))
-    choice = decide(listed(scope), "accuracy", held, eps=0.0, require_significant=True)
+    choice = decide(listed(scope), "accuracy", held, eps=0.0)
     assert choice.action == KEEP
 
 
@@ -517,7 +518,7 @@ def test_fewer_than_six_clusters_in_common_show_nothing_either(scope: Scope) -> 
     assert beside["answered_by_both"]["delta"] > 0.5
     held = keep(scope, "held", table(before, rows=8), ("selective_accuracy",), rows=True)
     keep(scope, "new", table(after, rows=8), ("selective_accuracy",), rows=True)
-    choice = decide(listed(scope), "selective_accuracy", held, eps=0.0, require_significant=True)
+    choice = decide(listed(scope), "selective_accuracy", held, eps=0.0)
     assert choice.candidate.run_id == "new"
     assert choice.action == KEEP
     (row,) = [
@@ -544,7 +545,7 @@ def test_what_an_area_was_judged_by_is_said_with_the_decision(scope: Scope) -> N
 def test_an_interval_that_touches_0_does_not_exclude_it(scope: Scope) -> None:
     held = keep(scope, "held", table(["yes"] * 159 + ["no"], rows=8))
     keep(scope, "new", table(["yes"] * 160, rows=8))
-    choice = decide(listed(scope), "accuracy", held, eps=0.0, require_significant=True)
+    choice = decide(listed(scope), "accuracy", held, eps=0.0)
     assert choice.action == KEEP
     assert choice.interval is not None
     assert choice.interval[0] <= 0 <= choice.interval[1]

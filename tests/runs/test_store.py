@@ -37,7 +37,7 @@ from steelyard.records.readers import read
 from steelyard.records.table import Records
 from steelyard.runs import index as index_module
 from steelyard.runs import keeping, store
-from steelyard.runs.index import Index
+from steelyard.runs.index import Cell, Index
 from steelyard.runs.keeping import Clock, Opened, compare_runs, save
 from steelyard.runs.layout import Scope, checked
 from steelyard.runs.run_json import digest_of, read_run
@@ -98,18 +98,23 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], Any], *, sealed: bool 
 
 
 def listed(root: Path) -> list[str]:
-    with Index(root) as index:
+    with Index(root, all_tenants=True) as index:
         return sorted(run.run_id for run in index.runs())
 
 
 def problems(root: Path) -> dict[str, str]:
     """What is wrong, by run folder."""
-    with Index(root) as index:
+    with Index(root, all_tenants=True) as index:
         return {problem.folder.name: problem.problem for problem in index.problems()}
 
 
+def by_run(cells: list[Cell]) -> dict[str, dict[str, float]]:
+    """The numbers of runs that have one cell each."""
+    return {cell.run_id: cell.values for cell in cells}
+
+
 def found(root: Path, run_id: str) -> Path:
-    with Index(root) as index:
+    with Index(root, all_tenants=True) as index:
         return index.find(run_id).folder
 
 
@@ -339,7 +344,7 @@ seen = set()
 for _ in range(25):
     try:
         with Index(root, rebuild=number < 2) as index:
-            seen.add(f"{len(index.runs())} {len(index.pivot()[1])}")
+            seen.add(f"{len(index.runs())} {len(index.cells()[1])}")
     except BaseException as problem:
         seen.add(f"{type(problem).__name__}: {problem}")
 print(json.dumps(sorted(seen)))
@@ -494,7 +499,7 @@ for most in (0, 512, 4096, 20_000, 40_000, 60_000, 80_000, 1_000_000):
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
     try:
         with Index(root) as index:
-            seen[most] = [len(index.runs()), len(index.pivot()[1])]
+            seen[most] = [len(index.runs()), len(index.cells()[1])]
     except BaseException as problem:
         seen[most] = f"{type(problem).__name__}: {problem}"
 print(json.dumps(seen))
@@ -864,7 +869,7 @@ def test_ids_are_found_whole_or_by_their_beginning(tmp_path: Path) -> None:
         "%": "no run",
         "": "no run",
     }.items():
-        with pytest.raises(StorageError, match=problem):
+        with pytest.raises(UsageError, match=problem):
             found(tmp_path, name)
 
 
@@ -873,7 +878,7 @@ def test_a_whole_id_is_found_however_many_others_begin_with_it(tmp_path: Path) -
         kept(tmp_path, f"run-{i}", "Alpha")
     kept(tmp_path, "run", "Beta")
     assert found(tmp_path, "run").name == "run"
-    with pytest.raises(StorageError, match="25 runs"):
+    with pytest.raises(UsageError, match="25 runs"):
         found(tmp_path, "run-")
 
 
@@ -1140,22 +1145,26 @@ def test_fields_that_another_tool_has_too_are_no_sign_of_tampering(tmp_path: Pat
     assert listed(tmp_path) == ["b7c1"]
 
 
-def test_keys_of_own_runs_are_exact(tmp_path: Path) -> None:
+def test_keys_of_own_runs_are_exact_and_questions_about_them_may_be_in_any_case(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = kept(tmp_path, "ours")
     run = read_run(folder)
     assert run.value("accuracy") == small()["accuracy"].value
     assert run.value("Accuracy") is None
-    with pytest.raises(SteelyardError, match="no complete run has a value of ACCURACY"):
-        call("runs", "best", "--metric", "ACCURACY", "--root", tmp_path)
+    call("runs", "best", "--metric", "ACCURACY", "--root", tmp_path, "--format", "json")
+    assert json.loads(capsys.readouterr().out)["metric"] == "accuracy"
+    with pytest.raises(UsageError, match="no run has a value of 'acuracy'; the nearest are accuracy"):
+        call("runs", "best", "--metric", "acuracy", "--root", tmp_path)
 
 
-def test_rules_read_the_keys_of_others_in_any_case_and_own_ones_exactly(tmp_path: Path) -> None:
+def test_rules_read_keys_in_any_case(tmp_path: Path) -> None:
     kept(tmp_path, "ours")
     foreign(tmp_path, {**FOREIGN, "RunId": "theirs", "Metrics": {"NDCG@3": 0.5, "map@1": 0.25}})
     assert call("gate", "--run", "theirs", "--rule", "ndcg@3 >= 0.5", "--root", tmp_path) == 0
     assert call("gate", "--run", "theirs", "--rule", "ndcg@3 >= 0.6", "--root", tmp_path) == 1
     assert call("gate", "--run", "ours", "--rule", "accuracy >= 0", "--root", tmp_path) == 0
-    assert call("gate", "--run", "ours", "--rule", "ACCURACY >= 0", "--root", tmp_path) == 1
+    assert call("gate", "--run", "ours", "--rule", "ACCURACY >= 0", "--root", tmp_path) == 0
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e999", "null", None])
@@ -1165,12 +1174,12 @@ def test_a_metric_that_is_no_number_is_missing_and_cannot_pass(tmp_path: Path, v
     foreign(tmp_path, text)
     with Index(tmp_path) as index:
         assert index.find("b7c1").metrics == {"map@1": 0.25}
-        names, rows = index.pivot()
-        assert (names, dict(rows)) == (["map@1"], {"b7c1": {"map@1": 0.25}})
+        names, rows = index.cells()
+        assert (names, by_run(rows)) == (["map@1"], {"b7c1": {"map@1": 0.25}})
     assert call("gate", "--run", "b7c1", "--rule", "map@1 >= 0", "--root", tmp_path) == 0
     for rule in ("ndcg@3 >= 0", "! ndcg@3 <= 1", "ndcg@3 >= -1e9"):
         assert call("gate", "--run", "b7c1", "--rule", rule, "--root", tmp_path) == 1
-    with pytest.raises(StorageError, match="no value of ndcg@3"):
+    with pytest.raises(UsageError, match="no run has a value of 'ndcg@3'"):
         call("runs", "promote", "b7c1", "--metric", "ndcg@3", "--root", tmp_path)
 
 
@@ -1220,7 +1229,7 @@ def test_whatever_a_file_of_another_tool_holds_the_others_are_listed(tmp_path: P
         with Index(tmp_path) as index:
             assert len(index.runs()) + len(index.problems()) == 2
             assert all(index.find(run.run_id) == run for run in index.runs())
-            assert dict(index.pivot()[1])["good"] == {"accuracy": small()["accuracy"].value, "n_predictions": 12}
+            assert by_run(index.cells()[1])["good"] == {"accuracy": small()["accuracy"].value, "n_predictions": 12}
     for command in (["list"], ["metrics"], ["metrics", "--pivot"], ["compare", "--metric", "accuracy"]):
         call("runs", *command, "--root", tmp_path, "--format", "json")
         call("runs", *command, "--root", tmp_path)
@@ -1246,8 +1255,8 @@ def test_the_folder_says_whose_run_it_is(tmp_path: Path) -> None:
     folder = tmp_path / "results/evaluation/tenants/acme/runs/Retrieval/theirs"
     folder.mkdir(parents=True)
     (folder / "run.json").write_text(json.dumps({**FOREIGN, "Tenant": "rival"}))
-    with Index(tmp_path) as index:
-        assert index.runs(tenant="rival") == []
+    with Index(tmp_path, tenant="rival") as index:
+        assert index.runs() == []
 
 
 # -- the index follows the folders -------------------------------------------------------------------------------------
@@ -1255,9 +1264,9 @@ def test_the_folder_says_whose_run_it_is(tmp_path: Path) -> None:
 
 def view(root: Path) -> tuple[list[Any], ...]:
     """All that an index says."""
-    with Index(root) as index:
+    with Index(root, all_tenants=True) as index:
         runs = [(r.run_id, str(r.folder.relative_to(root)), dict(r.metrics), dict(r.labels)) for r in index.runs()]
-        pivot = sorted((run, sorted(values.items())) for run, values in list(index.pivot()[1]))
+        pivot = sorted((c.run_id, sorted(c.cell.items()), sorted(c.values.items())) for c in index.cells()[1])
         return (
             sorted(runs, key=lambda r: r[1]),
             [(str(p.folder.relative_to(root)), p.problem) for p in index.problems()],
@@ -1413,7 +1422,7 @@ def test_a_change_that_keeps_size_and_time_is_noticed(tmp_path: Path) -> None:
     assert os.stat(path).st_size == times.st_size
     with Index(tmp_path) as index:
         assert index.find("b7c1").metrics == {"ndcg@3": 0.7}
-        assert dict(index.pivot()[1]) == {"b7c1": {"ndcg@3": 0.7}}
+        assert by_run(index.cells()[1]) == {"b7c1": {"ndcg@3": 0.7}}
 
 
 @pytest.mark.parametrize("removed", [0, 1])
@@ -1427,10 +1436,10 @@ def test_an_id_in_two_folders_means_none_of_them_until_one_is_gone(tmp_path: Pat
     shutil.copytree(folders[0], other)
     folders.append(other)
     assert "good" in listed(tmp_path)
-    with pytest.raises(StorageError, match="same"):  # neither is taken for the other
+    with pytest.raises(UsageError, match="same"):  # neither is taken for the other
         found(tmp_path, "same")
     for command in (("show", "same"), ("promote", "same", "--metric", "accuracy")):
-        with pytest.raises(StorageError, match="same"):
+        with pytest.raises(UsageError, match="same"):
             call("runs", *command, "--root", tmp_path)
     shutil.rmtree(folders[removed])
     assert listed(tmp_path) == ["good", "same"]

@@ -9,11 +9,13 @@ import typer
 from steelyard.cli import options
 from steelyard.errors import UsageError
 
+Versus = Annotated[str | None, typer.Option("--versus", help="Two parts of one table: model=old,new.")]
+
 
 def compare(
     files: Annotated[list[str], typer.Argument(help="The base run and the new run; or one file with --versus.")],
     metric: options.Metrics = None,
-    versus: Annotated[str | None, typer.Option("--versus", help="Two parts of one table: model=old,new.")] = None,
+    versus: Versus = None,
     align: Annotated[
         str, typer.Option("--align", help="strict: unmatched rows are an error; intersection: left out and counted.")
     ] = "strict",
@@ -37,7 +39,7 @@ def compare(
     """Say whether a new run is better than a base run on the same questions: paired deltas and verdicts."""
     options.check_format(format_)
     options.allow_plugins(metric)
-    column, sides = _versus(versus) if versus else ("", ())
+    column, *sides = versus_of(versus) if versus else ("",)
     if not versus and len(files) != 2:
         raise UsageError("compare takes two files, or --versus column=base,new to compare parts of one table")
     target = out / "comparison.json" if out is not None else None
@@ -81,9 +83,10 @@ def compare(
     options.show(comparison_document(result), comparison_report(result), format_, target)
 
 
-def _versus(text: str) -> tuple[str, tuple[str, str]]:
+def versus_of(text: str) -> tuple[str, str, str]:
+    """A column, and the values of it that are the base run and the new one."""
     column, equals, values = text.partition("=")
     sides = tuple(v.strip() for v in values.split(","))
     if not equals or len(sides) != 2 or not all(sides) or sides[0] == sides[1]:
         raise UsageError("--versus takes a column and two values: model=old,new")
-    return column.strip(), (sides[0], sides[1])
+    return column.strip(), sides[0], sides[1]

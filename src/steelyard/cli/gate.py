@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 
 from steelyard.cli import options
 from steelyard.cli import store_options as store
+from steelyard.cli.compare import Versus, versus_of
 from steelyard.errors import UsageError, printable
 
 
@@ -28,13 +30,31 @@ def gate(
     gate_profile: Annotated[
         str | None, typer.Option("--gate-profile", help="Documented rules by name: rank, rank+cosine.")
     ] = None,
+    inconclusive: Annotated[
+        str | None,
+        typer.Option("--inconclusive", help="An inconclusive gate: report (exit 6, the default), fail, pass or warn."),
+    ] = None,
+    allow_missing: Annotated[
+        float | None,
+        typer.Option("--allow-missing", help="The share of rows that may lack what a metric reads. Default: 0.05."),
+    ] = None,
     profile: store.Profile = "default",
+    versus: Versus = None,
+    by: Annotated[
+        list[str] | None, typer.Option("--by", help="Judge every rule also per value of this column. Repeatable.")
+    ] = None,
+    pool: options.Pool = None,
     cluster: options.Cluster = None,
+    map_: options.Map = None,
+    where: options.Where = None,
     task_file: options.TaskFile = None,
+    input_format: options.InputFormat = None,
+    salvage: options.Salvage = False,
     align: Annotated[str, typer.Option("--align", help="Files only: strict or intersection.")] = "strict",
     unchanged: options.Unchanged = "say",
-    resamples: options.Resamples = 10_000,
-    seed: options.Seed = 42,
+    resamples: Annotated[int | None, typer.Option("--resamples", help="Bootstrap resamples. Default: 10000.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Seed of the resamples. Default: 42.")] = None,
+    level: Annotated[float | None, typer.Option("--level", help="Level of the intervals. Default: 0.95.")] = None,
     junit: Annotated[Path | None, typer.Option("--junit", help="A file for JUnit XML.")] = None,
     summary: Annotated[Path | None, typer.Option("--summary", help="A file for a Markdown summary.")] = None,
     output: Annotated[Path | None, typer.Option("--output", help="A file for acceptance_gate.json.")] = None,
@@ -46,144 +66,95 @@ def gate(
     root: store.Root = None,
     format_: store.Format = "table",
 ) -> None:
-    """Judge a run by rules about its metrics and its paired deltas against a baseline."""
+    """Judge a run by rules about its metrics and its paired deltas against a baseline.
+
+    Exit codes: 0 pass, 1 fail, 6 inconclusive; 2 where a name or an option is wrong.
+    """
     options.check_format(format_, store=True)
-    from steelyard.decide.gate import Gate
+    from steelyard.decide.gate import INCONCLUSIVE
+    from steelyard.decide.request import Request, judge
     from steelyard.decide.rules_file import GateRules, load_rules
+    from steelyard.decide.subject import Asked
     from steelyard.report import markdown
     from steelyard.report.gate import acceptance_document, gate_report, github_commands
     from steelyard.report.gate import junit as junit_text
-    from steelyard.runs.store import write_atomic
 
     loaded = load_rules(rules) if rules is not None else GateRules()
-    held = baseline or loaded.baseline
-    for written in (output, junit, summary):
-        options.check_output(written, [run, *([held] if held else []), *([str(rules)] if rules else [])])
+    held = baseline or (loaded.baseline if versus is None else None)
+    step = os.environ.get("GITHUB_STEP_SUMMARY") if os.environ.get("GITHUB_ACTIONS") == "true" else None
+    outputs = {"--output": output, "--junit": junit, "--summary": summary}
+    options.check_outputs({**outputs, "the step summary": Path(step) if step else None}, [run, held, rules, task_file])
     options.allow_plugins([*(rule or []), *loaded.rules])
-    parts = [Gate.profile(gate_profile)] if gate_profile else []
+    whole = _gate(loaded, rules, rule, gate_profile)
+    stated = {"inconclusive": inconclusive or loaded.inconclusive, "allow_missing": _first(allow_missing, loaded)}
+    whole = replace(whole, **{k: v for k, v in stated.items() if v is not None}).by(by or [])
+    reading = {
+        "format": input_format,
+        "cluster": cluster,
+        "task": task_file,
+        "rename": options.pairs(map_, "map"),
+        "where": options.pairs(where, "where"),
+        "salvage": salvage,
+    }
+    asked = Asked(
+        resamples=resamples,
+        seed=seed,
+        level=level,
+        align=align,
+        pool=tuple(pool or ()),
+        unchanged=options.check_unchanged(unchanged),
+    )
+    request = Request(
+        run=run,
+        baseline=held,
+        versus=versus_of(versus) if versus else None,
+        view=store.view(root, tenant, domain),
+        profile=profile,
+        reading={name: value for name, value in reading.items() if value},
+        asked=asked,
+    )
+    judged = judge(whole, request)
+    decision, about = judged.decision, judged.about
+    report = gate_report(decision, about)
+    made = {junit: junit_text(decision), summary: markdown.render(report)}
+    options.write({path: content for path, content in made.items() if path is not None})
+    options.show(acceptance_document(decision, about), report, format_, output)
+    judged.record()
+    if github or os.environ.get("GITHUB_ACTIONS") == "true":
+        typer.echo(github_commands(decision), nl=False, err=format_ != "table")
+    if step:
+        _append(Path(step), markdown.render(report))
+    if decision.verdict == INCONCLUSIVE and decision.inconclusive == "warn":
+        options.say(f"warning: the gate is inconclusive and lets the run pass: {decision.reason}")
+    raise typer.Exit(decision.exit_code)
+
+
+def _gate(loaded: Any, file: Path | None, rule: list[str] | None, profile: str | None) -> Any:
+    """The rules of the options and of the file, as one gate."""
+    from steelyard.decide.gate import Gate
+
+    parts = [Gate.profile(profile)] if profile else []
     parts += [Gate.parse(rule)] if rule else []
     try:
         parts += [Gate.profile(loaded.profile)] if loaded.profile else []
         parts += [Gate.parse(loaded.rules)] if loaded.rules else []
     except UsageError as problem:
-        raise UsageError(f"{printable(rules)}: {problem}") from None
+        raise UsageError(f"{printable(file)}: {problem}") from None
     if not parts:
         raise UsageError("a gate needs rules: --rule, --rules or --gate-profile")
-    whole = Gate(tuple(r for part in parts for r in part.rules))
-    files = {"cluster": cluster, "task_file": task_file, "align": align, "resamples": resamples, "seed": seed}
-    files["unchanged"] = options.check_unchanged(unchanged)
-    subject, about = _subject(whole, run, held, profile, root, tenant, domain, files)
-    decision = whole.check(subject)
-    about = _counted(about, whole, decision.verdict)
-    document = acceptance_document(decision, {k: v for k, v in about.items() if k != "scope"})
-    report = gate_report(decision, about)
-    if junit is not None:
-        write_atomic(junit, junit_text(decision))
-    if summary is not None:
-        write_atomic(summary, markdown.render(report))
-    options.show(document, report, format_, output)
-    if github or os.environ.get("GITHUB_ACTIONS") == "true":
-        typer.echo(github_commands(decision), nl=False, err=format_ != "table")
-    raise typer.Exit(decision.exit_code)
+    return Gate(tuple(r for part in parts for r in part.rules))
 
 
-def _subject(
-    gate_: Any,
-    run: str,
-    baseline: str | None,
-    profile: str,
-    root: Path | None,
-    tenant: str | None,
-    domain: str | None,
-    files: dict[str, Any],
-) -> tuple[Any, dict[str, Any]]:
-    """What the gate looks at, and what to say of it."""
-    if _is_answers(run):
-        if baseline is not None and not _is_answers(baseline):
-            raise UsageError("a file of answers is gated against a file of answers; save both to gate runs")
-        return _of_files(gate_, run, baseline, files)
-    from steelyard.decide.subject import of_runs
-    from steelyard.runs.index import Index
-    from steelyard.runs.keeping import Opened
-
-    with Index(store.root(root)) as index:
-        opened = Opened.at(Path(run)) if _is_run_folder(run) else Opened.at(index.find(run).folder)
-        for option, given in (("--cluster", files["cluster"]), ("--task-file", files["task_file"])):
-            if given is not None:
-                raise UsageError(f"{option} is for files of answers; a kept run knows its own")
-        scope = _scope(index, opened, tenant, domain)
-        held = None if baseline is None else _baseline(index, scope, baseline, profile)
-    about = {
-        "run": opened.run.run_id,
-        "baseline": None if held is None else held.run.run_id,
-        "scope": scope,
-        "data": opened.data if opened.run.files.get("evidence.npz") else None,
-    }
-    return of_runs(gate_, opened, held, unchanged=files["unchanged"]), about
+def _first(given: float | None, loaded: Any) -> float | None:
+    return loaded.allow_missing if given is None else given
 
 
-def _of_files(gate_: Any, run: str, baseline: str | None, files: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    from steelyard.decide.subject import of_records
-    from steelyard.records.readers import read
-
-    new, base = (
-        None if path is None else read(path, cluster=files["cluster"], task=files["task_file"])
-        for path in (run, baseline)
-    )
-    assert new is not None
-    how = {name: files[name] for name in ("resamples", "seed", "align", "unchanged")}
-    found = of_records(gate_, new, base, **how)
-    return found, {"run": run, "baseline": baseline}
-
-
-def _scope(index: Any, opened: Any, tenant: str | None, domain: str | None) -> Any:
-    from steelyard.runs.layout import scopes
-
-    for scope in scopes(index.root):
-        if scope.runs in opened.folder.resolve().parents:
-            return scope
-    return store.scope(index.root, tenant, domain)
-
-
-def _baseline(index: Any, scope: Any, text: str, profile: str) -> Any:
-    """The run that a baseline's name means."""
-    from steelyard.runs.keeping import Opened
-    from steelyard.runs.pointers import PINNED, Pointers
-
-    pointers = Pointers(scope)
-    kind, _, name = text.partition(":")
-    if kind not in ("active", "pinned") or (kind == "pinned" and not name):
-        folder = Path(text) if _is_run_folder(text) else index.find(text).folder
-        return Opened.at(folder)
-    pointer = (
-        pointers.get(name, PINNED)
-        if kind == "pinned"
-        else pointers.get(pointers.chosen(name or None, profile), profile)
-    )
-    if not pointer.stack:
-        raise UsageError(
-            f"nothing is {'pinned' if kind == 'pinned' else 'active'} under '{name or pointer.metric}' yet"
-        )
-    return pointers.opened(pointer.stack[-1])
-
-
-def _counted(about: dict[str, Any], gate_: Any, verdict: str) -> dict[str, Any]:
-    """The decision with how often it was tried; files that are not kept are not counted."""
-    if about.get("scope") is None or about.get("baseline") is None or about.get("data") is None:
-        return {k: v for k, v in about.items() if k not in ("scope", "data")}
-    from steelyard.runs.attempts import counted
-
-    rules = [str(rule) for rule in gate_.rules]
-    scope = about["scope"]
-    tries = counted(
-        scope, baseline=about["baseline"], run=about["run"], data=about["data"], rules=rules, verdict=verdict
-    )
-    return {k: v for k, v in about.items() if k != "scope"} | {"attempt": len(tries)}
-
-
-def _is_answers(text: str) -> bool:
-    return os.path.isfile(text) and Path(text).name != "run.json"
-
-
-def _is_run_folder(text: str) -> bool:
-    return os.path.isfile(Path(text) / "run.json")
+def _append(file: Path, text: str) -> None:
+    """Add the summary to the file that GitHub shows beside a step, after what other steps wrote."""
+    try:
+        before = file.read_bytes() if file.exists() else b""
+        with file.open("a", encoding="utf-8", errors="backslashreplace") as summary:
+            summary.write(text if before.endswith(b"\n") or not before else f"\n\n{text}")
+        options.say(f"wrote {file}")
+    except OSError as problem:
+        options.say(f"the step summary cannot be written: {problem.strerror or type(problem).__name__}")

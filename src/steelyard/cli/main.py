@@ -75,6 +75,7 @@ def main() -> None:
         sys.stdout.flush()
         sys.exit(code)
     except SteelyardError as problem:
+        _take_back()
         _fail(str(problem), problem.exit_code)
     except typer.TyperException as problem:
         _refuse(problem)
@@ -105,6 +106,13 @@ def _refuse(problem: typer.TyperException) -> None:
     context = getattr(problem, "ctx", None)
     more = f"; `{context.command_path} --help` lists what it takes" if context is not None else ""
     _fail(problem.format_message().rstrip(".") + more, problem.exit_code)
+
+
+def _take_back() -> None:
+    """Remove what a command made to look for runs; a command that never looked has nothing to remove."""
+    looked = sys.modules.get("steelyard.runs.index")
+    if looked is not None:
+        looked.take_back()
 
 
 def _open_streams() -> None:

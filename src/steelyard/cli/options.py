@@ -120,11 +120,6 @@ def check_outputs(outputs: Mapping[str, Path | Iterable[Path] | None], inputs: I
             raise UsageError(f"{one} and {two}: what is a file to one is a folder to the other; name two places")
 
 
-def check_output(output: Path | None, inputs: list[str]) -> None:
-    """The same for a single output."""
-    check_outputs({"--output": output}, inputs)
-
-
 def same_file(one: str | Path, two: str | Path) -> bool:
     """Whether two names stand for one file, through links too, and also where it is not there yet."""
     if os.path.exists(one) and os.path.exists(two):

@@ -8,12 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
+from steelyard.cli import options
+
 Root = Annotated[
     Path | None,
     typer.Option("--root", help="Where results are kept. Default: STEELYARD_ROOT, else the repository, else here."),
 ]
-Tenant = Annotated[str | None, typer.Option("--tenant", help="Whose runs. Default: STEELYARD_TENANT.")]
-Domain = Annotated[str | None, typer.Option("--domain", help="Which domain's runs.")]
+Tenant = Annotated[
+    str | None,
+    typer.Option("--tenant", help="Whose runs; - means no tenant. Default: STEELYARD_TENANT, else no tenant."),
+]
+Domain = Annotated[str | None, typer.Option("--domain", help="Which domain's runs. Default: STEELYARD_DOMAIN.")]
 Profile = Annotated[str, typer.Option("--profile", help="The profile of the active pointer.")]
 MetricOption = Annotated[str | None, typer.Option("--metric", "-m", help="The metric's key, such as f1_macro.")]
 Format = Annotated[str, typer.Option("--format", help="table, json, markdown or csv.")]
@@ -21,14 +26,16 @@ Format = Annotated[str, typer.Option("--format", help="table, json, markdown or 
 
 def root(given: Path | None) -> Path:
     """The root that holds `results`."""
-    from steelyard.runs.layout import found_root
+    from steelyard.runs.environment import root_of
 
-    named = given or (Path(text) if (text := os.environ.get("STEELYARD_ROOT")) else None)
-    return named.resolve() if named is not None else found_root(Path.cwd())
+    return root_of(given, os.environ, options.say)
 
 
 def tenant(given: str | None) -> str | None:
-    return given or os.environ.get("STEELYARD_TENANT") or None
+    """Whose runs; None is the scope of no tenant."""
+    from steelyard.runs.environment import tenant_of
+
+    return tenant_of(given, os.environ, options.say)
 
 
 def matrix_labels() -> dict[str, str]:
@@ -39,20 +46,15 @@ def matrix_labels() -> dict[str, str]:
 
 def scope(given: Path | None, tenant_: str | None, domain: str | None) -> Any:
     """The scope to write to."""
+    from steelyard.runs.environment import domain_of
     from steelyard.runs.layout import DOMAIN, Scope
 
-    return Scope(root(given), domain or DOMAIN, tenant(tenant_))
+    return Scope(root(given), domain_of(domain, os.environ) or DOMAIN, tenant(tenant_))
 
 
-def scope_of(index: Any, tenant_: str | None, domain: str | None) -> Any:
-    """The scope that pointers are meant in: as given, else the only one that has runs."""
-    from steelyard.errors import UsageError
-    from steelyard.runs.layout import DOMAIN, Scope
+def view(given: Path | None, tenant_: str | None, domain: str | None) -> Any:
+    """The runs to look at: one tenant's, of one domain where it is named."""
+    from steelyard.runs.environment import domain_of
+    from steelyard.runs.layout import View
 
-    wanted = tenant(tenant_)
-    found = dict.fromkeys((run.domain, run.tenant) for run in index.runs(tenant=wanted, domain=domain))
-    if len(found) > 1:
-        shown = ", ".join(f"{d}{f'/{t}' if t else ''}" for d, t in found)
-        raise UsageError(f"there are runs of several scopes ({shown}); choose with --tenant and --domain")
-    chosen_domain, chosen_tenant = next(iter(found), (domain or DOMAIN, wanted))
-    return Scope(index.root, chosen_domain, chosen_tenant)
+    return View(root(given), tenant(tenant_), domain_of(domain, os.environ))

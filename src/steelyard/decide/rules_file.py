@@ -1,6 +1,8 @@
 """Rules in a file, so that a team keeps its gate beside its code. The shape is published as a JSON Schema.
 
 baseline: active
+inconclusive: warn          # report (its own exit code), fail, pass or warn
+allow_missing: 0.05         # the share of the asked rows that may lack what a metric reads
 rules:
   - low(delta(accuracy)) >= -0.01
   - failure_rate <= 0.02
@@ -9,7 +11,7 @@ rules:
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -26,6 +28,8 @@ class GateRules(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     rules: list[Annotated[str, Meta(min_length=1)]] = []
     profile: str | None = None
     baseline: str | None = None
+    inconclusive: Literal["report", "fail", "pass", "warn"] | None = None
+    allow_missing: Annotated[float, Meta(ge=0, le=1)] | None = None
 
 
 def load_rules(path: Path) -> GateRules:

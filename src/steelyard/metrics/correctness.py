@@ -401,7 +401,14 @@ def _is(records: Records, column: str, label: str) -> npt.NDArray[np.bool_]:
     return labels.codes == (place[0] if place else -2)
 
 
-@metric(better="higher", bounds=(0, 1), formula="TP / predicted", reads=("target", "prediction"), members=_classes)
+@metric(
+    better="higher",
+    bounds=(0, 1),
+    formula="TP / predicted",
+    reads=("target", "prediction"),
+    members=_classes,
+    rewards_declining=True,
+)
 def precision(records: Records, *, label: str) -> Terms:
     """Of the rows predicted as this class, the share that is: `precision.Critical`. Undefined without predictions.
 
@@ -423,7 +430,9 @@ def recall(records: Records, *, label: str) -> Terms:
     """
     same_kind(records)
     found = _is(records, "prediction", label) & (records.array("answered") == 1)
-    return row_score(found, left_out={"another class": ~_is(records, "target", label)})
+    lacking = records.labels("target").missing  # it may be of this class
+    hit = np.where(lacking, np.nan, found)
+    return row_score(hit, left_out={"another class": ~_is(records, "target", label) & ~lacking})
 
 
 @metric(

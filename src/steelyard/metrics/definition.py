@@ -57,6 +57,7 @@ class Definition:
     no_delta: str = ""  # why it cannot be compared between runs, where that is so
     # for metrics that reward declining: the form up to a common coverage that is judged instead, "" if there is none
     common_coverage: str | None = None
+    rewards_declining: bool = False  # answering less can better it, though the rows that count are all that were asked
     perturbed_only: bool = False
     by_cluster: bool = False  # the value itself depends on the clusters
     reads_order: bool = False  # of its score only the order matters: two runs may state it on different scales

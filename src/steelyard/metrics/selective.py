@@ -294,6 +294,7 @@ augrc_at.up_to(_second_area)
     formula="selective risk at the first working point with coverage ≥ c",
     undefined="the model never answers that large a share",
     members=lambda _, c: [{"c": at} for at in GRID] if c is None else [{"c": c}],
+    rewards_declining=True,
 )
 def risk_at(reading: CurveReading, *, c: float | None = None) -> Floats:
     """Risk when at least a share c must be answered: `risk_at(c=0.8)`; alone, at 0.1, 0.2, …, 0.9.

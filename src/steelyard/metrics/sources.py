@@ -167,7 +167,7 @@ class RowSource:
         one, two = (constants for constants, _ in sides)
         found = dict(one) if self.joins is None else self.joins(one, two)
         if "labels" in one:
-            met = [set(c["labels"] or _met(evidence)) for c, evidence in sides]
+            met = [set(c["labels"] or met_labels(evidence)) for c, evidence in sides]
             stated = one["labels"] is not None and met[0] == met[1]
             found["labels"] = one["labels"] if stated else tuple(sorted(met[0] | met[1], key=sortable))
         if "undefined" in two:
@@ -420,6 +420,10 @@ class Collector:
         """The rows that the metric cannot count because they lack a value that it reads."""
         return metric.definition.source.missing(metric, constants, self)
 
+    def missing_rows(self, metric: Metric, constants: Constants) -> int:
+        """How many rows lack a value that the metric reads."""
+        return int(self.missing(metric, constants).sum())
+
     def note_missing(self, key: tuple[Any, ...], inside: Mask | None, lacking: Mask | None) -> None:
         """Remember which rows of a population lack a value; None where none does."""
         if inside is None or lacking is None:
@@ -440,7 +444,7 @@ class Collector:
         return self._evidence[key]
 
 
-def _met(evidence: Any) -> tuple[Any, ...]:
+def met_labels(evidence: Any) -> tuple[Any, ...]:
     """The labels that stand among the keys of keyed sums."""
     return tuple(label for part in evidence.keys for label in part.tolist() if label is not None)
 

@@ -72,9 +72,14 @@ def same_label(a: object, b: object) -> bool:
 
 
 def value_of(labels: Labels, row: int) -> Any:
-    """The label of a row; the text "none" where there is none."""
+    """The label of a row; the text "none" where there is none, and "no value" if another row says "none"."""
     code = int(labels.codes[row])
-    return "none" if code < 0 else labels.values[code]
+    return null_name(labels) if code < 0 else labels.values[code]
+
+
+def null_name(labels: Labels) -> str:
+    """What rows without a label are called among those that have one."""
+    return "none" if "none" not in labels.values else "no value"
 
 
 def value_name(value: object) -> str:

@@ -40,16 +40,15 @@ def _nothing(_: Any) -> Document:
 
 
 def _matrix(value: Any) -> Document:
-    """Rows are true labels, columns what was said. Labels are cells, never headings: cells are escaped."""
+    """Rows are true labels, columns what was said."""
     if not _is_matrix(value):
         return []
     columns = list(dict.fromkeys(said for counts in value.values() for said in counts))
     names = {said: said if said in value else _NO_LABEL.get(said.rstrip("_"), said) for said in columns}
     if len(value) > WIDEST:
         return _most_confused(value, names)
-    heads = ("true", "predicted", *[""] * (len(columns) - 1))
-    rows = [(true, *(f"{counts.get(said, 0):,}" for said in columns)) for true, counts in value.items()]
-    return [Table(heads, (("", *names.values()), *rows), frozenset({"predicted", ""}))]
+    rows = tuple((true, *(f"{counts.get(said, 0):,}" for said in columns)) for true, counts in value.items())
+    return [Table(("true ↓ predicted →", *names.values()), rows, frozenset(names.values()))]
 
 
 def _is_matrix(value: Any) -> bool:
@@ -64,7 +63,7 @@ def _most_confused(value: Mapping[str, Mapping[str, int]], names: Mapping[str, s
     wrong = [(n, true, said) for true, counts in value.items() for said, n in counts.items() if n and said != true]
     wrong.sort(key=lambda cell: -cell[0])
     rows = tuple((true, names[said], f"{n:,}") for n, true, said in wrong[:_MOST_CONFUSED])
-    more = f"the {len(rows)} largest of {len(wrong)} confusions among {len(value)} labels; --format json has them all"
+    more = f"the {len(rows)} largest of {len(wrong)} confusions among {len(value)} labels; the JSON form has all"
     return [Table(("true", "predicted", "rows"), rows, frozenset({"rows"})), Note(more)]
 
 

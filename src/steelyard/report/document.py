@@ -118,6 +118,8 @@ def number(value: float | None, *, signed: bool = False) -> str:
     """A number for people: four significant digits, `n/a` where undefined."""
     if value is None:
         return "n/a"
+    if isinstance(value, int):
+        return f"{value:,}"
     sign = "+" if signed and value > 0 else ""
     if abs(value) < 1e-12:
         return "0"

@@ -10,16 +10,17 @@ from steelyard.decide.gate import FAIL, INCONCLUSIVE, PASS, Decision, Verdict
 from steelyard.errors import printable
 from steelyard.naming import slice_text
 from steelyard.records.labels import value_name
-from steelyard.report.document import Document, Heading, Note, Table, interval_text, number
+from steelyard.report.document import Document, Heading, Note, Remarks, Table, interval_text, number
 from steelyard.runs.artifact import plain
 
-_RIGHT = frozenset({"value", "threshold"})
+_RIGHT = frozenset({"value", "threshold", "n", "clusters"})
 _SEVERITY = (PASS, INCONCLUSIVE, FAIL)
 _CHECKS = {"pass": "OK", "fail": "FAIL", "inconclusive": "INCONCLUSIVE"}
 
 
 def gate_report(decision: Decision, about: Mapping[str, Any]) -> Document:
-    """The verdict first, then every rule with its numbers."""
+    """The verdict first, then every rule with its numbers and what they stand on, then what would settle it."""
+    marks: dict[str, int] = {}
     rows = tuple(
         (
             v.rule + _slice(v),
@@ -27,17 +28,25 @@ def gate_report(decision: Decision, about: Mapping[str, Any]) -> Document:
             number(v.value),
             interval_text(_ends(v)),
             "" if v.threshold is None else f"{v.threshold:g}",
+            "" if v.n is None else f"{v.n:,}",
+            "" if v.clusters is None else f"{v.clusters:,}",
+            _left_out(v),
             v.reason,
+            " ".join(f"({marks.setdefault(note, len(marks) + 1)})" for note in v.notes),
         )
         for v in decision.rules
     )
-    document: Document = [Heading(f"gate: {decision.verdict.upper()}")]
+    document: Document = [Heading(f"gate: {decision.verdict.upper()}{_taken_as(decision)}")]
     shown = ", ".join(f"{key} {value}" for key, value in about.items() if key in ("run", "baseline") and value)
     if shown:
         document.append(Note(shown))
     levels = {v.level for v in decision.rules if v.low is not None} or {0.95}
     interval = f"{100 * levels.pop():g}% interval" if len(levels) == 1 else "interval"
-    document.append(Table(("rule", "verdict", "value", interval, "threshold", "reason"), rows, _RIGHT))
+    columns = ("rule", "verdict", "value", interval, "threshold", "n", "clusters", "left out", "reason", "notes")
+    document.append(Table(columns, rows, _RIGHT))
+    if marks:
+        document.append(Remarks(tuple(marks)))
+    document += [Note(f"to settle {v.rule}{_slice(v)}: {'; '.join(v.advice)}") for v in decision.rules if v.advice]
     attempt = about.get("attempt")
     if attempt and attempt > 1:
         document.append(
@@ -48,6 +57,17 @@ def gate_report(decision: Decision, about: Mapping[str, Any]) -> Document:
     return document + [Note(f"note: {note}") for note in decision.notes]
 
 
+def _taken_as(decision: Decision) -> str:
+    """What an inconclusive gate comes to, where that was said beforehand."""
+    if decision.verdict != INCONCLUSIVE or decision.inconclusive == "report":
+        return ""
+    return " (the run may pass, as asked)" if decision.passed else " (taken as failed, as asked)"
+
+
+def _left_out(v: Verdict) -> str:
+    return ", ".join(f"{n:,} {reason}" for reason, n in v.left_out.items())
+
+
 def acceptance_document(decision: Decision, about: Mapping[str, Any]) -> dict[str, Any]:
     """`acceptance_gate.json`."""
     return plain(
@@ -55,6 +75,7 @@ def acceptance_document(decision: Decision, about: Mapping[str, Any]) -> dict[st
             "schema_version": "1",
             "verdict": decision.verdict,
             "passed": decision.passed,
+            "inconclusive": decision.inconclusive,
             **about,
             "rules": [
                 {
@@ -72,8 +93,12 @@ def acceptance_document(decision: Decision, about: Mapping[str, Any]) -> dict[st
                     "p_value": v.p_value,
                     "p_adjusted": v.p_adjusted,
                     "detectable": v.detectable,
+                    "n": v.n,
                     "clusters": v.clusters,
+                    "left_out": dict(v.left_out),
+                    "notes": list(v.notes),
                     "clusters_needed": v.clusters_needed,
+                    "advice": list(v.advice),
                 }
                 for v in decision.rules
             ],
@@ -94,26 +119,38 @@ def _checks(decision: Decision) -> dict[str, str]:
 
 
 def junit(decision: Decision) -> str:
-    """One test case a rule; an inconclusive one is a failure of that type, because the gate did not pass."""
+    """One test case a rule, its numbers in the output; an inconclusive one is a failure unless it may pass."""
+    allowed = decision.verdict == INCONCLUSIVE and decision.passed
     open_ = [v for v in decision.rules if v.verdict != PASS]
     suite = ElementTree.Element(
         "testsuite",
         name="steelyard gate",
         tests=str(len(decision.rules)),
-        failures=str(len(open_)),
+        failures=str(0 if allowed else len(open_)),
         errors="0",
-        skipped="0",
+        skipped=str(len(open_) if allowed else 0),
     )
     for v in decision.rules:
         case = ElementTree.SubElement(
             suite, "testcase", classname="steelyard.gate", name=_xml(v.rule + _slice(v)), time="0"
         )
         said = f"{v.verdict}: value {number(v.value)} {interval_text(_ends(v))} {v.reason}"
-        if v.verdict != PASS:
+        if v.verdict != PASS and allowed:
+            ElementTree.SubElement(case, "skipped", message=_xml(said))
+        elif v.verdict != PASS:
             kind = "inconclusive" if v.verdict == INCONCLUSIVE else "fail"
             ElementTree.SubElement(case, "failure", type=kind, message=_xml(said))
+        ElementTree.SubElement(case, "system-out").text = _xml("; ".join((said, *_stands_on(v), *v.advice)))
     ElementTree.indent(suite)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
+
+
+def _stands_on(v: Verdict) -> list[str]:
+    """What a number is taken over, in words."""
+    found = [f"n {'not stated' if v.n is None else v.n}"]
+    found += [f"clusters {v.clusters}"] if v.clusters is not None else []
+    found += [f"left out: {_left_out(v)}"] if v.left_out else []
+    return found + [f"note: {note}" for note in v.notes]
 
 
 def github_commands(decision: Decision) -> str:
@@ -122,17 +159,18 @@ def github_commands(decision: Decision) -> str:
     for v in decision.rules:
         if v.verdict == PASS:
             continue
-        level = "warning" if v.verdict == INCONCLUSIVE else "error"
-        found.append(f"::{level} title=steelyard gate::{_command(f'{v.rule}{_slice(v)}: {v.verdict}. {v.reason}')}\n")
+        level = "warning" if v.verdict == INCONCLUSIVE and decision.inconclusive != "fail" else "error"
+        said = ". ".join((f"{v.rule}{_slice(v)}: {v.verdict}. {v.reason}", *v.advice))
+        found.append(f"::{level} title=steelyard gate::{_command(said)}\n")
     return "".join(found)
 
 
 def _command(text: str) -> str:
-    return printable(text, limit=1000).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return printable(text, limit=2000).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _xml(text: str) -> str:
-    return printable(text, limit=1000)
+    return printable(text, limit=2000)
 
 
 def _slice(v: Verdict) -> str:

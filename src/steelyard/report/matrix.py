@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from steelyard.report.document import Document, Note, Table
-from steelyard.report.runs import choice_report, ranking_report
+from steelyard.report.runs import choice_report, ranking_report, standing_document
 from steelyard.runs.artifact import plain
 from steelyard.runs.matrix import Plan, Result
 from steelyard.runs.ranking import direction
@@ -48,7 +48,7 @@ def matrix_report(result: Result) -> Document:
     document.append(Note(f"logs and spec: {result.folder}"))
     if result.metric and result.rows:
         runs = [row.run for row in result.rows]
-        reference = runs[0].run_id if any(row.delta is not None for row in result.rows) else None
+        reference = runs[0] if any(row.delta is not None for row in result.rows) else None
         document += ranking_report(result.rows, result.metric, reference, direction(result.metric, runs))
     if result.choice is not None:
         document += choice_report(result.choice, result.promoted_by)
@@ -57,10 +57,7 @@ def matrix_report(result: Result) -> Document:
 
 def matrix_document(result: Result) -> dict[str, Any]:
     """The same as data."""
-    ranking = [
-        {"run_id": row.run.run_id, "workflow": row.run.workflow, **{k: v for k, v in asdict(row).items() if k != "run"}}
-        for row in result.rows
-    ]
+    ranking = [standing_document(row) for row in result.rows]
     choice = result.choice
     return plain(
         {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from itertools import islice
 from typing import Any
 
 from steelyard.errors import UsageError, printable
@@ -10,16 +12,19 @@ from steelyard.naming import parse
 from steelyard.records.schema import CELL
 from steelyard.report.details import details_report
 from steelyard.report.document import Document, Heading, Note, Table, interval_text, number
-from steelyard.runs.index import Listed, Problem
+from steelyard.runs.documented import is_documented
+from steelyard.runs.index import Cell, Listed, Problem
 from steelyard.runs.keeping import SEEN, Opened
-from steelyard.runs.pointers import Pointer
-from steelyard.runs.ranking import Choice, Ranked
+from steelyard.runs.pointers import PINNED, Pointer
+from steelyard.runs.ranking import Choice, Ranked, split_key
 
 _RIGHT = frozenset({"value", "delta", "p", "p adjusted", "metrics", "n"})
 
+_MAIN = 3  # numbers of a run in a list
 
-def list_report(runs: Sequence[Listed], problems: Sequence[Problem]) -> Document:
-    """The runs, newest first."""
+
+def list_report(runs: Sequence[Listed], problems: Sequence[Problem], active: Mapping[str, Sequence[str]]) -> Document:
+    """The runs, newest first, with the first numbers of each and what it is active for."""
     rows = tuple(
         (
             run.run_id,
@@ -27,15 +32,39 @@ def list_report(runs: Sequence[Listed], problems: Sequence[Problem]) -> Document
             run.tenant or "",
             run.started_at[:19],
             "" if run.complete else "incomplete",
+            ", ".join(active.get(run.path, ())),
+            _main(run),
             str(len(run.metrics)),
             " ".join(f"{k}={v}" for k, v in run.labels.items()),
         )
         for run in runs
     )
-    document: Document = [
-        Table(("run", "workflow", "tenant", "started (UTC)", "state", "metrics", "labels"), rows, _RIGHT)
-    ]
-    return document + [Note(f"cannot be used: {p.problem}") for p in problems]
+    columns = (
+        "run",
+        "workflow",
+        "tenant",
+        "started (UTC)",
+        "state",
+        "active for",
+        "main metrics",
+        "metrics",
+        "labels",
+    )
+    return [Table(columns, rows, _RIGHT), *(Note(f"cannot be used: {p.problem}") for p in problems)]
+
+
+def _main(run: Listed) -> str:
+    """The first few numbers of a run, those asked for first; of several cells, from the least to the largest."""
+    own = (item for item in run.metrics.items() if "{" not in item[0] and not is_documented(item[0]))
+    whole = [f"{key} {number(value)}" for key, value in islice(own, _MAIN)]
+    if whole:
+        return ", ".join(whole)
+    cells: dict[str, list[float]] = {}
+    for key, value in run.metrics.items():
+        name, cell = split_key(key)
+        if cell and not is_documented(name):
+            cells.setdefault(name, []).append(value)
+    return ", ".join(f"{name} {number(min(v))} to {number(max(v))}" for name, v in islice(cells.items(), _MAIN))
 
 
 def run_report(opened: Opened) -> Document:
@@ -54,7 +83,7 @@ def run_report(opened: Opened) -> Document:
         *(("input", str(i.get("Path"))) for i in run.inputs),
     ]
     numbers = [
-        (key, _number(value), interval_text(run.intervals.get(key)), f"{counts[key]:,}" if key in counts else "")
+        (key, number(value), interval_text(run.intervals.get(key)), f"{counts[key]:,}" if key in counts else "")
         for key, value in run.metrics.items()
     ]
     return [
@@ -65,15 +94,11 @@ def run_report(opened: Opened) -> Document:
     ]
 
 
-def _number(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else number(value)
-
-
 def _details(found: Mapping[str, Any]) -> Document:
     """The details of every cell; those of further slices would bury them."""
     shown = {key: value for key, value in found.items() if _is_cell(key)}
     rest = len(found) - len(shown)
-    more = [Note(f"{rest} details of further slices: --format json has them")] if rest else []
+    more = [Note(f"{rest} details of further slices, which the JSON form has")] if rest else []
     return [*details_report(shown), *more]
 
 
@@ -84,12 +109,14 @@ def _is_cell(key: str) -> bool:
         return True
 
 
-def ranking_report(rows: Sequence[Ranked], metric: str, reference: str | None, better: str) -> Document:
-    """Runs from best to worst by a metric."""
+def ranking_report(rows: Sequence[Ranked], metric: str, reference: Listed | None, better: str) -> Document:
+    """Runs from best to worst by a metric, cell by cell where they have several."""
     table = tuple(
         (
             row.run.run_id,
             row.run.workflow,
+            row.run.labels.get("variant", ""),
+            *(row.cell.get(column, "") for column in CELL),
             number(row.value),
             "" if row.judged is None else number(row.judged),
             interval_text(None if row.low is None or row.high is None else (row.low, row.high)),
@@ -107,6 +134,8 @@ def ranking_report(rows: Sequence[Ranked], metric: str, reference: str | None, b
     columns = (
         "run",
         "workflow",
+        "variant",
+        *CELL,
         "value",
         "up to common cmax",
         "95% interval",
@@ -118,15 +147,25 @@ def ranking_report(rows: Sequence[Ranked], metric: str, reference: str | None, b
     )
     document: Document = [Note(f"{metric}, {better} is better"), Table(columns, table, _RIGHT)]
     if reference:
-        document.append(Note(f"deltas: run − {reference}, paired on the same questions"))
-    if len([row for row in rows if row.value is not None]) > 1:
-        count = len([row for row in rows if row.value is not None])
-        document.append(Note(f"the best of {count} runs is optimistic: part of its lead is chance"))
-    for row in rows:
-        if SEEN in row.run.labels:
-            seen = printable(row.run.labels[SEEN])
-            document.append(Note(f"run {row.run.run_id}: its shift was learned from {seen} that it is judged on"))
+        alike = len({row.run.path for row in rows if row.run.run_id == reference.run_id}) > 1
+        named = reference.name if alike else reference.run_id
+        document.append(Note(f"deltas: run − {named}, paired on the same questions"))
+    count = len([row for row in rows if row.value is not None])
+    if count > 1:
+        what = "cells" if any(row.cell for row in rows) else "runs"
+        document.append(Note(f"the best of {count} {what} is optimistic: part of its lead is chance"))
+    seen = {row.run.run_id: row.run.labels[SEEN] for row in rows if SEEN in row.run.labels}
+    for run_id, label in seen.items():
+        document.append(Note(f"run {run_id}: its shift was learned from {printable(label)} that it is judged on"))
     return document
+
+
+def standing_document(row: Ranked) -> dict[str, Any]:
+    """One row of a ranking as data."""
+    own = {k: v for k, v in asdict(row).items() if k != "run"}
+    variant = row.run.labels.get("variant")
+    more = {} if variant is None else {"variant": variant}
+    return {"run_id": row.run.run_id, "workflow": row.run.workflow, **more, **own}
 
 
 def pointer_report(pointer: Pointer) -> Document:
@@ -136,7 +175,9 @@ def pointer_report(pointer: Pointer) -> Document:
         for h in pointer.history
     )
     active = pointer.run_id or "none"
-    document: Document = [Note(f"active for {pointer.metric} ({pointer.profile}): {active}")]
+    pinned = f"pinned as {pointer.metric}: {active}"
+    said = pinned if pointer.profile == PINNED else f"active for {pointer.metric} ({pointer.profile}): {active}"
+    document: Document = [Note(said)]
     if rows:
         document.append(
             Table(("step", "at (UTC)", "action", "run", "value", "reason"), rows, frozenset({"step", "value"}))
@@ -159,13 +200,33 @@ def choice_report(choice: Choice, metric: str) -> Document:
     return [Note(metric), Table(("fact", "value"), tuple(row for row in rows if row[1]))]
 
 
-def pivot_report(names: Sequence[str], rows: Sequence[tuple[str, Mapping[str, float]]]) -> Document:
-    """Runs × metrics."""
-    table = tuple((run, *(number(values.get(name)) for name in names)) for run, values in rows)
-    return [Table(("run", *names), table, frozenset(names))]
+def pivot_report(names: Sequence[str], cells: Sequence[Cell]) -> Document:
+    """Runs and their cells × metrics."""
+    table = tuple(
+        (
+            c.run_id,
+            c.workflow,
+            *(c.cell.get(column, "") for column in CELL),
+            *(number(c.values[name]) if name in c.values else "" for name in names),
+        )
+        for c in cells
+    )
+    return [Table(("run", "workflow", *CELL, *names), table, frozenset(names))]
 
 
-def listed_document(runs: Sequence[Listed], problems: Sequence[Problem]) -> dict[str, Any]:
+def pivot_document(names: Sequence[str], cells: Sequence[Cell]) -> dict[str, Any]:
+    """The same as data."""
+    rows = [
+        {"run_id": c.run_id, "workflow": c.workflow, **{column: c.cell.get(column) for column in CELL}}
+        | {"values": {name: c.values[name] for name in names if name in c.values}}
+        for c in cells
+    ]
+    return {"metrics": list(names), "runs": rows}
+
+
+def listed_document(
+    runs: Sequence[Listed], problems: Sequence[Problem], active: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
     """`runs list` as data."""
     return {
         "runs": [
@@ -177,6 +238,7 @@ def listed_document(runs: Sequence[Listed], problems: Sequence[Problem]) -> dict
                 "started_at": run.started_at,
                 "completed_at": run.completed_at,
                 "labels": dict(run.labels),
+                "active_for": list(active.get(run.path, ())),
                 "metrics": dict(run.metrics),
                 "complete": run.complete,
             }

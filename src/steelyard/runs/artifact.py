@@ -68,9 +68,10 @@ def dumps(document: Any) -> str:
     """The document as text: strict JSON, indented, ending in a newline."""
     compact = json.dumps(document, allow_nan=False, ensure_ascii=True).encode()
     try:
-        return msgspec.json.format(compact, indent=2).decode() + "\n"  # json indents in Python, this does not
+        text = msgspec.json.format(compact, indent=2).decode()  # json indents in Python, this does not
     except msgspec.DecodeError:  # half a character in a text, which only json writes
-        return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=True) + "\n"
+        text = json.dumps(document, indent=2, allow_nan=False, ensure_ascii=True)
+    return text.replace("\x7f", "\\u007f") + "\n"  # the one control character that JSON lets stand
 
 
 # -- flat keys ---------------------------------------------------------------------------------------------------------

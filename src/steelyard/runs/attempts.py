@@ -15,12 +15,13 @@ from steelyard.runs.artifact import dumps
 from steelyard.runs.layout import Scope, inside
 from steelyard.runs.run_json import stamp
 from steelyard.runs.store import exclusive, read_json, write_atomic
+from steelyard.runs.versions import refusal
 
 
 def counted(
-    scope: Scope, *, baseline: str, run: str, data: str, rules: Sequence[str], verdict: str
+    scope: Scope, *, baseline: str, run: str, data: str, rules: Sequence[str], verdict: str, workflow: str = ""
 ) -> list[Mapping[str, Any]]:
-    """Record one attempt; all attempts against this baseline on these data, this one last."""
+    """Record one attempt; all attempts against this baseline (of this workflow) on these data, this one last."""
     folder = inside(scope.root, scope.folder / "gates")
     path = folder / "attempts.json"
     with exclusive(folder):
@@ -28,13 +29,25 @@ def counted(
         entry = {
             "AtUtc": stamp(datetime.now(UTC)),
             "Baseline": baseline,
+            **({"BaselineWorkflow": workflow} if workflow else {}),
             "RunId": run,
             "Data": data,
             "Rules": list(rules),
             "Verdict": verdict,
         }
         write_atomic(path, dumps({"SchemaVersion": "1", "Attempts": [*known, entry]}))
-    return [a for a in (*known, entry) if a["Baseline"] == baseline and a["Data"] == data]
+    return [a for a in (*known, entry) if a["Data"] == data and _is_against(a, baseline, workflow)]
+
+
+def tried(scope: Scope, *, baseline: str, workflow: str, data: str) -> int:
+    """How many attempts against this baseline on these data there were."""
+    known = _read(inside(scope.root, scope.folder / "gates") / "attempts.json")
+    return len([a for a in known if a["Data"] == data and _is_against(a, baseline, workflow)])
+
+
+def _is_against(attempt: Mapping[str, Any], baseline: str, workflow: str) -> bool:
+    """Whether an attempt was against this run; an earlier version noted its id and not its workflow."""
+    return bool(attempt["Baseline"] == baseline and attempt.get("BaselineWorkflow", workflow) == workflow)
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
@@ -42,8 +55,11 @@ def _read(path: Path) -> list[dict[str, Any]]:
         return []
     try:
         document = read_json(path)
+        future = refusal(document)
+        if future:
+            raise StorageError(f"{printable(path)}: {future}")
         attempts = [dict(a) for a in document["Attempts"]]
-        if document["SchemaVersion"] != "1" or not all({"Baseline", "Data"} <= set(a) for a in attempts):
+        if not all({"Baseline", "Data"} <= set(a) for a in attempts):
             raise KeyError
         return attempts
     except (OSError, ValueError, KeyError, TypeError):

@@ -14,8 +14,8 @@ from steelyard.confidence.calibrators.calibrator import DIGEST
 from steelyard.errors import InputError, StorageError, UsageError, printable
 from steelyard.runs.artifact import DIALECT, plain
 from steelyard.runs.pascal import strict
+from steelyard.runs.versions import refusal
 
-SUPPORTED = ("1",)
 _QUOTING = {  # beginnings of messages that go on with what stands in the file
     "Invalid enum value": "one of the documented words is expected",
     "Object contains unknown field": "there is a field that is not known",
@@ -53,13 +53,11 @@ def read_calibrator(path: Path) -> Calibrator:
         raise UsageError(f"cannot read {printable(path)}: {(problem.strerror or 'no reason given').lower()}") from None
     except (InputError, UnicodeDecodeError, RecursionError):
         raise StorageError(f"{printable(path)}: not valid JSON; a calibrator artifact is expected") from None
-    version = raw.get("schema_version") if isinstance(raw, dict) else None
     if not isinstance(raw, dict) or raw.get("kind") != "calibrator":
         raise UsageError(f"{printable(path)}: not a calibrator artifact; make one with `steelyard calibrate`")
-    if version not in SUPPORTED:
-        raise StorageError(
-            f"{printable(path)}: its schema version is not supported; this version reads {', '.join(SUPPORTED)}"
-        )
+    future = refusal(raw)
+    if future:
+        raise StorageError(f"{printable(path)}: {future}")
     try:
         found = msgspec.convert(raw, Calibrator)
         _check(found)

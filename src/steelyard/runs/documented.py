@@ -33,19 +33,46 @@ from steelyard.evaluation import Evaluation
 from steelyard.metrics import metrics as registry
 from steelyard.metrics.correctness import SHOWN_LABELS
 from steelyard.metrics.definition import Metric, metric_of
-from steelyard.naming import Expr, parse
+from steelyard.naming import Expr, label_text, parse, slice_text, split_slice
 from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL
-from steelyard.runs.artifact import RENAMED, flat_key
+from steelyard.runs.artifact import OTHER_NAMES, RENAMED, flat_key
 from steelyard.uncertainty.estimate import Estimate
 from steelyard.wire import plain
 
 Parts = tuple[str, ...]  # of a key: its words and labels
 
 _OF_ANSWERS = {"prediction", "correct", "answered", "abstained", "unparsed", "failed"}
+_KEYS = {"n_predictions", "per_class", "per_group", "disparities", "global_metric", *RENAMED.values()}
 _PER_CLASS = ("precision", "recall", "f1")
 _GROUPED = ("fairness_gap", "worst_group")
 _DEFERRAL = ("deferral_alignment", "deferral_balanced", "unsafe_answer_rate", "over_deferral_rate")
+
+
+def is_documented(key: str) -> bool:
+    """Whether a key is one of these names, and no metric's own."""
+    return key.partition(".")[0] in _KEYS
+
+
+def made_from(name: str) -> tuple[str, ...]:
+    """The metrics that a documented key without an estimate of its own is made from."""
+    head = name.partition(".")[0]
+    return {
+        "per_class": ("f1_macro", "f1_weighted", "f1", "precision", "recall"),
+        "per_group": _GROUPED,
+        "disparities": _GROUPED,
+        "global_metric": _GROUPED,
+    }.get(head, ())
+
+
+def meant_by(key: str) -> str:
+    """The metric that a documented key means, with its slice; any other key as it is."""
+    name, slice_ = split_slice(key)
+    words = name.split(".")
+    if words[0] == "per_class" and len(words) > 2 and words[-1] in _PER_CLASS:
+        label = ".".join(words[1:-1])
+        return f"{words[-1]}.{label if label.startswith(chr(34)) else label_text(label)}{slice_text(slice_)}"
+    return OTHER_NAMES.get(name, name) + slice_text(slice_)
 
 
 @dataclass(frozen=True)

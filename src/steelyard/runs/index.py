@@ -12,26 +12,28 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from steelyard.errors import StorageError, UsageError, printable
-from steelyard.naming import parse, slice_text
+from steelyard.naming import slice_text, split_slice
+from steelyard.registry import closest
 from steelyard.runs import run_json
-from steelyard.runs.layout import Scope, results, run_folders, scopes
+from steelyard.runs.layout import Scope, View, results, run_folders, scopes
 from steelyard.runs.run_json import Run, read_run
 from steelyard.runs.store import PATIENCE
 
-VERSION = 1
+VERSION = 2
+_made_here: list[Path] = []  # indexes that were not there before
 _TABLES = ("runs", "metrics", "labels")
 _CELL = ("model", "strategy", "task", "perturbation")
 _SCHEMA = """
 CREATE TABLE runs (
     path TEXT PRIMARY KEY, run_id TEXT, workflow TEXT, tenant TEXT, domain TEXT, started_at TEXT, completed_at TEXT,
-    complete INTEGER, sealed INTEGER, labels TEXT, metrics TEXT, problem TEXT, state TEXT);
+    complete INTEGER, sealed INTEGER, labels TEXT, metrics TEXT, better TEXT, problem TEXT, state TEXT);
 CREATE INDEX runs_by_id ON runs (run_id);
 CREATE TABLE metrics (
     run_id TEXT, metric_name TEXT, value REAL, low REAL, high REAL, n INTEGER, model TEXT, strategy TEXT, task TEXT,
@@ -59,6 +61,7 @@ class Listed:
     metrics: Mapping[str, float]
     root: Path
     path: str
+    better: Mapping[str, str] = field(default_factory=dict)  # which direction is, as the run recorded it
 
     @property
     def folder(self) -> Path:
@@ -69,8 +72,23 @@ class Listed:
         return Scope(self.root, self.domain, self.tenant)
 
     @property
+    def name(self) -> str:
+        """The run within its scope: ids are unique in a workflow only."""
+        return f"{self.workflow}/{self.run_id}"
+
+    @property
     def latest(self) -> str:
         return self.completed_at or self.started_at
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The numbers of one cell of a run: of one model, strategy, task and perturbation where it has several."""
+
+    run_id: str
+    workflow: str
+    cell: Mapping[str, str]
+    values: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -82,14 +100,30 @@ class Problem:
 
 
 class Index:
-    """The runs under a root, in step with their folders."""
+    """The runs under a root, in step with their folders.
 
-    def __init__(self, root: Path, *, rebuild: bool = False, progress: Callable[[float], None] | None = None) -> None:
+    Tenants are walls: an index shows the runs of one tenant, or of none, in one domain or in all. Only one that was
+    opened for `all_tenants` sees across.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        tenant: str | None = None,
+        domain: str | None = None,
+        all_tenants: bool = False,
+        rebuild: bool = False,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
         self.root, self._progress = root, progress
+        self._seen, self._values = _walls(tenant, domain, all_tenants=all_tenants)
         self._connection = _in_memory()
         path = results(root) / ".index" / "runs.sqlite"
         if not results(root).is_dir() or path.parent.is_symlink():
             return  # nothing was ever kept here, and looking makes nothing
+        if not path.parent.exists():
+            _made_here.append(path)
         for _ in range(2):
             try:
                 self._connection = _opened(path)
@@ -101,6 +135,11 @@ class Index:
                     raise StorageError("the index of runs is locked by another process; try again") from None
                 _remove(path)
         self._without_file()
+
+    @classmethod
+    def within(cls, view: View, **options: Any) -> Index:
+        """The index of what a view may see."""
+        return cls(view.root, tenant=view.tenant, domain=view.domain, **options)
 
     def _without_file(self) -> None:
         """Where no index can be kept or trusted, one in memory does."""
@@ -125,50 +164,72 @@ class Index:
             self._without_file()
             return self._connection.execute(query, list(values)).fetchall()
 
-    def runs(
-        self, *, tenant: str | None = None, domain: str | None = None, workflow: str | None = None
-    ) -> list[Listed]:
+    def settle(self) -> None:
+        """Leave no trace of what is gone: freed pages are overwritten, and the journal is emptied."""
+        self._asked("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def runs(self, *, workflow: str | None = None) -> list[Listed]:
         """Every usable run, the newest first."""
-        wanted = {"tenant": tenant, "domain": domain, "workflow": workflow}
-        given = {column: value for column, value in wanted.items() if value is not None}
-        where = "".join(f" AND {column} = ?" for column in given)
-        query = f"SELECT {_COLUMNS} FROM runs WHERE problem IS NULL{where} ORDER BY started_at DESC, run_id"
-        return [_listed(self.root, row) for row in self._asked(query, list(given.values()))]
+        where, values = ("", []) if workflow is None else (" AND workflow = ?", [workflow])
+        query = f"SELECT {_COLUMNS} FROM runs WHERE problem IS NULL AND {self._seen}{where}"
+        rows = self._asked(f"{query} ORDER BY started_at DESC, run_id", [*self._values, *values])
+        return [_listed(self.root, row) for row in rows]
 
     def problems(self) -> list[Problem]:
-        query = "SELECT path, problem FROM runs WHERE problem IS NOT NULL ORDER BY path"
-        return [Problem(self.root / path, problem) for path, problem in self._asked(query)]
+        query = f"SELECT path, problem FROM runs WHERE problem IS NOT NULL AND {self._seen} ORDER BY path"
+        return [Problem(self.root / path, problem) for path, problem in self._asked(query, self._values)]
 
-    def find(self, run_id: str, *, tenant: str | None = None, domain: str | None = None) -> Listed:
-        """One run by its id, or by the beginning of it (four characters or more)."""
-        runs = self.runs(tenant=tenant, domain=domain)
-        found = [run for run in runs if run.run_id == run_id]
-        broken = [p for p in self.problems() if p.folder.name == run_id]
+    def find(self, name: str) -> Listed:
+        """One run by its id or the beginning of it (four characters or more); `workflow/id` where ids repeat."""
+        runs = self.runs()
+        found = [run for run in runs if name in (run.run_id, run.name)] or [run for run in runs if run.path == name]
+        broken = [p for p in self.problems() if p.folder.name == name]
         if broken and not found:
             raise StorageError(broken[0].problem)
-        if not found and len(run_id) >= 4:
-            found = [run for run in runs if run.run_id.startswith(run_id)]
+        if not found and len(name) >= 4:
+            found = [run for run in runs if run.run_id.startswith(name)]
         if len(found) == 1:
             return found[0]
-        shown = ", ".join(printable(run.path) for run in found[:4])
-        problem = f"means {len(found)} runs ({shown})" if found else "is no run here; see `steelyard runs list`"
-        raise StorageError(f"'{printable(run_id, limit=60)}' {problem}")
+        shown = printable(name, limit=60)
+        if found:
+            several = [run.name for run in found] if len({run.name for run in found}) > 1 else [r.path for r in found]
+            raise UsageError(f"'{shown}' means {len(found)} runs; choose one: {', '.join(map(printable, several[:4]))}")
+        near = closest(name, [run.run_id for run in runs])
+        hint = f"did you mean '{printable(near)}'?" if near else "see `steelyard runs list`"
+        raise UsageError(f"'{shown}' is no run here; {hint}")
 
-    def pivot(self) -> tuple[list[str], list[tuple[str, dict[str, float]]]]:
-        """The metrics of whole tables: their names, and every run's values."""
-        values: dict[str, tuple[str, dict[str, float]]] = {}
-        names: dict[str, None] = {}
-        query = "SELECT path, run_id, metric_name, value FROM metrics WHERE slice = ''"
-        for path, run_id, name, value in self._asked(query):
-            values.setdefault(path, (run_id, {}))[1][name] = value
-            names[name] = None
-        return sorted(names), list(values.values())
+    def cells(self) -> tuple[list[str], list[Cell]]:
+        """The metrics of every run and cell: their names, and a row per run and cell; a run without any has one."""
+        query = f"SELECT path, run_id, workflow FROM runs WHERE problem IS NULL AND {self._seen}"
+        who = {path: names for path, *names in self._asked(f"{query} ORDER BY started_at DESC, run_id", self._values)}
+        whole: dict[str, dict[str, float]] = {path: {} for path in who}
+        for path, name, value in self._asked("SELECT path, metric_name, value FROM metrics WHERE slice = ''"):
+            if path in whole:
+                whole[path][name] = value
+        parts: dict[str, dict[tuple[str | None, ...], dict[str, float]]] = {path: {} for path in who}
+        columns = ", ".join(_CELL)
+        query = f"SELECT path, metric_name, value, slice, {columns} FROM metrics WHERE slice != ''"
+        for path, name, value, slice_, *cell in self._asked(query):
+            if path in parts and slice_ == _storable(slice_text(_named(cell))):  # else it is a part of a cell
+                parts[path].setdefault(tuple(cell), {})[name] = value
+        rows = []
+        for path, (run_id, workflow) in who.items():
+            if whole[path] or not parts[path]:
+                rows.append(Cell(run_id, workflow, {}, whole[path]))
+            rows += [Cell(run_id, workflow, _named(cell), values) for cell, values in parts[path].items()]
+        return sorted({name for row in rows for name in row.values}), rows
+
+    def names(self) -> list[str]:
+        """The names of all metrics that may be seen."""
+        query = f"SELECT DISTINCT m.metric_name FROM metrics m JOIN runs r ON r.path = m.path WHERE {self._seen}"
+        return [name for (name,) in self._asked(query, self._values)]
 
     def rows(self, metric: str | None = None) -> Iterator[tuple[Any, ...]]:
         """The table of metrics, a row a number."""
-        where = "" if metric is None else " WHERE metric_name = ?"
-        query = f"SELECT {', '.join(METRIC_COLUMNS)} FROM metrics{where} ORDER BY run_id, metric_name, slice"
-        yield from self._asked(query, () if metric is None else (metric,))
+        where, values = ("", []) if metric is None else (" AND m.metric_name = ?", [metric])
+        columns = ", ".join(f"m.{c}" for c in METRIC_COLUMNS)
+        query = f"SELECT {columns} FROM metrics m JOIN runs r ON r.path = m.path WHERE {self._seen}{where}"
+        yield from self._asked(f"{query} ORDER BY m.run_id, m.metric_name, m.slice", [*self._values, *values])
 
     # -- keeping in step ---------------------------------------------------------------------------------------------
 
@@ -208,11 +269,11 @@ class Index:
             )
             return
         self._connection.execute(
-            "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)",
+            "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)",
             (
                 path, run.run_id, run.workflow, scope.tenant, scope.domain, run.started_at,
                 run.completed_at, run.complete, run.sealed, json.dumps(dict(run.labels)),
-                json.dumps(dict(run.metrics)), state,
+                json.dumps(dict(run.metrics)), json.dumps(dict(run.better) if run.sealed else {}), state,
             ),
         )  # fmt: skip
         self._connection.executemany(
@@ -223,15 +284,38 @@ class Index:
         self._connection.executemany("INSERT INTO labels VALUES (?, ?, ?, ?)", labels)
 
 
+def _named(cell: Sequence[str | None]) -> dict[str, str]:
+    return {column: text for column, text in zip(_CELL, cell, strict=True) if text is not None}
+
+
+def _walls(tenant: str | None, domain: str | None, *, all_tenants: bool) -> tuple[str, list[str]]:
+    """What may be seen, as a condition on the table of runs and its values."""
+    if all_tenants:
+        return "1 = 1", []
+    condition, values = ("tenant IS NULL", []) if tenant is None else ("tenant = ?", [tenant])
+    return (condition, values) if domain is None else (f"{condition} AND domain = ?", [*values, domain])
+
+
 METRIC_COLUMNS = ("run_id", "metric_name", "value", "low", "high", "n", *_CELL, "slice", "computed_at")
-_COLUMNS = "run_id, workflow, tenant, domain, started_at, completed_at, complete, sealed, labels, metrics, path"
+_COLUMNS = "run_id, workflow, tenant, domain, started_at, completed_at, complete, sealed, labels, metrics, better, path"
 
 
 def _listed(root: Path, row: tuple[Any, ...]) -> Listed:
-    run_id, workflow, tenant, domain, started, completed, complete, sealed, labels, metrics, path = row
+    run_id, workflow, tenant, domain, started, completed, complete, sealed, labels, metrics, better, path = row
     known = _decoded(labels), _decoded(metrics)
     return Listed(
-        run_id, workflow, tenant, domain, started, completed, bool(complete), bool(sealed), *known, root, path
+        run_id,
+        workflow,
+        tenant,
+        domain,
+        started,
+        completed,
+        bool(complete),
+        bool(sealed),
+        *known,
+        root,
+        path,
+        _decoded(better),
     )
 
 
@@ -249,23 +333,12 @@ def _storable(text: str) -> str:
 
 def _metric_rows(run: Run) -> Iterable[tuple[Any, ...]]:
     for key, value in run.metrics.items():
-        name, slice_ = _split(key)
+        name, slice_ = split_slice(key)
         low, high = run.intervals.get(key, (None, None))
         name = _storable(name)
         cell = [_storable(slice_[column]) if column in slice_ else None for column in _CELL]
         text = _storable(slice_text(slice_))
         yield (run.run_id, name, value, low, high, run.counts.get(key), *cell, text, run.completed_at or run.started_at)
-
-
-def _split(key: str) -> tuple[str, dict[str, str]]:
-    """A flat key as the metric's name and its slice; a key of another tool is a name of its own."""
-    if not key.endswith("}"):
-        return key, {}
-    try:
-        expr = parse(key)
-    except UsageError:
-        return key, {}
-    return str(replace(expr, slice=())), dict(expr.slice)
 
 
 def _state(path: str) -> str:
@@ -285,6 +358,7 @@ def _opened(path: Path) -> sqlite3.Connection:
         connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA secure_delete = ON")  # what is deleted may be patient data
             connection.execute("PRAGMA synchronous = NORMAL")  # the folders are the truth; the index may be lost
             _prepare(connection)
             return connection
@@ -346,6 +420,15 @@ class _transaction:  # noqa: N801 - reads as a statement
             self._connection.execute("COMMIT")
         elif self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
+
+
+def take_back() -> None:
+    """Remove the indexes that were not there before this process: what fails leaves nothing behind."""
+    for path in _made_here:
+        _remove(path)
+        with suppress(OSError):
+            path.parent.rmdir()
+    _made_here.clear()
 
 
 def _remove(path: Path) -> None:

@@ -34,8 +34,8 @@ from steelyard.runs.layout import Scope, inside
 from steelyard.runs.per_query import BASELINE, SHIFTED
 from steelyard.runs.run_json import NAME, Counted, Run, read_run, run_document, stamp
 from steelyard.runs.store import read_plain, write_folder
+from steelyard.runs.versions import refusal
 from steelyard.uncertainty.kept import Kept
-from steelyard.wire import SCHEMA_VERSION
 
 EVALUATION, EVIDENCE, RECORDS = "evaluation.json", "evidence.npz", "records.parquet"
 INGEST, METRICS, METRICS_REPORT = "ingest.json", "metrics-posneg.json", "metrics-posneg.md"
@@ -151,11 +151,9 @@ class Opened:
             document = dict(json.loads(self._bytes(EVALUATION)))
         except (ValueError, TypeError, RecursionError):
             raise StorageError(f"run {self.name}: {EVALUATION} is not valid JSON") from None
-        if document.get("schema_version") != SCHEMA_VERSION:
-            version = printable(document.get("schema_version"), limit=20)
-            raise StorageError(
-                f"run {self.name}: {EVALUATION} has version {version}; this program reads {SCHEMA_VERSION}"
-            )
+        future = refusal(document)
+        if future:
+            raise StorageError(f"run {self.name}: {EVALUATION}: {future}")
         return document
 
     @cached_property
@@ -194,19 +192,40 @@ def compare_runs(
     new: Opened,
     metrics: Sequence[Asked],
     *,
-    level: float = 0.95,
+    resamples: int = 10_000,
     seed: int = 42,
+    level: float = 0.95,
     unchanged: str = "say",
+    by: Sequence[str] = (),
 ) -> Comparison:
-    """Paired deltas of two kept runs, in the slices they were evaluated in: from their rows where both have them."""
+    """Paired deltas of two kept runs, in the slices they were evaluated in: from their rows where both have them.
+
+    `by` adds slices, which only rows can give.
+    """
     if base.records is None or new.records is None:
-        return compare_kept(base.kept, new.kept, metrics, level=level, seed=seed, unchanged=unchanged)
+        return compare_kept(
+            base.kept, new.kept, metrics, resamples=resamples, seed=seed, level=level, unchanged=unchanged
+        )
     slices = [kept.slice for run in (base, new) for kept in run.kept]
-    by = dict.fromkeys("*".join(c for c in slice_ if c not in CELL) for slice_ in slices if set(slice_) - set(CELL))
+    own = dict.fromkeys("*".join(c for c in slice_ if c not in CELL) for slice_ in slices if set(slice_) - set(CELL))
     tables = base.records, new.records
+    pool = pooled(slices, tables)
+    return compare(
+        *tables,
+        metrics,
+        by=list(dict.fromkeys((*own, *by))),
+        pool=pool,
+        resamples=resamples,
+        seed=seed,
+        level=level,
+        unchanged=unchanged,
+    )
+
+
+def pooled(slices: Sequence[Mapping[str, Any]], tables: Sequence[Records]) -> list[str]:
+    """The cell columns that runs pooled over: tables have several values of them, and no slice names them."""
     seen = {column for slice_ in slices for column in slice_}
-    pool = [c for c in CELL if c not in seen and any(c in t and several(t, c) for t in tables)]
-    return compare(*tables, metrics, by=list(by), pool=pool, level=level, seed=seed, unchanged=unchanged)
+    return [c for c in CELL if c not in seen and any(c in t and several(t, c) for t in tables)]
 
 
 def _parquet(records: Records) -> bytes:

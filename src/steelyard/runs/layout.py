@@ -17,6 +17,7 @@ from pathlib import Path
 from steelyard.errors import StorageError, UsageError, printable
 
 DOMAIN = "evaluation"
+TENANTS = "tenants"  # the folder in which each tenant has its own
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
 
@@ -50,7 +51,7 @@ class Scope:
     @property
     def folder(self) -> Path:
         base = results(self.root) / self.domain
-        return base if self.tenant is None else base / "tenants" / self.tenant
+        return base if self.tenant is None else base / TENANTS / self.tenant
 
     @property
     def runs(self) -> Path:
@@ -63,6 +64,34 @@ class Scope:
     def run(self, workflow: str, run_id: str) -> Path:
         """The folder of a run, after its names have passed."""
         return self.runs / checked("workflow", workflow) / checked("run id", run_id)
+
+
+@dataclass(frozen=True)
+class View:
+    """What a question about runs may see: one tenant's runs (None: those of no tenant), of one domain or of all."""
+
+    root: Path
+    tenant: str | None = None
+    domain: str | None = None
+
+    def __post_init__(self) -> None:
+        for kind, name in (("domain", self.domain), ("tenant", self.tenant)):
+            if name is not None:
+                checked(kind, name)
+
+    def scopes(self) -> Iterator[Scope]:
+        """The scopes in it that have a folder."""
+        yield from (s for s in scopes(self.root) if s.tenant == self.tenant and self.domain in (None, s.domain))
+
+    def scope(self) -> Scope:
+        """The one scope that is meant: of the domain named, else of the only one that has runs."""
+        if self.domain is not None:
+            return Scope(self.root, self.domain, self.tenant)
+        used = [scope for scope in self.scopes() if any(run_folders(scope))]
+        if len(used) > 1:
+            shown = ", ".join(scope.domain for scope in used)
+            raise UsageError(f"there are runs of several domains; choose one: {shown}")
+        return used[0] if used else Scope(self.root, DOMAIN, self.tenant)
 
 
 def results(root: Path) -> Path:
@@ -86,6 +115,8 @@ def inside(root: Path, path: Path) -> Path:
             raise StorageError(f"{printable(below)} is a link; runs are kept in plain folders only")
         if not below.exists() and here.is_dir():
             alike = [name for name in os.listdir(here) if name.casefold() == part.casefold() and name != part]
+            if alike and here.name == TENANTS:  # whose it is, is nobody else's business
+                raise StorageError(f"'{printable(part)}' differs from another name in case only; choose another")
             if alike:
                 raise StorageError(
                     f"'{printable(part)}' differs from '{printable(alike[0])}' in case only; use one of them"
@@ -98,7 +129,7 @@ def scopes(root: Path) -> Iterator[Scope]:
     """Every scope that has a folder."""
     for domain in folders(results(root)):
         yield Scope(root, domain)
-        for tenant in folders(results(root) / domain / "tenants"):
+        for tenant in folders(results(root) / domain / TENANTS):
             yield Scope(root, domain, tenant)
 
 

@@ -11,10 +11,11 @@
         environment: {TEMPERATURE: "0"}
         timeout: 600
     compare: {metric: accuracy}
-    promote: {metric: accuracy, eps: 0.001, require_significant: true}
+    promote: {metric: accuracy, eps: 0.001}        # require_significant: false decides by eps alone
 
-A command finds the place to save to in STEELYARD_ROOT, STEELYARD_TENANT and STEELYARD_WORKFLOW; what it saves is known
-by the labels `matrix` and `variant`, which `evaluate --save` takes from STEELYARD_MATRIX and STEELYARD_VARIANT.
+A command finds the place to save to in STEELYARD_ROOT, STEELYARD_TENANT, STEELYARD_DOMAIN and STEELYARD_WORKFLOW; what
+it saves is known by the labels `matrix` and `variant`, which `evaluate --save` takes from STEELYARD_MATRIX and
+STEELYARD_VARIANT.
 The spec is kept with the logs, so it must hold no secret: `$NAME` passes a variable on.
 """
 
@@ -39,11 +40,12 @@ import msgspec
 
 from steelyard.errors import SteelyardError, StorageError, UsageError, printable
 from steelyard.registry import closest
+from steelyard.runs.environment import NO_TENANT
 from steelyard.runs.index import Index, Listed
 from steelyard.runs.keeping import Opened
 from steelyard.runs.layout import DOMAIN, Scope, checked, inside
 from steelyard.runs.pointers import Pointers
-from steelyard.runs.ranking import PROMOTE, Choice, Ranked, compared, decide, ranked
+from steelyard.runs.ranking import PROMOTE, Choice, Ranked, compared, decide, known_key, ranked
 from steelyard.strict_yaml import load_yaml
 
 _SECRET = re.compile(r"(?i)key|token|secret|password|credential")
@@ -81,7 +83,7 @@ class CompareSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 class PromoteSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     metric: str
     eps: float = 1e-6
-    require_significant: bool = False
+    require_significant: bool = True  # false: by eps alone
     profile: str = "default"
 
 
@@ -167,6 +169,7 @@ def run(
     """Run every variant in this environment, then compare and promote what succeeded."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     name = f"{plan.spec.workflow}-{stamp}-{secrets.token_hex(3)}"
+    own = [_environment(plan, variant, scope, environment, name) for variant in plan.spec.variants]
     folder = inside(scope.root, scope.folder / "matrices" / name)
     try:
         folder.mkdir(parents=True)
@@ -179,12 +182,11 @@ def run(
         if stopped:
             done.append(Done(variant.name, "skipped", None, 0.0, None))
             continue
-        own = _environment(plan, variant, scope, environment, name)
         done.append(
             _run_variant(
                 plan.arguments(variant, scope.domain),
                 variant,
-                own,
+                own[number],
                 folder / f"{number + 1:02d}-{variant.name}.log",
                 plan.path,
             )
@@ -209,7 +211,8 @@ def _environment(
         **environment,
         **own,
         "STEELYARD_ROOT": str(scope.root),
-        "STEELYARD_TENANT": scope.tenant or "",
+        "STEELYARD_TENANT": scope.tenant or NO_TENANT,
+        "STEELYARD_DOMAIN": scope.domain,
         "STEELYARD_WORKFLOW": plan.spec.workflow,
         "STEELYARD_MATRIX": name,
         "STEELYARD_VARIANT": variant.name,
@@ -258,30 +261,28 @@ def _finished(plan: Plan, scope: Scope, folder: Path, done: tuple[Done, ...], na
     problems: list[str] = []
     rows: list[Ranked] = []
     choice = None
-    with Index(scope.root) as index:
-        mine: list[Listed] = [r for r in index.runs(domain=scope.domain) if r.tenant == scope.tenant]
+    with Index(scope.root, tenant=scope.tenant, domain=scope.domain) as index:
+        mine: list[Listed] = index.runs()
     good = {variant.name for variant in done if variant.status == "succeeded"}
     new = [r for r in mine if r.labels.get("matrix") == name and r.labels.get("variant") in good]
     try:
         if spec.compare is not None and new:
-            rows = compared(ranked(new, spec.compare.metric), spec.compare.metric, None)
+            key = known_key(new, spec.compare.metric, cells=True)
+            rows = compared(ranked(new, key), key, None)
         if spec.promote is not None and new and not stopped:
-            pointers = Pointers(scope)
-            held = pointers.get(spec.promote.metric, spec.promote.profile).run_id
-            active = next((r for r in mine if r.run_id == held), None)
+            asked, pointers = spec.promote, Pointers(scope)
+            key = known_key(new, asked.metric)
+            pointed = pointers.chosen(key, asked.profile)
+            held = pointers.get(pointed, asked.profile).name
+            active = next((r for r in mine if r.name == held), None)
             if held is not None and active is None:
-                raise StorageError(f"the active run {held} cannot be used; promote another by hand, or roll back")
-            choice = decide(
-                new,
-                spec.promote.metric,
-                active,
-                eps=spec.promote.eps,
-                require_significant=spec.promote.require_significant,
-            )
+                raise StorageError(
+                    f"the active run {printable(held)} cannot be used; promote another by hand, or roll back"
+                )
+            choice = decide(new, key, active, eps=asked.eps, point=not asked.require_significant)
             if choice.action == PROMOTE:
                 opened = Opened.at(choice.candidate.folder)
-                asked = spec.promote
-                pointers.promote(opened, asked.metric, asked.profile, reason=choice.reason, instead_of=held)
+                pointers.promote(opened, pointed, asked.profile, reason=choice.reason, instead_of=held)
     except SteelyardError as problem:
         problems.append(str(problem))
     metric = spec.compare.metric if spec.compare else None

@@ -13,6 +13,7 @@ from steelyard.errors import InputError, printable
 from steelyard.records.readers.opening import opened
 from steelyard.records.readers.strict_json import NotJsonError, first_flaw, parse_document
 from steelyard.runs.artifact import DIALECT
+from steelyard.runs.versions import refusal
 
 T = TypeVar("T", bound=msgspec.Struct)
 LARGEST = 2**30
@@ -44,6 +45,9 @@ def converted(document: Any, kind: type[T], name: str, place: str = "") -> T:
     """A document as a struct of this kind, keys in any case; unknown keys are left alone."""
     if not isinstance(document, dict):
         raise InputError("an object is expected", file=name, field=place or None)
+    future = "" if place else refusal(document)
+    if future:
+        raise InputError(future, file=name, field="SchemaVersion")
     known = {field.encode_name.lower(): field.encode_name for field in msgspec.structs.fields(kind)}
     found: dict[str, Any] = {}
     for key, value in document.items():

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,16 +18,16 @@ from typing import Any
 
 from steelyard.errors import StorageError, UsageError, printable
 from steelyard.runs.artifact import dumps
-from steelyard.runs.index import Index
+from steelyard.runs.index import Index, Listed, Problem
 from steelyard.runs.keeping import Opened
 from steelyard.runs.layout import Scope, checked, inside
-from steelyard.runs.run_json import digest_of, stamp
+from steelyard.runs.run_json import digest_of, same_but_case, stamp
 from steelyard.runs.store import exclusive, read_json, write_atomic
+from steelyard.runs.versions import refusal
 
 DEFAULT_PROFILE = "default"
 PINNED = "pinned"  # the profile of runs that stay where they are, to gate against
 ANY = "any"  # a pointer that is about no metric in particular
-SUPPORTED = ("1",)
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,16 @@ class Pointer:
     def run_id(self) -> str | None:
         return str(self.stack[-1]["RunId"]) if self.stack else None
 
+    @property
+    def name(self) -> str | None:
+        """The active run within its scope; ids are unique in a workflow only."""
+        return entry_name(self.stack[-1]) if self.stack else None
+
+
+def entry_name(entry: Mapping[str, Any]) -> str:
+    """Which run an entry means, as `workflow/id`."""
+    return f"{entry['Workflow']}/{entry['RunId']}"
+
 
 class Pointers:
     """The pointers of one scope."""
@@ -51,7 +62,7 @@ class Pointers:
 
     def all(self) -> list[Pointer]:
         """Every pointer there is."""
-        return [_read(path) for path in sorted(self._scope.active.glob("*/*.json")) if not path.name.startswith(".")]
+        return [_read(path) for path in pointer_files(self._scope)]
 
     def get(self, metric: str, profile: str = DEFAULT_PROFILE) -> Pointer:
         """The pointer of a metric and profile; an empty one where nothing was promoted."""
@@ -59,12 +70,17 @@ class Pointers:
         return _read(path) if path.exists() else Pointer(metric, profile)
 
     def chosen(self, metric: str | None, profile: str = DEFAULT_PROFILE) -> str:
-        """The metric that is meant: the one named, else the only one that has a pointer, else none in particular."""
-        if metric is not None:
+        """The metric that is meant: the one named, else the only one that has a pointer, else none in particular.
+
+        A name that no pointer has exactly means the one that differs in case only.
+        """
+        if metric is not None and self._path(metric, profile).exists():
             return metric
+        if metric is not None:
+            return same_but_case(metric, [p.metric for p in readable(self._scope)[0] if p.profile == profile]) or metric
         known = [pointer.metric for pointer in self.all() if pointer.profile == profile]
         if len(known) > 1 and ANY not in known:
-            raise UsageError(f"several metrics have an active run; choose one with --metric: {', '.join(known)}")
+            raise UsageError(f"several metrics have an active run; name one of {', '.join(map(printable, known))}")
         return known[0] if len(known) == 1 else ANY
 
     def promote(
@@ -78,13 +94,14 @@ class Pointers:
     ) -> Pointer:
         """Make a run active. One that is incomplete, changed or without the metric is refused.
 
-        `instead_of` is the run that a decision found active: if another one is by now, nothing is changed.
+        `instead_of` is the name of the run that a decision found active: if another one is by now, nothing is changed.
         """
         run = opened.run
         if not run.complete:
             raise StorageError(f"run {opened.name} is not complete; it cannot be promoted")
         opened.verify()
-        value = run.value(metric)
+        key = same_but_case(metric, run.metrics)
+        value = None if key is None else run.metrics[key]
         if value is None and metric != ANY:
             raise StorageError(f"run {opened.name} has no value of {printable(metric)}; it cannot be promoted")
         return self._put(opened, metric, profile, value, reason, instead_of)
@@ -107,9 +124,9 @@ class Pointers:
         }
 
         def change(pointer: Pointer) -> Pointer:
-            if instead_of is not ... and pointer.run_id != instead_of:
+            if instead_of is not ... and pointer.name != instead_of:
                 raise StorageError("another run became active meanwhile; decide again")
-            if pointer.run_id == run.run_id:
+            if pointer.name == entry_name(entry):
                 return pointer
             return _changed(pointer, (*pointer.stack, entry), "promote", reason)
 
@@ -133,32 +150,47 @@ class Pointers:
                 which = f"{printable(metric)} ({printable(profile)})"
                 raise StorageError(f"{which} has {past} earlier runs to go back to, not {steps}")
             kept = pointer.stack[: len(pointer.stack) - steps]
-            opened = self.opened(kept[-1])
-            if not opened.run.complete:
-                raise StorageError(f"run {opened.name} is not complete any more; it cannot be active")
-            opened.verify()
+            try:
+                opened = self.opened(kept[-1])
+                if not opened.run.complete:
+                    raise StorageError(f"run {opened.name} is not complete any more; it cannot be active")
+                opened.verify()
+            except StorageError as problem:
+                further = f"; {steps + 1} steps go back further" if len(kept) > 1 else ""
+                raise StorageError(f"{problem}{further}") from None
             return _changed(pointer, kept, "rollback", reason)
 
         return self._change(metric, profile, change)
 
     def opened(self, entry: Mapping[str, Any]) -> Opened:
-        """The run of an entry: where it was, or wherever a folder with its id is now."""
+        """The run of an entry: where it was, or wherever in its scope the folder is now."""
         path = Path(str(entry["Folder"]))
         plain = not path.is_absolute() and ".." not in path.parts
         folder = self._scope.root / path
         if plain and folder.is_dir():
             found = Opened.at(inside(self._scope.root, folder))
-            if found.run.run_id == entry["RunId"]:
+            if (found.run.workflow, found.run.run_id) == (entry["Workflow"], entry["RunId"]):
                 return found
-        with Index(self._scope.root) as index:
-            moved = [r for r in index.runs(domain=self._scope.domain) if r.run_id == entry["RunId"]]
-        mine = [run for run in moved if run.tenant == self._scope.tenant]
-        if len(mine) != 1:
+        scope = self._scope
+        with Index(scope.root, tenant=scope.tenant, domain=scope.domain) as index:
+            moved = [run for run in index.runs() if run.name == entry_name(entry)]
+        if len(moved) != 1:
             raise StorageError(f"run {printable(entry['RunId'])} is not here any more")
-        return Opened.at(mine[0].folder)
+        return Opened.at(moved[0].folder)
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """While this is held, no pointer of the scope changes; where there is none, there is nothing to hold."""
+        if not self._scope.active.is_dir():
+            yield
+            return
+        with exclusive(inside(self._scope.root, self._scope.active)):
+            yield
 
     def _change(self, metric: str, profile: str, change: Callable[[Pointer], Pointer]) -> Pointer:
         path = self._path(metric, profile)
+        if not path.exists():
+            change(Pointer(metric, profile))  # what is refused leaves no folder behind
         with exclusive(inside(self._scope.root, self._scope.active)):
             before = _read(path) if path.exists() else Pointer(metric, profile)
             after = change(before)
@@ -170,6 +202,43 @@ class Pointers:
         plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", metric).strip("-.")[:60] or "metric"
         name = f"{plain}-{hashlib.sha256(metric.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}.json"
         return inside(self._scope.root, self._scope.active / checked("profile", profile) / name)
+
+
+def standing(runs: Sequence[Listed]) -> tuple[dict[str, list[str]], list[Problem]]:
+    """What each run is active or pinned for, by its path, and the pointers that cannot be read."""
+    paths = {(run.scope, run.name): run.path for run in runs}
+    held: dict[str, list[str]] = {}
+    problems: list[Problem] = []
+    for scope in dict.fromkeys(run.scope for run in runs):
+        pointers, broken = readable(scope)
+        problems += broken
+        for pointer in pointers:
+            path = paths.get((scope, pointer.name or ""))
+            if path is not None:
+                held.setdefault(path, []).append(_described(pointer))
+    return held, problems
+
+
+def readable(scope: Scope) -> tuple[list[Pointer], list[Problem]]:
+    """The pointers of a scope, and those that cannot be read."""
+    found, problems = [], []
+    for file in pointer_files(scope):
+        try:
+            found.append(_read(file))
+        except StorageError as problem:
+            problems.append(Problem(file, str(problem)))
+    return found, problems
+
+
+def _described(pointer: Pointer) -> str:
+    if pointer.profile == PINNED:
+        return f"{PINNED}:{pointer.metric}"
+    return pointer.metric if pointer.profile == DEFAULT_PROFILE else f"{pointer.metric} ({pointer.profile})"
+
+
+def pointer_files(scope: Scope) -> list[Path]:
+    """Where the pointers of a scope are."""
+    return [path for path in sorted(scope.active.glob("*/*.json")) if not path.name.startswith(".")]
 
 
 def _changed(pointer: Pointer, stack: Sequence[Mapping[str, Any]], action: str, reason: str) -> Pointer:
@@ -203,12 +272,11 @@ def _read(path: Path) -> Pointer:
         document = read_json(path)
         if document.get("Digest") != digest_of(document):
             raise StorageError(f"{printable(path)}: was changed after it was written; restore it, or remove it")
-        if document["SchemaVersion"] not in SUPPORTED:
-            raise StorageError(
-                f"{printable(path)}: version {printable(document['SchemaVersion'], limit=20)} is not supported"
-            )
+        future = refusal(document)
+        if future:
+            raise StorageError(f"{printable(path)}: {future}")
         stack = tuple(dict(entry) for entry in document["Stack"])
-        if not all({"RunId", "Folder", "Value"} <= set(entry) for entry in stack):
+        if not all({"RunId", "Workflow", "Folder", "Value"} <= set(entry) for entry in stack):
             raise KeyError
         return Pointer(str(document["Metric"]), str(document["Profile"]), stack, tuple(document["History"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

@@ -8,19 +8,22 @@ up to the coverage that all runs reach.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from steelyard.comparison import Comparison, verdict_of
-from steelyard.errors import InputError, StorageError, UsageError
+from steelyard.comparison import Comparison, Delta, verdict_of
+from steelyard.errors import InputError, StorageError, UsageError, printable
 from steelyard.metrics.definition import Metric, bound, metric_of
-from steelyard.naming import Expr, parse
+from steelyard.naming import Expr, parse, slice_text, split_slice
 from steelyard.records.labels import value_name
-from steelyard.runs.artifact import OTHER_NAMES
+from steelyard.records.schema import CELL
+from steelyard.runs.artifact import flat_key
+from steelyard.runs.documented import meant_by
 from steelyard.runs.index import Listed
-from steelyard.runs.keeping import Opened, compare_runs
-from steelyard.runs.run_json import looked_up
+from steelyard.runs.keeping import EVIDENCE, Opened, compare_runs
+from steelyard.runs.run_json import looked_up, nearest_keys, same_but_case
+from steelyard.uncertainty.estimate import barred_by
 from steelyard.uncertainty.kept import Kept, KeptSide
 from steelyard.uncertainty.sampling import sample
 from steelyard.uncertainty.scarcity import FEWEST_CLUSTERS
@@ -37,6 +40,7 @@ class Ranked:
 
     run: Listed
     value: float | None
+    cell: Mapping[str, str] = field(default_factory=dict)  # of a run with several models, strategies, …
     judged: float | None = None  # what it is sorted by where that is not the value: an area up to a common coverage
     low: float | None = None
     high: float | None = None
@@ -47,6 +51,11 @@ class Ranked:
     p_adjusted: float | None = None
     verdict: str = ""
     note: str = ""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """What tells it from every other row."""
+        return self.run.path, slice_text(self.cell)
 
 
 @dataclass(frozen=True)
@@ -72,10 +81,9 @@ def direction(key: str, runs: Sequence[Listed] = ()) -> str:
         if metric is not None and metric.better is not None:
             return metric.better
     for run in runs:
-        if key in run.metrics and run.sealed:
-            recorded = Opened.at(run.folder).run.better.get(key)
-            if recorded in ("higher", "lower"):
-                return recorded
+        recorded = run.better.get(key)
+        if recorded in ("higher", "lower"):
+            return recorded
     return "lower" if key.lower().endswith("duration_ms") else "higher"
 
 
@@ -84,12 +92,55 @@ def value_of(run: Listed, key: str) -> float | None:
     return looked_up(run.metrics, key, exact=run.sealed)
 
 
+def known_key(runs: Sequence[Listed], key: str, *, cells: bool = False) -> str:
+    """The key that is meant, as the runs spell it; one that no run has is an error that names the nearest.
+
+    It may be written in another case, with other spaces, or with options that are the default. With `cells`, it may
+    also be one that runs have for each of their cells only.
+    """
+    known = dict.fromkeys(k for run in runs for k in run.metrics)
+    for text in dict.fromkeys((key, canonical(key))):
+        found = same_but_case(text, known)
+        if found is not None:
+            return found
+    split = dict.fromkeys(name for name, cell in map(split_key, known) if cell)
+    whole = next((name for text in (key, canonical(key)) if (name := same_but_case(text, split))), None)
+    if whole is None:
+        near = nearest_keys(key, [*known, *split])
+        hint = (
+            f"; the nearest are {', '.join(map(printable, near))}" if near else "; there are no runs with numbers here"
+        )
+        raise UsageError(f"no run has a value of '{printable(key)}'{hint}")
+    if cells:
+        return whole
+    per_cell = [k for k in known if split_key(k)[0] == whole]
+    shown = ", ".join(printable(k) for k in per_cell[:4])
+    raise UsageError(f"'{printable(key)}' is known for each cell only; choose one: {shown}")
+
+
+def canonical(key: str) -> str:
+    """The key of a metric as runs write it; a key that is no metric's as it is."""
+    expr = _expression(key)
+    metric = None if expr is None else _metric(expr)
+    return key if expr is None or metric is None else metric.name + slice_text(dict(expr.slice))
+
+
+def split_key(key: str) -> tuple[str, dict[str, str]]:
+    """A key as its name and cell; the cell is empty where the key is of a whole run or of a slice within a cell."""
+    name, slice_ = split_slice(key)
+    return (name, slice_) if slice_ and set(slice_) <= set(CELL) else (key, {})
+
+
 def ranked(runs: Sequence[Listed], key: str) -> list[Ranked]:
-    """The runs from best to worst; ties by workflow, then the newest first; those without the metric last."""
+    """The runs from best to worst; ties by workflow, then the newest first; those without the metric last.
+
+    A run that has the metric for each of its cells only stands there cell by cell.
+    """
     rows = _best_first(runs, key)
-    judged = any(row.judged is not None for row in rows)
-    known = sorted(rows, key=lambda row: (*_order(row, _sign(runs, key), judged=judged), row.run.workflow))
-    rest = [run for run in _newest_first(runs) if value_of(run, key) is None]
+    judged, sign = any(row.judged is not None for row in rows), _sign(runs, key)
+    known = sorted(rows, key=lambda row: (*_order(row, sign, judged=judged), row.run.workflow))
+    found = {row.run.path for row in known}
+    rest = [run for run in _newest_first(runs) if run.path not in found]
     return known + [Ranked(run, None) for run in sorted(rest, key=lambda r: r.workflow)]
 
 
@@ -104,14 +155,33 @@ def _sorted_by(row: Ranked) -> float:
 
 def candidates(runs: Sequence[Listed], key: str) -> list[Ranked]:
     """Complete runs with the metric, the best first and of equal ones the newest: the order of promotion."""
-    return _best_first([run for run in runs if run.complete], key)
+    return [row for row in _best_first([run for run in runs if run.complete], key) if not row.cell]
 
 
 def _best_first(runs: Sequence[Listed], key: str) -> list[Ranked]:
     newest = _newest_first(runs)
     shared = up_to_common_coverage(newest, key)
-    rows = [Ranked(run, value, shared.get(run.path)) for run in newest if (value := value_of(run, key)) is not None]
-    return sorted(rows, key=lambda row: _order(row, _sign(runs, key), judged=bool(shared)))
+    rows: list[Ranked] = []
+    for run in newest:
+        value = value_of(run, key)
+        if value is not None:
+            rows.append(Ranked(run, value, judged=shared.get(run.path)))
+        else:
+            rows += [Ranked(run, number, cell) for cell, number in _cells_of(run, key)]
+    sign = _sign(runs, key)
+    return sorted(rows, key=lambda row: _order(row, sign, judged=bool(shared)))
+
+
+def _cells_of(run: Listed, key: str) -> Iterator[tuple[dict[str, str], float]]:
+    """The metric in each cell of a run."""
+    for text, value in run.metrics.items():
+        name, cell = split_key(text)
+        if cell and name == key:
+            yield cell, value
+
+
+def _row_key(row: Ranked, key: str) -> str:
+    return flat_key(key, row.cell)
 
 
 def _newest_first(runs: Sequence[Listed]) -> list[Listed]:
@@ -146,7 +216,7 @@ def up_to_common_coverage(runs: Sequence[Listed], key: str) -> dict[str, float]:
 
 def _expression(key: str) -> Expr | None:
     try:
-        return parse(OTHER_NAMES.get(key, key))
+        return parse(meant_by(key))
     except UsageError:
         return None
 
@@ -171,21 +241,23 @@ def _slice_of(run: Listed, slice_: dict[str, str]) -> Kept | None:
 
 def compared(rows: Sequence[Ranked], key: str, against: Listed | None) -> list[Ranked]:
     """The rows with intervals, and paired deltas against a run; without one, against the best, Holm over all pairs."""
-    found = [_with_interval(row, key) for row in rows]
+    found = [_with_interval(row, _row_key(row, key)) for row in rows]
     able = [row for row in found if row.value is not None and row.run.sealed]
-    if against is None and len(able) > MOST_PAIRS:
-        note = f"more than {MOST_PAIRS} runs: name one with --against for paired deltas"
+    if against is None and len({row.run.path for row in able}) > MOST_PAIRS:
+        note = f"more than {MOST_PAIRS} runs: name one to compare with for paired deltas"
         return [replace(row, note=note) if place == 0 else row for place, row in enumerate(found)]
     reference = against or reference_of(found)
     if reference is None:
         return found
     base = Opened.at(reference.folder)
-    deltas = {row.run.run_id: _paired(base, row.run, key) for row in able if row.run.run_id != reference.run_id}
-    family = [p for p, _ in (_p(c, key) for c in deltas.values()) if p is not None]
+    others = {row.run.path: row.run for row in able if row.run.path != reference.path}
+    deltas = {path: _paired(base, run, key) for path, run in others.items()}
+    keys = {row.place: _row_key(row, key) for row in able if row.run.path in deltas}
+    family = [p for p, _ in (_p(deltas[path], own) for (path, _), own in keys.items()) if p is not None]
     if against is None:
-        family += _other_pairs([row.run for row in able if row.run.run_id != reference.run_id], key)
+        family += _other_pairs(list(others.values()), list(dict.fromkeys(keys.values())))
     adjusted = _adjusted(family)
-    return [_with_delta(row, deltas.get(row.run.run_id), key, adjusted) for row in found]
+    return [_with_delta(row, deltas.get(row.run.path), _row_key(row, key), adjusted) for row in found]
 
 
 def reference_of(rows: Sequence[Ranked]) -> Listed | None:
@@ -193,54 +265,64 @@ def reference_of(rows: Sequence[Ranked]) -> Listed | None:
     return next((row.run for row in rows if row.value is not None and row.run.sealed), None)
 
 
-def decide(
-    runs: Sequence[Listed], key: str, active: Listed | None, *, eps: float, require_significant: bool = False
-) -> Choice:
-    """Whether the best run replaces the active one: only if it is better by more than eps."""
+def decide(runs: Sequence[Listed], key: str, active: Listed | None, *, eps: float, point: bool = False) -> Choice:
+    """Whether the best run replaces the active one: only if it is better by more than eps, and by more than chance.
+
+    Chance is considered where both runs kept evidence of the metric; `point` decides by eps alone.
+    """
     if not eps >= 0:
         raise UsageError("eps is a number of at least 0")
     order = candidates(runs, key)
     if not order:
-        raise InputError(f"no complete run has a value of {key}")
+        raise InputError(f"no complete run has a value of {printable(key)}")
     best, value = order[0].run, _sorted_by(order[0])
     common = ", by the areas up to the common cmax" if order[0].judged is not None else ""
     if active is None:
         return Choice(PROMOTE, best, value, None, None, 0.0, eps, "nothing is active yet")
-    held = next((_sorted_by(row) for row in order if row.run.run_id == active.run_id), value_of(active, key))
+    held = next((_sorted_by(row) for row in order if row.run.path == active.path), value_of(active, key))
     if held is None:
         return Choice(PROMOTE, best, value, active.run_id, None, 0.0, eps, "the active run has no such value")
-    if best.run_id == active.run_id:
+    if best.path == active.path:
         return Choice(KEEP, best, value, active.run_id, held, 0.0, eps, "the best run is active already")
     delta = value - held
-    gain = delta if direction(key, runs) == "higher" else -delta
-    if not gain > eps:
-        return Choice(KEEP, best, value, active.run_id, held, delta, eps, f"not better by more than eps{common}")
-    comparison = _paired(Opened.at(active.folder), best, key) if best.sealed and active.sealed else ""
+    kept = Choice(KEEP, best, value, active.run_id, held, delta, eps, f"not better by more than eps{common}")
+    higher = direction(key, runs) == "higher"
+    if not (delta if higher else -delta) > eps:
+        return kept
+    action, reason, interval = _against_chance(active, best, key, higher=higher, point=point)
+    return replace(kept, action=action, reason=f"better by more than eps{common}{reason}", interval=interval)
+
+
+def _against_chance(
+    active: Listed, best: Listed, key: str, *, higher: bool, point: bool
+) -> tuple[str, str, tuple[float, float] | None]:
+    """What follows for a run that is better by more than eps: the action, why, and the interval of the difference."""
+    missing = [run for run in (active, best) if not _has_evidence(run, key)]
+    if missing:
+        none = "neither run" if len(missing) > 1 else f"run {printable(missing[0].run_id)}"
+        kept = "kept evidence" if len(missing) > 1 else "kept no evidence"
+        return PROMOTE, f"; decided by eps alone: {none} {kept} of it, so chance is not considered", None
+    comparison = _paired(Opened.at(active.folder), best, key)
     barred = _barred(comparison, key)
     if barred:
-        reason = f"better by more than eps{common}, but {barred}"
-        return Choice(KEEP, best, value, active.run_id, held, delta, eps, reason)
-    if not require_significant:
-        return Choice(
-            PROMOTE,
-            best,
-            value,
-            active.run_id,
-            held,
-            delta,
-            eps,
-            f"better by more than eps{common}; chance not considered",
-        )
-    interval = _interval(comparison, key)
-    sure = _is_better(comparison, key, higher=direction(key, runs) == "higher")
-    reason = (
-        f"better by more than eps{common}, and more than chance"
-        if sure
-        else f"better by more than eps{common}, but it may be chance"
-    )
+        return KEEP, f", but {barred}", None
+    if point:
+        return PROMOTE, "; decided by eps alone, as asked: chance is not considered", None
     if isinstance(comparison, str):
-        reason = f"better by more than eps, but the runs cannot be paired: {comparison}"
-    return Choice(PROMOTE if sure else KEEP, best, value, active.run_id, held, delta, eps, reason, interval)
+        return KEEP, f", but the runs cannot be paired: {comparison}", None
+    sure = _is_better(comparison, key, higher=higher)
+    reason = ", and by more than chance" if sure else ", but it may be chance"
+    return PROMOTE if sure else KEEP, reason, _interval(comparison, key)
+
+
+def _has_evidence(run: Listed, key: str) -> bool:
+    """True if the run kept what a paired difference of this metric needs."""
+    if not run.sealed:
+        return False
+    opened = Opened.at(run.folder)
+    expr = _expression(key)
+    metric = None if expr is None else _metric(expr)
+    return metric is not None and EVIDENCE in opened.run.files and any(KeptSide(k).has(metric) for k in opened.kept)
 
 
 def _with_interval(row: Ranked, key: str) -> Ranked:
@@ -252,9 +334,12 @@ def _with_interval(row: Ranked, key: str) -> Ranked:
 
 def _paired(base: Opened, run: Listed, key: str) -> Comparison | str:
     """The comparison, or why there is none."""
+    expr = _expression(key)
+    metric = None if expr is None else _metric(expr)
+    if metric is None:
+        return "no paired delta: this key is no metric that evidence is kept of"
     try:
-        name = str(replace(parse(_name(key)), slice=()))
-        return compare_runs(base, Opened.at(run.folder), [name])
+        return compare_runs(base, Opened.at(run.folder), [metric])
     except (InputError, StorageError, UsageError) as problem:
         return str(problem)
 
@@ -264,15 +349,9 @@ def _barred(comparison: Comparison | str, key: str) -> str:
     if isinstance(comparison, str):
         return ""
     try:
-        cautions = comparison[_name(key)].cautions
+        return barred_by(_delta_of(comparison, key).cautions)
     except UsageError:
         return ""
-    reasons = {
-        "unequal missing": "the runs lack values in different shares of their rows",
-        "lost clusters": "too many clusters left with rows that failed or lack values",
-        "missing group": "a group has no value",
-    }
-    return next((reason for caution, reason in reasons.items() if caution in cautions), "")
 
 
 def _is_better(comparison: Comparison | str, key: str, *, higher: bool) -> bool:
@@ -280,7 +359,7 @@ def _is_better(comparison: Comparison | str, key: str, *, higher: bool) -> bool:
     if isinstance(comparison, str):
         return False
     try:
-        d = comparison[_name(key)]
+        d = _delta_of(comparison, key)
     except UsageError:
         return False
     decisive = d.decisive
@@ -308,14 +387,13 @@ def _interval(comparison: Comparison | str, key: str) -> tuple[float, float] | N
         return None
 
 
-def _other_pairs(runs: Sequence[Listed], key: str) -> list[float]:
+def _other_pairs(runs: Sequence[Listed], keys: Sequence[str]) -> list[float]:
     found = []
     for i, one in enumerate(runs):
         base = Opened.at(one.folder)
         for two in runs[i + 1 :]:
-            p, _ = _p(_paired(base, two, key), key)
-            if p is not None:
-                found.append(p)
+            comparison = _paired(base, two, keys[0])
+            found += [p for p, _ in (_p(comparison, key) for key in keys) if p is not None]
     return found
 
 
@@ -332,7 +410,7 @@ def _with_delta(row: Ranked, comparison: Comparison | str | None, key: str, adju
     d = _deciding(comparison, key)
     ends = d["interval"] or (None, None)
     p_adjusted = None if p is None else adjusted.get(p)
-    found = comparison[_name(key)]
+    found = _delta_of(comparison, key)
     verdict = verdict_of(found, math.nan if p_adjusted is None else p_adjusted, 1 - ALPHA)
     return replace(
         row,
@@ -346,13 +424,16 @@ def _with_delta(row: Ranked, comparison: Comparison | str | None, key: str, adju
     )
 
 
-def _name(key: str) -> str:
-    return OTHER_NAMES.get(key, key)
+def _delta_of(comparison: Comparison, key: str) -> Delta:
+    """The delta of a key; cells pair on the columns that do not tell the runs apart."""
+    name, cell = split_slice(meant_by(key))
+    columns = {column for d in comparison for column in d.slice}
+    return comparison[name + slice_text({c: v for c, v in cell.items() if c in columns})]
 
 
 def _deciding(comparison: Comparison, key: str) -> Mapping[str, Any]:
     """What is shown of a delta: of this metric, on what decides; with the p-value that the verdict rests on."""
-    d = comparison[_name(key)]
+    d = _delta_of(comparison, key)
     readable, decisive = d.readable, d.decisive
     if readable is None or decisive is None or "unequal missing" in d.cautions:
         return {"delta": d.delta, "interval": None, "p_value": None, "clusters": 0}

@@ -6,22 +6,23 @@ carry digests: of the files beside them, and of the document itself, so that a f
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from steelyard.errors import StorageError, printable
+from steelyard.errors import StorageError, UsageError, printable
 from steelyard.records.readers.strict_json import Flaw, NotJsonError, flaws, parse_document
 from steelyard.runs.store import read_plain
+from steelyard.runs.versions import refusal
 from steelyard.wire import plain
 
 NAME = "run.json"
-SUPPORTED = ("1",)
 LARGEST = 64 * 2**20
 _EXACT = 2**53  # up to which whole numbers stay what they are
 _ALIASES = {"workflowname": "workflow", "finishedutc": "completedatutc", "startedutc": "startedatutc"}
@@ -81,6 +82,32 @@ def looked_up(metrics: Mapping[str, float], key: str, *, exact: bool) -> float |
     if found is None and not exact:
         return next((v for k, v in metrics.items() if k.lower() == key.lower()), None)
     return found
+
+
+def same_but_case(key: str, known: Iterable[str]) -> str | None:
+    """The known key that is meant: the same, else the only one that differs in case only; None where there is none."""
+    alike = dict.fromkeys(k for k in known if k.casefold() == key.casefold())
+    if key in alike:
+        return key
+    if len(alike) > 1:
+        raise UsageError(f"'{printable(key)}' may mean {', '.join(map(printable, alike))}; write it as one of them")
+    return next(iter(alike), None)
+
+
+def nearest_keys(key: str, known: Iterable[str]) -> list[str]:
+    """The keys most like one that nobody has, else the first few there are.
+
+    A key may hold a label from the data: such are shown only to who wrote the same first word.
+    """
+    named = list(dict.fromkeys(known))
+    plain_ = [k for k in named if k == _head(k) or _head(k) == _head(key)]
+    close = difflib.get_close_matches(key, plain_, n=3)
+    return close or list(dict.fromkeys(map(_head, named)))[:8]
+
+
+def _head(key: str) -> str:
+    """The first word of a key, which is no label from the data."""
+    return key.partition("{")[0].partition("(")[0].partition(".")[0]
 
 
 def run_document(run: Run) -> dict[str, Any]:
@@ -153,11 +180,9 @@ class _Reader:
             self._fields[lower] = value
 
     def run(self) -> Run:
-        version = self._fields.get("schemaversion")
-        if version is not None and str(version) not in SUPPORTED:
-            raise self._error(
-                "SchemaVersion", f"version {printable(version, limit=20)}; this program reads {', '.join(SUPPORTED)}"
-            )
+        future = refusal(self._document)
+        if future:
+            raise self._error("SchemaVersion", future)
         sealed = "digest" in self._fields or self._is_ours()
         if sealed and self._fields.get("digest") != digest_of(self._document):
             raise self._error("Digest", "the file was changed after it was written")

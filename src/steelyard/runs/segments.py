@@ -45,8 +45,6 @@ def read_segments(path: str | Path) -> Segments:
     """The decisions in a file; two ids that differ in capital letters only are an error."""
     document, _ = read_strict(path)
     found = converted(document, Segments, str(path))
-    if found.schema_version not in (None, "1"):
-        raise InputError("this program reads version 1", file=str(path), field="SchemaVersion")
     if found.metric.lower() not in METRICS:
         raise InputError(f"one of {', '.join(METRICS)} is expected", file=str(path), field="Metric")
     decided(found, str(path))

@@ -27,7 +27,6 @@ from steelyard.runs.store import read_plain, write_folder
 
 NAME = "shift-training-result.json"
 REPORT = "shift-training-result.md"
-_SUPPORTED = (None, "1")
 
 
 class TrainingStats(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
@@ -172,8 +171,6 @@ def read_training(path: str | Path) -> ShiftTrainingResult:
 
 def _checked(document: Any, name: str) -> ShiftTrainingResult:
     found = converted(document, ShiftTrainingResult, name)
-    if found.schema_version not in _SUPPORTED:
-        raise InputError("this program reads version 1", file=name, field="SchemaVersion")
     ours = found.schema_version is not None or found.digest is not None or found.held_out is not None
     if ours and found.digest != digest_of(document):  # a claim about held-out queries stands or falls with its seal
         raise InputError("the file was changed after it was written", file=name, field="Digest")

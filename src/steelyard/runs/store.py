@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +61,9 @@ def flush_folder(folder: Path) -> None:
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write a folder of files, whole or not at all: beside its place first, then renamed into it."""
     temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}")
+    made: list[Path] = []
     try:
-        _make_folders(folder.parent)
+        _make_folders(folder.parent, made)
         if folder.exists():
             raise StorageError(f"{printable(folder)} is there already; a run is never written over")
         temporary.mkdir()
@@ -76,6 +77,9 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
             raise
         flush_folder(folder.parent)
     except OSError as problem:
+        for empty in reversed(made):
+            with suppress(OSError):  # another run is in it by now
+                empty.rmdir()
         raise StorageError(f"cannot write {printable(folder)}: {problem.strerror or type(problem).__name__}") from None
 
 
@@ -87,11 +91,12 @@ def read_json(path: Path) -> Any:
     return document
 
 
-def _make_folders(folder: Path) -> None:
-    """Make a folder and those above it, so that they last."""
+def _make_folders(folder: Path, made: list[Path]) -> None:
+    """Make a folder and those above it, so that they last; those that were not there are added to `made`."""
     if not folder.exists():
-        _make_folders(folder.parent)
+        _make_folders(folder.parent, made)
         folder.mkdir(exist_ok=True)
+        made.append(folder)
         flush_folder(folder.parent)
 
 

@@ -49,6 +49,18 @@ Caution = Literal[
     "twin worse",  # the metric that stands in for this one is shown to be worse: no rule passes
 ]
 
+BARS: dict[Caution, str] = {  # cautions under which a number stands for nothing: no rule passes, no run is promoted
+    "missing group": "a group has no value",
+    "unequal missing": "the runs lack values in different shares of their rows",
+    "lost clusters": "more than a fifth of the rows left with clusters in which others failed or lack values",
+    "twin worse": "calibration_error2 is shown to be worse",
+}
+
+
+def barred_by(cautions: Sequence[Caution]) -> str:
+    """Why a number stands for nothing, or nothing."""
+    return next((reason for caution, reason in BARS.items() if caution in cautions), "")
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -78,7 +90,13 @@ class Estimate:
     cautions: tuple[Caution, ...] = ()
     n_abstained: int | None = None
     n_predictions: int | None = None
+    n_missing: int | None = None  # rows whose outcome counts, but which lack a value that the metric reads
     rule: Rule | None = field(default=None, compare=False, repr=False)  # the interval at other levels
+
+    @property
+    def missing_share(self) -> float:
+        """The share of the asked rows that lack a value that the metric reads; 0 where that is not known."""
+        return self.n_missing / self.n_predictions if self.n_missing and self.n_predictions else 0.0
 
     @property
     def n_evaluated(self) -> int:
@@ -133,10 +151,16 @@ def estimates(
     counts = records.counts()
     asked = sum(counts.values()) - counts["failed"]
     found = [
-        replace(e, n_abstained=counts["abstained"], n_predictions=asked)
-        for e in estimates_of(samples, settings, slice_, progress)
+        replace(e, n_abstained=counts["abstained"], n_predictions=asked, n_missing=missing_rows(s))
+        for e, s in zip(estimates_of(samples, settings, slice_, progress), samples, strict=True)
     ]
     return list(zip(found, samples, strict=True))
+
+
+def missing_rows(s: Sample) -> int:
+    """The rows that lack a value that the metric reads, or the group that it compares."""
+    ungrouped = s.evidence.ungrouped if isinstance(s.evidence, Groups) else 0
+    return int(s.side.missing_rows(s.metric, s.constants)) + int(ungrouped)
 
 
 def estimates_of(

@@ -202,6 +202,10 @@ class KeptSide:
         rows = self.kept.lacking_rows.get(name)
         return self.kept.lacking.get(name, none), 0 if rows is None else int(rows.sum())
 
+    def missing_rows(self, metric: Metric, _: Constants) -> int:
+        """How many rows lack a value that the metric reads."""
+        return self.lacking(metric)[1]
+
     def _name(self, metric: Metric) -> str:
         found = self.name(metric)
         if found is None:
@@ -301,6 +305,11 @@ class KeptPair:
             return self, None
         lost = int((~alike).sum())
         return self._where(alike), Missing(base, new, lost, "clusters", max(len(self), 1))
+
+    def lacking(self, metric: Metric) -> int:
+        """How many rows lack a value in either run; where they are not the same rows, as many as there can be."""
+        (mine, base), (theirs, new) = (side.lacking(metric) for side in self.collectors)
+        return base if base == new and bool((mine == theirs).all()) else min(base + new, len(self))
 
     def _counted(self, side: int, metric: Metric) -> npt.NDArray[np.int64]:
         return np.asarray(self.collectors[side].evidence(metric, {}).rows)

@@ -1,0 +1,219 @@
+"""A gate is asked for: which run, against which baseline, under which rules. The command and pytest ask alike.
+
+A run is a file of answers, records, a run folder, or a run's id; a baseline may also be `active`, `active:METRIC` or
+`pinned:NAME`. Gates of kept runs are counted: the tenth try on the same data is no evidence.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from steelyard.decide.gate import Decision, Gate
+from steelyard.decide.subject import Asked, of_records, of_runs
+from steelyard.errors import UsageError, printable
+from steelyard.records.readers import read, readers
+from steelyard.records.table import Records
+from steelyard.runs.attempts import counted, tried
+from steelyard.runs.index import Index
+from steelyard.runs.keeping import EVIDENCE, Opened
+from steelyard.runs.layout import TENANTS, Scope, View, results, scopes
+from steelyard.runs.pointers import PINNED, Pointers
+from steelyard.runs.run_json import NAME
+
+Source = str | os.PathLike[str] | Records | Opened
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is to be judged. `reading` says how files are read, `asked` how their numbers are made."""
+
+    run: Source
+    baseline: Source | None = None
+    versus: tuple[str, str, str] | None = None  # a column and its values of baseline and run, in one file
+    view: View
+    profile: str = "default"
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    asked: Asked = field(default_factory=Asked)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A decision, what it is about, and how often it was tried where that is counted."""
+
+    decision: Decision
+    run: str
+    baseline: str | None = None
+    data: str | None = None
+    attempt: int | None = None
+    record: Callable[[], Any] = lambda: None  # remember the attempt; after what is written about it was written
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What to say of it, without what is not known."""
+        named = {"run": self.run, "baseline": self.baseline, "data": self.data, "attempt": self.attempt}
+        return {k: v for k, v in named.items() if v is not None or k == "baseline"}
+
+
+def judge(gate: Gate, request: Request) -> Judged:
+    """The decision of a gate."""
+    _check_baseline(gate, request)
+    new = _of_answers(request.run, request)
+    if new is not None:
+        return _judged_records(gate, request, new)
+    if request.versus is not None:
+        raise UsageError("versus compares two parts of one file of answers, not of a kept run")
+    run = _opened(request.run, request.view, "run")
+    unusable = next((what for what, given in _for_files(request).items() if given), None)
+    if unusable is not None:
+        raise UsageError(f"{unusable} is for files of answers; a kept run knows its own")
+    baseline = None if request.baseline is None else _baseline(request, run)
+    decision = gate.check(of_runs(gate, run, baseline, request.asked))
+    data = run.data if EVIDENCE in run.run.files else None
+    scope = _scope(run, request.view)
+    if baseline is None or data is None or scope is None:
+        return Judged(decision, run.run.run_id, None if baseline is None else baseline.run.run_id, data)
+    against = {"baseline": baseline.run.run_id, "workflow": baseline.run.workflow, "data": data}
+    rules = [str(rule) for rule in gate.rules]
+    record = partial(counted, scope, **against, run=run.run.run_id, rules=rules, verdict=decision.verdict)
+    return Judged(decision, run.run.run_id, baseline.run.run_id, data, tried(scope, **against) + 1, record)
+
+
+def _check_baseline(gate: Gate, request: Request) -> None:
+    compares = next((rule for rule in gate.rules if rule.delta), None)
+    if compares is not None and request.baseline is None and request.versus is None:
+        raise UsageError(f"'{compares}' compares with a baseline, and none was given; name one")
+    if request.baseline is not None and request.versus is not None:
+        raise UsageError("versus takes the baseline from the same file; leave the other baseline out")
+
+
+def _for_files(request: Request) -> dict[str, Any]:
+    """What only files can use, and whether it was asked for."""
+    words = {"format": "the input format", "task": "the task file", "rename": "the map", "salvage": "salvaging"}
+    how = {words.get(name, name): given for name, given in request.reading.items()}
+    return {**how, "align": request.asked.align != "strict", "pool": request.asked.pool}
+
+
+# -- files of answers --------------------------------------------------------------------------------------------------
+
+
+def _judged_records(gate: Gate, request: Request, new: Records) -> Judged:
+    if request.versus is not None:
+        column, old, own = request.versus
+        if column not in new:
+            raise UsageError(new.lacks(column, "versus"))
+        base: Records | None = new.filter({column: old})
+        asked = replace(request.asked, versus=(column,))
+        decision = gate.check(of_records(gate, new.filter({column: own}), base, asked))
+        return Judged(decision, f"{_name(request.run)} ({column}={own})", f"{column}={old}")
+    base = None
+    if request.baseline is not None:
+        base = _of_answers(request.baseline, request)
+        if base is None:
+            if isinstance(request.baseline, Opened) or not _looks_like_file(request.baseline):
+                raise UsageError("a file of answers is gated against a file of answers; save both to gate runs")
+            raise UsageError(f"the baseline {_no_file(request.baseline)}")
+    decision = gate.check(of_records(gate, new, base, request.asked))
+    return Judged(decision, _name(request.run), None if base is None else _name(request.baseline))
+
+
+def _of_answers(source: Any, request: Request) -> Records | None:
+    """The records of a file, or those given; None where it is none."""
+    if isinstance(source, Records):
+        return source
+    if not isinstance(source, str | os.PathLike | Opened):
+        raise UsageError("a run is a file of answers, records, a run folder, or a run's id")
+    if not isinstance(source, Opened):
+        _check_walls(Path(source), request.view)
+    if isinstance(source, Opened) or not os.path.isfile(source) or Path(source).name == NAME:
+        return None
+    return read(source, **request.reading)
+
+
+def _name(source: Any) -> str:
+    return "records" if isinstance(source, Records) else os.fspath(source)
+
+
+def _looks_like_file(source: Any) -> bool:
+    """Whether a name is meant as a file of answers, there or not."""
+    known = tuple(suffix for reader in readers.values() for suffix in reader.suffixes)
+    return os.fspath(source).lower().endswith(known) and not _is_folder(source)
+
+
+def _is_folder(source: Any) -> bool:
+    return os.path.isfile(Path(source) / NAME) or (Path(source).name == NAME and os.path.isfile(source))
+
+
+def _no_file(source: Any) -> str:
+    """That there is no such file, and which there is."""
+    path = Path(source)
+    try:
+        beside = sorted(entry.name for entry in os.scandir(path.parent) if entry.is_file())
+    except OSError:
+        beside = []
+    near = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.6)
+    hint = f"; did you mean '{printable(path.with_name(near[0]))}'?" if near else ""
+    return f"'{printable(path)}' is no file{hint}"
+
+
+# -- kept runs ---------------------------------------------------------------------------------------------------------
+
+
+def _opened(source: Any, view: View, kind: str) -> Opened:
+    """A kept run: as it is, by its folder, or by its id among the runs that may be seen."""
+    if isinstance(source, Opened):
+        return source
+    _check_walls(Path(source), view)
+    if _is_folder(source):
+        return Opened.at(Path(source) if Path(source).name != NAME else Path(source).parent)
+    text = os.fspath(source)
+    try:
+        with Index.within(view) as index:
+            return Opened.at(index.find(text).folder)
+    except UsageError:
+        if _looks_like_file(text):
+            raise UsageError(f"the {kind} {_no_file(text)}") from None
+        raise
+
+
+def _check_walls(path: Path, view: View) -> None:
+    """Refuse a path into the store that is not in the part that may be seen, whether there is something or not."""
+    inside = results(view.root).resolve()
+    place = path.resolve()
+    if inside != place and inside not in place.parents:
+        return
+    domain, *rest = place.relative_to(inside).parts or ("",)
+    tenant = rest[1] if len(rest) > 1 and rest[0] == TENANTS else None
+    if tenant != view.tenant or view.domain not in (None, domain):
+        raise UsageError("that path lies in a part of the store that is not this tenant's or domain's")
+
+
+def _scope(run: Opened, view: View) -> Scope | None:
+    """The scope that a run's folder lies in; None outside the store."""
+    return next((s for s in scopes(view.root) if s.runs.resolve() in run.folder.resolve().parents), None)
+
+
+def _baseline(request: Request, run: Opened) -> Opened:
+    """The run that a baseline's name means."""
+    source = request.baseline
+    if not isinstance(source, str):
+        return _opened(source, request.view, "baseline")
+    kind, _, name = source.partition(":")
+    if kind not in ("active", "pinned") or (kind == "pinned" and not name):
+        if os.path.isfile(source) and Path(source).name != NAME:
+            raise UsageError("a kept run is gated against a kept run; save both")
+        return _opened(source, request.view, "baseline")
+    pointers = Pointers(_scope(run, request.view) or request.view.scope())
+    profile = PINNED if kind == "pinned" else request.profile
+    pointer = pointers.get(pointers.chosen(name or None, profile), profile)
+    if not pointer.stack:
+        what = "pinned" if kind == "pinned" else "active"
+        known = [p.metric for p in pointers.all() if p.profile == profile and p.stack]
+        hint = f"; there is {', '.join(map(printable, known[:5]))}" if known else "; promote or pin a run first"
+        raise UsageError(f"nothing is {what} under '{printable(name or pointer.metric)}'{hint}")
+    return pointers.opened(pointer.stack[-1])

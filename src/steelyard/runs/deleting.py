@@ -1,0 +1,120 @@
+"""A run is removed, or only the rows it kept: people must be able to take patient data out of a store.
+
+A run goes whole or not at all: its folder is renamed out of the list first. What a crash left of one that was being
+removed goes with the next removal in the same scope. The index forgets it at once.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from steelyard.errors import StorageError, UsageError, printable
+from steelyard.runs.artifact import dumps
+from steelyard.runs.index import Index
+from steelyard.runs.keeping import RECORDS, Opened
+from steelyard.runs.layout import Scope, View, folders, inside
+from steelyard.runs.pointers import PINNED, Pointers, readable
+from steelyard.runs.run_json import NAME, run_document
+from steelyard.runs.store import flush_folder, write_atomic
+
+_LEAVING = ".deleted-"
+
+
+@dataclass(frozen=True)
+class Doomed:
+    """A run to remove, usable or not: where it is, and what it is called."""
+
+    scope: Scope
+    folder: Path
+    name: str
+
+    @property
+    def run_id(self) -> str:
+        return self.name.rpartition("/")[2]
+
+    @property
+    def workflow(self) -> str:
+        return self.name.rpartition("/")[0]
+
+
+def doomed(view: View, name: str) -> Doomed:
+    """The run that is meant; one that cannot be read goes by the name of its folder."""
+    with Index.within(view) as index:
+        try:
+            run = index.find(name)
+            return Doomed(run.scope, run.folder, run.name)
+        except StorageError:
+            broken = [p.folder for p in index.problems() if p.folder.name == name]
+    if len(broken) != 1:
+        raise UsageError(f"'{printable(name)}' means {len(broken)} folders that cannot be read; remove one by hand")
+    (folder,) = broken
+    (scope,) = (s for s in view.scopes() if s.runs in folder.parents)
+    return Doomed(scope, folder, f"{folder.parent.name}/{folder.name}")
+
+
+def check_free(run: Doomed) -> None:
+    """Refuse a run that something points to; a pointer that cannot be read points to whatever it mentions."""
+    pointers, broken = readable(run.scope)
+    for pointer in pointers:
+        if pointer.name != run.name:
+            continue
+        if pointer.profile == PINNED:
+            raise UsageError(
+                f"run {printable(run.name)} is pinned as {printable(pointer.metric)}; pin another run there"
+            )
+        where = f"{printable(pointer.metric)} ({printable(pointer.profile)})"
+        raise UsageError(f"run {printable(run.name)} is active for {where}; promote another run, or roll back")
+    for problem in broken:
+        if run.run_id.encode() in problem.folder.read_bytes():
+            raise UsageError(
+                f"{printable(problem.folder)} cannot be read and mentions the run; restore or remove it first"
+            )
+
+
+def delete_run(run: Doomed) -> list[str]:
+    """Remove a run's folder; the names of the files that went."""
+    folder = inside(run.scope.root, run.folder)
+    try:
+        files = sorted(os.listdir(folder))
+        with Pointers(run.scope).unchanged():
+            check_free(run)
+            os.rename(folder, folder.with_name(f".{folder.name}{_LEAVING}{secrets.token_hex(6)}"))
+        flush_folder(folder.parent)
+        for workflow in folders(run.scope.runs):
+            _sweep(run.scope.runs / workflow)
+        with Index(run.scope.root) as index:
+            index.settle()
+    except OSError as problem:
+        raise StorageError(f"cannot remove {printable(folder)}: {problem.strerror or type(problem).__name__}") from None
+    return files
+
+
+def delete_texts(run: Doomed) -> list[str]:
+    """Remove the rows that a run kept and leave its numbers; the names of the files that went."""
+    folder = inside(run.scope.root, run.folder)
+    rows = folder / RECORDS
+    try:
+        with suppress(StorageError):  # of a run that cannot be read, the rows go all the same
+            opened = Opened.at(folder)
+            left = {name: digest for name, digest in opened.run.files.items() if name != RECORDS}
+            if left != dict(opened.run.files):
+                write_atomic(folder / NAME, dumps(run_document(replace(opened.run, files=left))))
+        gone = [RECORDS] if rows.exists() else []
+        rows.unlink(missing_ok=True)
+        flush_folder(folder)
+    except OSError as problem:
+        raise StorageError(f"cannot remove {printable(rows)}: {problem.strerror or type(problem).__name__}") from None
+    return gone
+
+
+def _sweep(workflow: Path) -> None:
+    """Remove what is on its way out of a workflow's folder."""
+    for name in os.listdir(workflow):
+        if name.startswith(".") and _LEAVING in name:
+            shutil.rmtree(workflow / name)
+    flush_folder(workflow)
