@@ -100,6 +100,11 @@ def test_documented_keys_are_paired_as_the_metrics_they_are(store: Path) -> None
     found = runs(store, "compare", "-m", "per_class.a.recall", "--against", "rows1")["runs"]
     (row,) = (row for row in found if row["run_id"] == "rows2")
     assert row["delta"] == pytest.approx(row["value"] - next(r["value"] for r in found if r["run_id"] == "rows1"))
+    for run in ("many", "better", "single"):
+        runs(store, "delete", run, "--yes")
+    runs(store, "promote", "rows1", "-m", "per_class.a.recall")
+    assert "chance" in runs(store, "decide", "-m", "per_class.a.recall")["reason"]
+    assert "by eps alone" not in runs(store, "decide", "-m", "per_class.a.recall")["reason"]
     counts = runs(store, "compare", "-m", "n_predictions", "--against", "rows1")["runs"]
     notes = {row["note"] for row in counts if row["note"]}
     assert notes == {"no paired delta: this key is no metric that evidence is kept of"}

@@ -438,12 +438,11 @@ def _index(root: Path | None, tenant: str | None, domain: str | None) -> Any:
 
 def _known(metric: str, names: list[str]) -> str:
     """The metric that is meant, among the names there are."""
-    from steelyard.runs.run_json import nearest_keys, same_but_case
+    from steelyard.runs.run_json import no_such_key, same_but_case
 
     found = same_but_case(metric, names)
     if found is None:
-        near = ", ".join(map(printable, nearest_keys(metric, names))) or "none"
-        raise UsageError(f"no run has a value of '{printable(metric)}'; the nearest are {near}")
+        raise no_such_key(metric, names)
     return found
 
 

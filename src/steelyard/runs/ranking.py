@@ -21,8 +21,8 @@ from steelyard.records.schema import CELL
 from steelyard.runs.artifact import flat_key
 from steelyard.runs.documented import meant_by
 from steelyard.runs.index import Listed
-from steelyard.runs.keeping import EVIDENCE, Opened, compare_runs
-from steelyard.runs.run_json import looked_up, nearest_keys, same_but_case
+from steelyard.runs.keeping import EVIDENCE, RECORDS, Opened, compare_runs
+from steelyard.runs.run_json import looked_up, no_such_key, same_but_case
 from steelyard.uncertainty.estimate import barred_by
 from steelyard.uncertainty.kept import Kept, KeptSide
 from steelyard.uncertainty.sampling import sample
@@ -106,11 +106,7 @@ def known_key(runs: Sequence[Listed], key: str, *, cells: bool = False) -> str:
     split = dict.fromkeys(name for name, cell in map(split_key, known) if cell)
     whole = next((name for text in (key, canonical(key)) if (name := same_but_case(text, split))), None)
     if whole is None:
-        near = nearest_keys(key, [*known, *split])
-        hint = (
-            f"; the nearest are {', '.join(map(printable, near))}" if near else "; there are no runs with numbers here"
-        )
-        raise UsageError(f"no run has a value of '{printable(key)}'{hint}")
+        raise no_such_key(key, [*known, *split])
     if cells:
         return whole
     per_cell = [k for k in known if split_key(k)[0] == whole]
@@ -298,7 +294,7 @@ def _against_chance(
 ) -> tuple[str, str, tuple[float, float] | None]:
     """What follows for a run that is better by more than eps: the action, why, and the interval of the difference."""
     missing = [run for run in (active, best) if not _has_evidence(run, key)]
-    if missing:
+    if missing and not all(_has_rows(run, key) for run in (active, best)):
         none = "neither run" if len(missing) > 1 else f"run {printable(missing[0].run_id)}"
         kept = "kept evidence" if len(missing) > 1 else "kept no evidence"
         return PROMOTE, f"; decided by eps alone: {none} {kept} of it, so chance is not considered", None
@@ -323,6 +319,13 @@ def _has_evidence(run: Listed, key: str) -> bool:
     expr = _expression(key)
     metric = None if expr is None else _metric(expr)
     return metric is not None and EVIDENCE in opened.run.files and any(KeptSide(k).has(metric) for k in opened.kept)
+
+
+def _has_rows(run: Listed, key: str) -> bool:
+    """True if the run kept its rows, from which any metric can be paired."""
+    expr = _expression(key)
+    known = expr is not None and _metric(expr) is not None
+    return known and run.sealed and RECORDS in Opened.at(run.folder).run.files
 
 
 def _with_interval(row: Ranked, key: str) -> Ranked:

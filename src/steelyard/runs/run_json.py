@@ -105,6 +105,13 @@ def nearest_keys(key: str, known: Iterable[str]) -> list[str]:
     return close or list(dict.fromkeys(map(_head, named)))[:8]
 
 
+def no_such_key(key: str, known: Iterable[str]) -> UsageError:
+    """What to say of a key that no run has."""
+    near = nearest_keys(key, known)
+    hint = f"; the nearest are {', '.join(map(printable, near))}" if near else "; there are no runs with numbers here"
+    return UsageError(f"no run has a value of '{printable(key)}'{hint}")
+
+
 def _head(key: str) -> str:
     """The first word of a key, which is no label from the data."""
     return key.partition("{")[0].partition("(")[0].partition(".")[0]
