@@ -259,6 +259,12 @@ def test_a_save_that_cannot_be_written_takes_its_folders_back(store: Path, monke
     assert tree(store) == before
 
 
+def test_an_id_is_an_id_wherever_the_command_is_called(store: Path) -> None:
+    done = command("gate", "--run", "harbor", "--tenant", "acme", "--rule", "accuracy >= 0", "--root", store,
+                   cwd=store / "results/evaluation")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_path_into_another_tenant_s_part_tells_nothing(store: Path) -> None:
     place = store / "results/evaluation/tenants/acme/runs/W"
     rule = ("--rule", "accuracy >= 0", "--root", store)
