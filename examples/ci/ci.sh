@@ -106,11 +106,19 @@ expect 0 runs list
 
 say 'stopped from outside (143)'
 mkfifo never
-sleep 20 >never &
+( # more than a pipe holds, so that what follows happens only once it is being read
+    for _ in 1 2 3 4 5 6; do cat answers/release.jsonl; done
+    : >read
+    exec sleep 600
+) >never &
 held=$!
 "$STEELYARD" evaluate - <never >stopped.txt 2>&1 &
 job=$!
-sleep 1
+waited=0
+while [ ! -e read ] && [ "$waited" -lt 120 ]; do
+    sleep 1
+    waited=$((waited + 1))
+done
 kill -TERM "$job"
 wait "$job"
 code=$?
