@@ -110,6 +110,28 @@ def test_documented_keys_are_paired_as_the_metrics_they_are(store: Path) -> None
     assert notes == {"no paired delta: this key is no metric that evidence is kept of"}
 
 
+def test_a_list_shows_main_metrics_labels_and_what_is_active(store: Path) -> None:
+    save(store, "named", rows(models=("m1",))[:60], more=("--label", "prompt=two"))
+    runs(store, "promote", "named", "-m", "accuracy")
+    runs(store, "pin", "single", "--as", "anchor")
+    lines = {line.split()[0]: line for line in runs(store, "list", format_="table").splitlines() if line.strip()}
+    assert "main metrics" in lines["run"]
+    numbers = {run["run_id"]: run["metrics"] for run in runs(store, "list")["runs"]}
+    assert f"accuracy {numbers['named']['accuracy']:.4f}, f1_macro {numbers['named']['f1_macro']:.4f}" in lines["named"]
+    assert "prompt=two" in lines["named"]
+    assert "  accuracy  " in lines["named"]  # what it is active for
+    assert "pinned:anchor" in lines["single"]
+    cells = [value for key, value in numbers["many"].items() if key.startswith("accuracy{")]
+    assert f"accuracy {min(cells):.4f} to {max(cells):.4f}" in lines["many"]
+    assert "n_predictions" not in "".join(lines.values())
+
+
+def test_a_table_of_a_metric_that_no_run_has_is_refused(store: Path) -> None:
+    for more in ((), ("--pivot",)):
+        assert "the nearest are accuracy" in runs(store, "metrics", "-m", "acuracy", *more, code=2)
+        assert runs(store, "metrics", "-m", "ACCURACY", *more)
+
+
 def test_a_single_value_must_be_chosen_where_there_are_several(store: Path) -> None:
     for words in (("best", "-m", "f1_macro"), ("decide", "-m", "f1_macro")):
         assert runs(store, *words)  # one run has it as a whole
