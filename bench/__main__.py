@@ -25,14 +25,14 @@ import numpy as np
 import pyarrow as pa
 
 from bench import jsonl, peers
-from steelyard.evaluation import evaluate, value, values
+from steelyard.ground.json import dumps
 from steelyard.records.readers.trec import read_rankings
 from steelyard.records.table import Records
 from steelyard.report.runs import listed_document
 from steelyard.retrieval.search import search
-from steelyard.runs.artifact import dumps
 from steelyard.runs.index import Index
 from steelyard.runs.pointers import standing
+from steelyard.study.evaluation import evaluate, value, values
 
 
 @dataclass(frozen=True)

@@ -61,26 +61,26 @@ def _output(command: str) -> str:
 
 def catalogue() -> str:
     """docs/metrics.md: every metric with its formula, from the registry."""
-    from steelyard.report import markdown
     from steelyard.report.catalogue import reference
+    from steelyard.report.formats import markdown
 
     return "# Metrics\n\nWritten by `make docs` from the registry.\n\n" + markdown.render(reference())
 
 
 def published() -> dict[Path, str]:
     """docs/schemas and docs/pictures: the JSON Schema of every document, and what the pages show."""
+    from steelyard.ground.json import dumps
     from steelyard.report.schemas import schemas
-    from steelyard.runs.artifact import dumps
 
     found = {ROOT / f"docs/schemas/{name}.schema.json": dumps(schemas[name]()) for name in schemas}
     return found | {ROOT / f"docs/pictures/{name}.svg": text for name, text in _pictures().items()}
 
 
 def _pictures() -> dict[str, str]:
-    from steelyard.calibration import calibrate
     from steelyard.records.readers import read
-    from steelyard.report.figures import selection_figures
-    from steelyard.selection import selective
+    from steelyard.report.figures.drawing import selection_figures
+    from steelyard.study.calibrating import calibrate
+    from steelyard.study.selective import selective
 
     zero, few = (read(ROOT / "examples/phq8/run.json", where={"strategy": m}) for m in ("zero_shot", "few_shot"))
     train = read(ROOT / "examples/phq8/train.json", where={"strategy": "few_shot"})
@@ -96,11 +96,11 @@ def _pictures() -> dict[str, str]:
 
 def _gain(name: str) -> str:
     """What a shift learned from the insurance example gains on held-out queries."""
-    from steelyard.report.figures import held_out_figure
-    from steelyard.retrieval.artifacts import training_result
+    from steelyard.report.figures.drawing import held_out_figure
     from steelyard.retrieval.corpus import load
     from steelyard.retrieval.embedders import embedder
-    from steelyard.retrieval.training import train
+    from steelyard.retrieval.shifts.training import train
+    from steelyard.retrieval.wire import training_result
 
     folder = ROOT / "examples/insurance"
     corpus = load(folder / "policies", folder / f"queries-{name}.json", embedder("hash"))

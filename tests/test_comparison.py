@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from steelyard.comparison import compare
 from steelyard.errors import InputError, UsageError
 from steelyard.records.table import Records
+from steelyard.study.comparison import compare
 
 
 def run(predictions: list[Any], *, rows: int = 8, seed: int = 0, **more: Any) -> Records:

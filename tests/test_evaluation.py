@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from steelyard import evaluate, value
 from steelyard.errors import UsageError
-from steelyard.evaluation import values
+from steelyard.ground.json import dumps
 from steelyard.metrics.definition import metric_of
 from steelyard.naming import slice_text
 from steelyard.records.schema import OUTCOMES
 from steelyard.records.table import Records
-from steelyard.runs.artifact import dumps, read_estimate
-from steelyard.stack import choose
+from steelyard.study.defaults import choose
+from steelyard.study.evaluation import values
+from steelyard.uncertainty.wire import read_estimate
 
 
 def table(**more: Any) -> Records:

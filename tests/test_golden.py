@@ -33,28 +33,30 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.comparison import Delta, compare_kept
+from steelyard.confidence.calibrators.wire import read_calibrator
 from steelyard.errors import StorageError
-from steelyard.evaluation import evaluate
+from steelyard.ground.digests import digest_of
+from steelyard.ground.json import plain
 from steelyard.metrics.definition import metric_of
 from steelyard.records.labels import value_name
 from steelyard.records.readers import read
 from steelyard.records.schema import CELL
 from steelyard.records.table import Records
-from steelyard.report import text
+from steelyard.report.formats import text
 from steelyard.report.runs import run_report
-from steelyard.retrieval.shift import applied
-from steelyard.retrieval.shift_files import named_shift
-from steelyard.runs.artifact import plain
-from steelyard.runs.calibration import read_calibrator
+from steelyard.retrieval.per_query import read_per_query
+from steelyard.retrieval.shifts.kept import trainings
+from steelyard.retrieval.shifts.named import named_shift
+from steelyard.retrieval.shifts.segments_wire import read_segments
+from steelyard.retrieval.shifts.shift import applied
 from steelyard.runs.index import Index, Listed
-from steelyard.runs.keeping import Clock, Opened, compare_runs, save
 from steelyard.runs.layout import Scope, scopes
-from steelyard.runs.per_query import read_per_query
 from steelyard.runs.pointers import PINNED, Pointer, Pointers
-from steelyard.runs.run_json import digest_of, run_document
-from steelyard.runs.segments import read_segments
-from steelyard.runs.shift_results import trainings
+from steelyard.runs.run_json import run_document
+from steelyard.runs.saved import Clock, Opened, compare_runs, save
+from steelyard.study.comparison import compare_kept
+from steelyard.study.evaluation import evaluate
+from steelyard.uncertainty.number import Delta
 from tests.e2e.test_retrieval import Done, command
 
 HERE = Path(__file__).parent / "golden"

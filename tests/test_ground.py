@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from steelyard.errors import InputError, SteelyardError, StorageError, UsageError, printable
+from steelyard.ground.files import write_atomic
+from steelyard.ground.json import dumps, plain
+from steelyard.ground.yaml import parse_yaml
 from steelyard.records.task import Task
 from steelyard.registry import Registry
-from steelyard.report import markdown, text
 from steelyard.report.document import Heading, Note, Remarks, Table, number
-from steelyard.runs.artifact import dumps, plain
-from steelyard.runs.store import write_atomic
-from steelyard.strict_yaml import parse_yaml
+from steelyard.report.formats import markdown, text
 
 
 def test_a_registry_suggests_what_was_meant() -> None:

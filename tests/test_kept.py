@@ -9,13 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from steelyard.comparison import Delta, compare, compare_kept
 from steelyard.errors import InputError, StorageError
-from steelyard.evaluation import evaluate
+from steelyard.ground.json import dumps
 from steelyard.metrics.definition import metric_of
 from steelyard.records.table import Records
-from steelyard.runs.artifact import comparison_document, dumps
-from steelyard.runs.evidence import packed, unpacked
+from steelyard.study.comparison import compare, compare_kept
+from steelyard.study.evaluation import evaluate
+from steelyard.study.kept_wire import packed, unpacked
+from steelyard.study.wire import comparison_document
+from steelyard.uncertainty.number import Delta
 from tests.metrics.tables import every_instance, fitting, table
 
 FIELDS = ("base", "new", "delta", "se", "p_value", "p_adjusted", "n", "n_base", "n_new", "clusters")

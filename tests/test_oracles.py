@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.calibration import scores
-from steelyard.comparison import compare
 from steelyard.confidence import signals
 from steelyard.confidence.calibrators import Input, methods, temperature
 from steelyard.confidence.calibrators.calibrator import applied, described, standardised
 from steelyard.confidence.repeats import consistency
 from steelyard.confidence.tokens import token_energy, token_msp, token_pe
 from steelyard.errors import InputError, UsageError
-from steelyard.evaluation import evaluate, value
-from steelyard.metrics.curve import hull_corners
+from steelyard.metrics.evidence.curve import hull_corners
 from steelyard.records.table import Records
-from steelyard.runs.selective import selective_document
-from steelyard.selection import selective
+from steelyard.study.calibrating import scores
+from steelyard.study.comparison import compare
+from steelyard.study.evaluation import evaluate, value
+from steelyard.study.selective import selective
+from steelyard.study.selective_wire import selective_document
 
 HERE = Path(__file__).parent / "oracles"
 SELECTIVE, CALIBRATION, DEFERRAL, RUN = (

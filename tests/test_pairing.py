@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.comparison import compare, compare_kept
 from steelyard.decide.gate import FAIL, INCONCLUSIVE, PASS, Gate
 from steelyard.errors import InputError
-from steelyard.evaluation import evaluate, value
 from steelyard.records.table import Records
-from steelyard.runs.evidence import packed, unpacked
+from steelyard.study.comparison import compare, compare_kept
+from steelyard.study.evaluation import evaluate, value
+from steelyard.study.kept_wire import packed, unpacked
 
 SIZE = 240
 

@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from steelyard.calibration import calibrate
 from steelyard.errors import InputError, UsageError
-from steelyard.evaluation import evaluate, value
 from steelyard.records.table import Records
 from steelyard.records.task import Task
-from steelyard.report import text
 from steelyard.report.catalogue import explanation
+from steelyard.report.formats import text
 from steelyard.report.selective import selection_report
-from steelyard.runs.selective import selective_document
-from steelyard.selection import coverage_keys, selective
+from steelyard.study.calibrating import calibrate
+from steelyard.study.evaluation import evaluate, value
+from steelyard.study.selective import coverage_keys, selective
+from steelyard.study.selective_wire import selective_document
 
 ORACLE = json.loads((Path(__file__).parent / "oracles/selective.json").read_text())
 ITEMS = 4

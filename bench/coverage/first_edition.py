@@ -27,10 +27,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
+from steelyard.ground.randomness import words
+from steelyard.metrics.collector import Collector
 from steelyard.metrics.definition import Metric, metric_of
-from steelyard.metrics.evidence import Draw
-from steelyard.metrics.randomness import words
-from steelyard.metrics.sources import Collector
+from steelyard.metrics.evidence.sums import Draw
 from steelyard.records.derive import ANSWERED
 from steelyard.records.table import Records
 from steelyard.uncertainty.weights import Weights

@@ -20,7 +20,7 @@ from scipy.stats import binomtest
 
 from bench.coverage import first_edition
 from bench.coverage.populations import Codes, Random, as_records
-from steelyard.comparison import compare
+from steelyard.study.comparison import compare
 
 Floats = npt.NDArray[np.float64]
 Peer = Callable[[Codes, Floats, Floats, int, int], bool]

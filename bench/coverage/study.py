@@ -32,9 +32,9 @@ from bench.coverage.populations import (
     answer_pair,
     rows_pair,
 )
-from steelyard.comparison import compare
 from steelyard.decide.gate import Gate
-from steelyard.evaluation import evaluate, values
+from steelyard.study.comparison import compare
+from steelyard.study.evaluation import evaluate, values
 
 LEVEL = 0.95
 ALPHA = 0.05

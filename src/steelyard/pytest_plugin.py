@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -44,8 +44,8 @@ def check(
     resamples: int | None = None,
     seed: int | None = None,
     level: float | None = None,
-    align: str = "strict",
-    unchanged: str = "say",
+    align: Literal["strict", "intersection"] = "strict",
+    unchanged: Literal["say", "judge"] = "say",
     profile: str = "default",
     root: str | os.PathLike[str] | None = None,
     tenant: str | None = None,
@@ -63,7 +63,7 @@ def check(
     from steelyard.decide.request import Request, judge
     from steelyard.decide.subject import Asked
     from steelyard.errors import SteelyardError, printable
-    from steelyard.report import text
+    from steelyard.report.formats import text
     from steelyard.report.gate import gate_report
     from steelyard.runs.environment import domain_of, root_of, tenant_of
     from steelyard.runs.layout import View

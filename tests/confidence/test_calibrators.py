@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from steelyard.calibration import FOLDS, calibrate, reliability_of, scores, target_values
 from steelyard.confidence.calibrators import Calibrator, methods
+from steelyard.confidence.calibrators.wire import calibration_document, read_calibrator
 from steelyard.errors import InputError, StorageError, UsageError
+from steelyard.ground.json import dumps
 from steelyard.records.table import Records
 from steelyard.records.task import Task
 from steelyard.report.calibration import calibrator_report
 from steelyard.report.document import Note
-from steelyard.runs.artifact import dumps
-from steelyard.runs.calibration import calibration_document, read_calibrator
+from steelyard.study.calibrating import FOLDS, calibrate, reliability_of, scores, target_values
 from steelyard.uncertainty.folds import fold_of
 
 
@@ -306,7 +306,7 @@ def test_an_artifact_survives_the_disk_and_is_applied_without_the_fitting_librar
     assert again == found
     code = (
         "import sys, numpy as np; from pathlib import Path\n"
-        "from steelyard.runs.calibration import read_calibrator\n"
+        "from steelyard.confidence.calibrators.wire import read_calibrator\n"
         "from steelyard.confidence.calibrators.calibrator import applied\n"
         f"c = read_calibrator(Path({str(path)!r}))\n"
         "print(applied(c.method, c.features, c.parameters, np.array([[0.7]]))[0])\n"

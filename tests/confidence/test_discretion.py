@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from steelyard.calibration import calibrate
 from steelyard.confidence.calibrators import Calibrator
+from steelyard.confidence.calibrators.wire import calibration_document, read_calibrator
 from steelyard.errors import SteelyardError
+from steelyard.ground.digests import digest_of as content_digest
+from steelyard.ground.json import dumps
 from steelyard.records.table import Records
-from steelyard.runs.artifact import dumps
-from steelyard.runs.calibration import calibration_document, content_digest, read_calibrator
+from steelyard.study.calibrating import calibrate
 from tests.e2e.test_retrieval import command
 
 WORD, NUMBER = "canary", 8675.309

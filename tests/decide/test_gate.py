@@ -30,20 +30,22 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from steelyard.cli.main import main
-from steelyard.comparison import Comparison, Delta, compare, compare_kept
-from steelyard.decide.gate import FAIL, INCONCLUSIVE, PASS, PROFILES, Decision, Gate, Subject
+from steelyard.decide.gate import FAIL, INCONCLUSIVE, PASS, PROFILES, Decision, Gate
+from steelyard.decide.numbers import Subject
 from steelyard.decide.rules_file import load_rules
 from steelyard.decide.subject import Asked, of_records, of_runs
 from steelyard.errors import InputError, StorageError, UsageError
-from steelyard.evaluation import Evaluation, evaluate
 from steelyard.records.readers import read
 from steelyard.records.table import Records
-from steelyard.report import markdown, text
+from steelyard.report.formats import markdown, text
 from steelyard.report.gate import acceptance_document, gate_report, github_commands, junit
 from steelyard.report.schemas import schemas
-from steelyard.runs.keeping import Clock, Opened, save
 from steelyard.runs.layout import Scope
-from steelyard.uncertainty.estimate import Estimate, Settings
+from steelyard.runs.saved import Clock, Opened, save
+from steelyard.study.comparison import Comparison, compare, compare_kept
+from steelyard.study.evaluation import Evaluation, evaluate
+from steelyard.uncertainty.estimate import Settings
+from steelyard.uncertainty.number import Delta, Estimate
 from steelyard.uncertainty.power import OUT_OF_REACH, detectable, estimate_clusters, fewest_clusters
 from tests.e2e.test_cli import lines, steelyard
 
@@ -209,8 +211,9 @@ def estimate(
     interval = None if x.low is None or x.high is None else (x.low, x.high)
     undefined = round(x.undefined * 10_000)
     return Estimate(
-        metric, slice_, x.value, x.se, interval, 0.95, "t", 100, x.clusters, {}, undefined, better, "", note
-    )
+        metric=metric, slice=slice_, value=x.value, se=x.se, interval=interval, method="t", n=100, clusters=x.clusters,
+        undefined_resamples=undefined, better=better, notes=(note,) if note else (),
+    )  # fmt: skip
 
 
 def delta(
@@ -226,13 +229,15 @@ def delta(
     interval = None if x.low is None or x.high is None else (x.low, x.high)
     undefined = round(x.undefined * 10_000)
     own = Delta(
-        metric, slice_, 0.0, x.value, x.value, x.se, interval, 0.5, 0.5, better, "inconclusive", "delta", 100,
-        100, 100, x.clusters, "t", undefined, note, {},
+        metric=metric, slice=slice_, base=0.0, new=x.value, value=x.value, se=x.se, interval=interval, p_value=0.5,
+        p_adjusted=0.5, better=better, n=100, n_base=100, n_new=100, clusters=x.clusters, method="t",
+        undefined_resamples=undefined, notes=(note,) if note else (),
     )  # fmt: skip
     if deciding == "delta":
         return own
-    far = replace(own, new=99.0, delta=99.0, interval=(98.0, 100.0), clusters=20, undefined_resamples=0)
-    return replace(far, verdict_from=deciding, companion=None if deciding == "nothing" else own)
+    far = replace(own, new=99.0, value=99.0, interval=(98.0, 100.0), clusters=20, undefined_resamples=0)
+    forms = {} if deciding == "nothing" else {deciding: own}
+    return replace(far, verdict_from=deciding, read_from=deciding, forms=forms)
 
 
 def population(rows: int = 100, failed: int = 0) -> dict[str, int]:
@@ -244,11 +249,17 @@ def comparison(
 ) -> Comparison:
     sides = {"base": base or population(), "new": new or population(), "paired": 100}
     lost = {"cells": [], "base_rows": 0, "new_rows": 0}
-    return Comparison(tuple(deltas), Settings(), sides, ("item",), {"base": (), "new": ()}, lost, ())
+    return Comparison(
+        deltas=tuple(deltas), settings=Settings(), population=sides, cluster=("item",), warnings=(),
+        sources={"base": (), "new": ()}, unmatched=lost,
+    )  # fmt: skip
 
 
 def evaluation(estimates: Sequence[Estimate]) -> Evaluation:
-    return Evaluation(tuple(estimates), Settings(), population(), ("item",), 20, (), ())
+    return Evaluation(
+        estimates=tuple(estimates), settings=Settings(), population=population(), cluster=("item",), clusters=20,
+        sources=(), warnings=(),
+    )  # fmt: skip
 
 
 def verdicts(rules: str | Sequence[str], *subjects: Comparison | Evaluation | Subject) -> list[str]:
@@ -597,7 +608,7 @@ def test_an_interval_without_a_standard_error_still_has_a_p_value() -> None:
 
 
 def test_an_incomplete_run_does_not_pass() -> None:
-    subject = Subject([estimate("accuracy", Plain(0.9))], complete=False)
+    subject = Subject(evaluation=[estimate("accuracy", Plain(0.9))], complete=False)
     decision = Gate.parse("accuracy >= 0.5").check(subject)
     assert decision.verdict == FAIL
     assert [v.verdict for v in decision.rules] == [PASS, FAIL]
@@ -639,7 +650,9 @@ def test_margins_that_add_up_are_warned_about() -> None:
 
 
 def test_a_literal_key_of_the_run_comes_first() -> None:
-    subject = Subject([estimate("accuracy", Plain(0.2, 0.1, 0.3), better="higher")], metrics={"accuracy": 0.9})
+    subject = Subject(
+        evaluation=[estimate("accuracy", Plain(0.2, 0.1, 0.3), better="higher")], metrics={"accuracy": 0.9}
+    )
     assert verdicts("accuracy >= 0.8", subject) == [PASS]
     assert verdicts("low(accuracy) >= 0.8", subject) == [FAIL]  # a bound is never a literal key
     with pytest.raises(UsageError, match="higher is better"):

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from steelyard.decide.advice import plural, unit_of
-from steelyard.evaluation import evaluate
 from steelyard.records.readers import read
+from steelyard.study.evaluation import evaluate
 from tests.decide.test_gate import inside
 from tests.e2e.test_cli import lines
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steelyard.decide.segment import compared, propose
 from steelyard.errors import InputError, UsageError
 from steelyard.records.table import Source
-from steelyard.runs.per_query import PerQuery, PerQueryEval, ap1, ndcg3
-from steelyard.runs.segments import Segments
+from steelyard.retrieval.per_query import PerQuery, PerQueryEval, ap1, ndcg3
+from steelyard.retrieval.shifts.segments import compared, propose
+from steelyard.retrieval.shifts.segments_wire import Segments
 from steelyard.uncertainty.folds import held_out_folds
 
 

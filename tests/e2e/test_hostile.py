@@ -21,7 +21,7 @@ import typer.main
 
 from steelyard.cli.main import app
 from steelyard.cli.options import FORMATS, STORE_FORMATS
-from steelyard.runs.artifact import dumps
+from steelyard.ground.json import dumps
 from tests.e2e.test_retrieval import Done, command
 from tests.report.test_renderers import number, shape, visible
 

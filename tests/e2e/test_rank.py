@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from steelyard.comparison import compare
-from steelyard.evaluation import values
-from steelyard.ranking import STACK
 from steelyard.records.readers.trec import read_rankings
+from steelyard.study.comparison import compare
+from steelyard.study.evaluation import values
+from steelyard.study.ranked_lists import STACK
 from tests.e2e.test_cli import SHARED, steelyard
 
 TOPICS = 30

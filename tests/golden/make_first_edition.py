@@ -340,7 +340,7 @@ def runs_of_tenants(store: Store) -> None:
         store.save(f"clinic-{side}", f"triage-{side}", few, *clinic, workflow="Triage")
         acme = ("--cluster", "team", "--domain", "planning", "--tenant", "acme", "--by", "group.size")
         wide = ("mae", "spearman", "mae_by_bin", "fairness_gap(spearman, by=group.size)")
-        with patch("steelyard.metrics.evidence._DENSE_CELLS", 1000):
+        with patch("steelyard.metrics.evidence.sums._DENSE_CELLS", 1000):
             store.save(f"sparse-{side}", f"numbers-{side}", wide, *acme, workflow="Points")
     gate = ("--run", "clinic-new", "--baseline", "clinic-base", "--rule", "high(delta(aurc)) <= 0.02")
     for _ in range(2):  # looked at twice, counted twice
@@ -425,11 +425,11 @@ def decisions(store: Store) -> None:
 
 def shown(store: Store) -> dict[str, Any]:
     """What the first edition said of its own store: lists, runs, estimates, pointers, calibrated confidences."""
+    from steelyard.confidence.calibrators.wire import read_calibrator
+    from steelyard.ground.json import plain
     from steelyard.records.readers import read
-    from steelyard.runs.artifact import plain
-    from steelyard.runs.calibration import read_calibrator
     from steelyard.runs.index import Index
-    from steelyard.runs.keeping import Opened
+    from steelyard.runs.saved import Opened
 
     listed = json.loads(store("runs", "list", "--format", "json"))
     assert not listed["problems"], listed["problems"]

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.evaluation import expanded, joined
 from steelyard.metrics import metrics as registry
 from steelyard.metrics.definition import Definition, Metric, metric_of
 from steelyard.records.table import Records
+from steelyard.study.cells import joined
+from steelyard.study.evaluation import expanded
 
 OPTIONS: dict[str, tuple[str, ...]] = {
     "mean": ("mean(score)", "mean(score, better=higher)"),

@@ -12,12 +12,12 @@ import pytest
 
 from steelyard import compose, metric, over, sums
 from steelyard.errors import InputError, UsageError
-from steelyard.evaluation import evaluate, value
 from steelyard.metrics import metrics as registry
+from steelyard.metrics.collector import Collector
 from steelyard.metrics.definition import Metric, metric_of
-from steelyard.metrics.evidence import Draw
-from steelyard.metrics.sources import Collector
+from steelyard.metrics.evidence.sums import Draw
 from steelyard.records.table import Records
+from steelyard.study.evaluation import evaluate, value
 from tests.metrics.tables import every_instance, fitting, table
 
 EVERY = every_instance()

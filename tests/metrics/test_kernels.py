@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steelyard.evaluation import evaluate
-from steelyard.metrics import compiling, curve, kernels, sorted_rows
-from steelyard.metrics.calibration import bin_of
-from steelyard.metrics.curve import CurveTerms
-from steelyard.metrics.evidence import Draw
-from steelyard.metrics.sorted_rows import SortedTerms
+from steelyard.ground import compiling
+from steelyard.metrics.evidence import curve, kernels, sorted_rows
+from steelyard.metrics.evidence.curve import CurveTerms
+from steelyard.metrics.evidence.sorted_rows import SortedTerms
+from steelyard.metrics.evidence.sums import Draw
+from steelyard.metrics.questions.calibration import bin_of
 from steelyard.records.table import Records
+from steelyard.study.evaluation import evaluate
 
 IDS = tuple((i,) for i in range(23))
 
@@ -209,7 +210,7 @@ def test_bins_are_the_same_on_every_path(bins: int) -> None:
 EVERY_KERNEL = """
 import json
 import numpy as np
-from steelyard.metrics import kernels
+from steelyard.metrics.evidence import kernels
 from steelyard.retrieval import kernels as tiles
 
 rng = np.random.default_rng(0)
@@ -258,7 +259,7 @@ def test_one_hull_of_some_hundred_points_does_not_load_the_compiler() -> None:
     code = """
 import sys
 import numpy as np
-from steelyard.evaluation import value
+from steelyard.study.evaluation import value
 rank = np.random.default_rng(0).random(300)
 value("aurc_achievable", target=["a"] * 300, prediction=["a", "b"] * 150, confidence=rank.tolist())
 print("numba" in sys.modules)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from steelyard.errors import InputError
-from steelyard.evaluation import evaluate, value
-from steelyard.metrics import correctness
-from steelyard.metrics import evidence as evidence_module
+from steelyard.metrics.collector import Collector
 from steelyard.metrics.definition import metric_of
-from steelyard.metrics.evidence import Draw
-from steelyard.metrics.sources import Collector
+from steelyard.metrics.evidence import sums as evidence_module
+from steelyard.metrics.evidence.sums import Draw
+from steelyard.metrics.questions import correctness
 from steelyard.records.table import Records
+from steelyard.study.evaluation import evaluate, value
 
 KIN = ("f1_macro", "f1_weighted", "balanced_accuracy")
 

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError, UsageError
-from steelyard.evaluation import evaluate, value
 from steelyard.metrics import metrics as registry
 from steelyard.metrics.definition import metric_of
 from steelyard.records.table import Records
+from steelyard.study.evaluation import evaluate, value
 from tests.metrics import naive
 from tests.metrics.naive import NAIVE, Oracle, Table
 

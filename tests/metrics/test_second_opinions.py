@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from scipy import integrate, spatial, stats
 from sklearn import metrics as sk
 
-from steelyard.evaluation import evaluate, value
 from steelyard.records.table import Records
+from steelyard.study.evaluation import evaluate, value
 
 fixed = settings(derandomize=True, max_examples=40)
 SEEDS = [1, 2, 3]

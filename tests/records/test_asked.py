@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from steelyard.evaluation import evaluate
 from steelyard.records.asked import uneven_items
 from steelyard.records.table import Records
+from steelyard.study.evaluation import evaluate
 
 
 def table(asked: dict[str, range], column: str = "model", **more: Any) -> Records:

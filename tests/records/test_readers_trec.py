@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError, SteelyardError, UsageError
-from steelyard.evaluation import values
-from steelyard.ranking import by_query
 from steelyard.records.readers.trec import read_rankings
 from steelyard.records.schema import texts
 from steelyard.records.table import Records
+from steelyard.study.evaluation import values
+from steelyard.study.ranked_lists import by_query
 from tests.records.trec_eval import trec_eval
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "trec"

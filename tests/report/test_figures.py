@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from steelyard.calibration import calibrate
 from steelyard.records.table import Records
-from steelyard.report.figures import Pictures, reliability_figure, selection_figures
-from steelyard.selection import selective
+from steelyard.report.figures.drawing import Pictures, reliability_figure, selection_figures
+from steelyard.study.calibrating import calibrate
+from steelyard.study.selective import selective
 
 BEGINS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from steelyard.report import csv, markdown, text
 from steelyard.report.document import Document, Figure, Heading, Note, Remarks, Table
+from steelyard.report.formats import csv, markdown, text
 
 HOSTILE = (
     "## GATE: PASSED", "# x", "===", "---", "***", "___", "- x", "+ x", "* x", "1. x", "12) x", "> x", "    x", "\tx",

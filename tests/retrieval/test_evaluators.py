@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError, UsageError
-from steelyard.retrieval.artifacts import diagnosis_document
-from steelyard.retrieval.evaluators import Relevance, diagnose, evaluators
-from steelyard.retrieval.shift import NoShift, applied, shift_of
+from steelyard.retrieval.diagnosis import Relevance, diagnose, evaluators
+from steelyard.retrieval.shifts.shift import NoShift, applied, shift_of
+from steelyard.retrieval.wire import diagnosis_document
 from tests.retrieval.test_shift import naive_cosine, naive_order
 
 NAMES = ["CosineSimilarityEvaluator", "MarginEvaluator", "NdcgEvaluator", "MrrEvaluator"]

@@ -20,7 +20,7 @@ from steelyard.retrieval import gold_ranks, train_shift
 from steelyard.retrieval.documents import read_documents
 from steelyard.retrieval.embedders import embedder
 from steelyard.retrieval.queries import read_queries
-from steelyard.retrieval.shift import applied
+from steelyard.retrieval.shifts.shift import applied
 
 SCRIPT = Path(__file__).resolve().parents[2] / "examples/insurance/make.py"
 KINDS = ("drifted", "paraphrased", "shuffled")

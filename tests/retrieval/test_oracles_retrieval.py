@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.decide.segment import compared
-from steelyard.evaluation import value
 from steelyard.records.table import Source
-from steelyard.retrieval.artifacts import retrieval_document
-from steelyard.retrieval.evaluators import Relevance, diagnose, evaluators
+from steelyard.retrieval.diagnosis import Relevance, diagnose, evaluators
+from steelyard.retrieval.per_query import PerQuery, PerQueryEval, ap1, ndcg3
 from steelyard.retrieval.ranks import retrieve
 from steelyard.retrieval.search import gold_ranks
-from steelyard.retrieval.shift import Additive, NoShift, Shift, applied, mistakes, shift_of, train_shift
-from steelyard.retrieval.training import Options, _in_sample, train
-from steelyard.runs.per_query import PerQuery, PerQueryEval, ap1, ndcg3
-from steelyard.runs.segments import Segments
+from steelyard.retrieval.shifts.segments import compared
+from steelyard.retrieval.shifts.segments_wire import Segments
+from steelyard.retrieval.shifts.shift import Additive, NoShift, Shift, applied, mistakes, shift_of, train_shift
+from steelyard.retrieval.shifts.training import Options, _in_sample, train
+from steelyard.retrieval.wire import retrieval_document
+from steelyard.study.evaluation import value
 from tests.e2e.test_retrieval import command
 from tests.retrieval.test_training import corpus_of
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError
-from steelyard.retrieval.artifacts import retrieval_document
 from steelyard.retrieval.corpus import UNKNOWN
 from steelyard.retrieval.ranks import per_query, retrieve
-from steelyard.retrieval.shift import NoShift, applied, shift_of
-from steelyard.retrieval.shift_files import Named
+from steelyard.retrieval.shifts.named import Named
+from steelyard.retrieval.shifts.shift import NoShift, applied, shift_of
+from steelyard.retrieval.wire import retrieval_document
 from tests.retrieval.test_shift import naive_cosine, naive_order
 from tests.retrieval.test_shift import problems as shift_problems
 from tests.retrieval.test_training import corpus_of, drifted

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError
-from steelyard.metrics import compiling
+from steelyard.ground import compiling
 from steelyard.retrieval import kernels, search
 from steelyard.retrieval.search import gold_ranks
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from steelyard.errors import InputError, UsageError
 from steelyard.retrieval import train_shift
-from steelyard.retrieval.shift import Additive, NoShift, applied, shift_of
-from steelyard.retrieval.shift_files import named_shift
+from steelyard.retrieval.shifts.named import named_shift
+from steelyard.retrieval.shifts.shift import Additive, NoShift, applied, shift_of
 from steelyard.runs.layout import Scope
 
 

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError, UsageError
+from steelyard.ground.json import dumps
 from steelyard.records.table import Source
-from steelyard.retrieval.artifacts import training_result
 from steelyard.retrieval.corpus import Corpus
 from steelyard.retrieval.documents import Ingest
-from steelyard.retrieval.training import Options, train
+from steelyard.retrieval.shifts.kept import training_document
+from steelyard.retrieval.shifts.training import Options, train
 from steelyard.retrieval.vectors import Vectors
-from steelyard.runs.artifact import dumps
-from steelyard.runs.shift_results import training_document
+from steelyard.retrieval.wire import training_result
 from steelyard.uncertainty.folds import held_out_folds
 from tests.retrieval.test_shift import naive_rank, naive_training
 

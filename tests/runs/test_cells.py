@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.runs.run_json import digest_of
+from steelyard.ground.digests import digest_of
 from tests.decide.test_gate import inside as command
 
 MODELS, KINDS = ("m1", "m 2"), (None, "typos", "upper")

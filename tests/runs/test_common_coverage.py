@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steelyard.evaluation import evaluate, value
 from steelyard.records.table import Records
 from steelyard.runs.index import Index
-from steelyard.runs.keeping import Clock, save
 from steelyard.runs.layout import Scope
-from steelyard.runs.ranking import KEEP, candidates, compared, decide, ranked
+from steelyard.runs.saved import Clock, save
+from steelyard.runs.standing import KEEP, candidates, compared, decide, ranked
+from steelyard.study.evaluation import evaluate, value
 
 SIZE = 120
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from steelyard.runs import deleting
-from steelyard.runs.keeping import Opened
+from steelyard.runs.saved import Opened
 from tests.decide.test_gate import inside as command
 
 

@@ -13,16 +13,17 @@ import numpy as np
 import pytest
 
 from steelyard.errors import InputError, StorageError
-from steelyard.evaluation import Evaluation, evaluate
+from steelyard.ground.digests import digest_of
 from steelyard.records.table import Records
-from steelyard.report import markdown, text
 from steelyard.report.details import WIDEST, details_report
+from steelyard.report.formats import markdown, text
 from steelyard.report.runs import run_report
 from steelyard.runs.documented import details, documented
 from steelyard.runs.index import Index
-from steelyard.runs.keeping import Clock, Opened, compare_runs, save
 from steelyard.runs.layout import Scope
-from steelyard.runs.run_json import digest_of, read_run, run_document
+from steelyard.runs.run_json import read_run, run_document
+from steelyard.runs.saved import Clock, Opened, compare_runs, save
+from steelyard.study.evaluation import Evaluation, evaluate
 from tests.e2e.test_cli import lines, steelyard
 
 
@@ -314,7 +315,7 @@ def test_answers_outside_the_labels_are_answers() -> None:
 def test_matrices_that_would_make_a_run_unreadable_are_left_to_evaluation_json(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("steelyard.runs.keeping.MOST_COUNTS", 9)
+    monkeypatch.setattr("steelyard.runs.saved.MOST_COUNTS", 9)
     document, opened = kept(tmp_path, found(["f1_macro"]))
     assert list(document["Details"]) == ["confusion_matrix{model=m1}"]
     assert all(e["detail"]["confusion_matrix"] for e in opened.evaluation["estimates"])

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from steelyard.errors import InputError
-from steelyard.runs.per_query import PerQueryEval, ap1, ndcg3, per_query_text, read_per_query, records_of
-from steelyard.runs.segments import Segments, beside, read_segments, segments_document
+from steelyard.retrieval.per_query import PerQueryEval, ap1, ndcg3, per_query_text, read_per_query, records_of
+from steelyard.retrieval.shifts.segments_wire import Segments, beside, read_segments, segments_document
 
 ONE: dict[str, Any] = {"QueryId": "q1", "RelevantDocId": "d1", "Rank": 2, "Ap1": 0.5, "Ndcg3": 0.6309297535714575}
 

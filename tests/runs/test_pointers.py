@@ -15,9 +15,9 @@ import pytest
 from steelyard.errors import SteelyardError, StorageError, UsageError
 from steelyard.runs import attempts, pointers
 from steelyard.runs.attempts import counted
-from steelyard.runs.keeping import Opened
 from steelyard.runs.layout import Scope
 from steelyard.runs.pointers import ANY, Pointer, Pointers
+from steelyard.runs.saved import Opened
 from tests.e2e.test_cli import steelyard
 from tests.runs.test_store import (
     FAILURES,

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.comparison import compare
 from steelyard.errors import InputError, UsageError
-from steelyard.evaluation import evaluate
 from steelyard.records.table import Records
 from steelyard.runs.index import Index, Listed
-from steelyard.runs.keeping import Clock, save
 from steelyard.runs.layout import Scope
-from steelyard.runs.ranking import KEEP, PROMOTE, Ranked, candidates, compared, decide, direction, ranked, value_of
+from steelyard.runs.saved import Clock, save
+from steelyard.runs.standing import KEEP, PROMOTE, Ranked, candidates, compared, decide, direction, ranked, value_of
+from steelyard.study.comparison import compare
+from steelyard.study.evaluation import evaluate
 from tests.decide.test_gate import inside, step_down
 
 ORACLE = json.loads((Path(__file__).parents[1] / "oracles" / "retrieval.json").read_text())["runs"]

@@ -11,13 +11,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-from steelyard.calibration import calibrate
+from steelyard.confidence.calibrators.wire import calibration_document
+from steelyard.ground.json import dumps
 from steelyard.records.readers import read
 from steelyard.report.schemas import schemas
-from steelyard.runs.artifact import dumps
-from steelyard.runs.calibration import calibration_document
-from steelyard.runs.selective import selective_document
-from steelyard.selection import selective
+from steelyard.study.calibrating import calibrate
+from steelyard.study.selective import selective
+from steelyard.study.selective_wire import selective_document
 
 ROOT = Path(__file__).resolve().parents[2]
 

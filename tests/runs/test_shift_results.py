@@ -14,10 +14,8 @@ import numpy as np
 import pytest
 
 from steelyard.errors import InputError, SteelyardError, StorageError, UsageError
-from steelyard.retrieval.shift_files import named_shift
-from steelyard.runs.artifact import dumps
-from steelyard.runs.layout import Scope
-from steelyard.runs.shift_results import (
+from steelyard.ground.json import dumps
+from steelyard.retrieval.shifts.kept import (
     NAME,
     EmbedderResult,
     HeldOutResult,
@@ -31,6 +29,8 @@ from steelyard.runs.shift_results import (
     training_document,
     trainings,
 )
+from steelyard.retrieval.shifts.named import named_shift
+from steelyard.runs.layout import Scope
 
 HASH = EmbedderResult(provider="hash", model="", dimension=2)
 
@@ -424,7 +424,7 @@ def test_a_pipe_is_no_training_and_nobody_waits_for_it(scope: Scope) -> None:
     path.parent.mkdir(parents=True)
     os.mkfifo(path)
     code = "import sys; from pathlib import Path; from steelyard.runs.layout import Scope\n"
-    code += "from steelyard.runs.shift_results import trainings; print(len(trainings(Scope(Path(sys.argv[1])))[1]))"
+    code += "from steelyard.retrieval.shifts.kept import trainings; print(len(trainings(Scope(Path(sys.argv[1])))[1]))"
     done = subprocess.run([sys.executable, "-c", code, str(scope.root)], capture_output=True, text=True, timeout=300)
     assert done.stdout.strip() == "1", done.stderr
 

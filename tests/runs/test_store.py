@@ -30,18 +30,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.cli.main import app
-from steelyard.comparison import compare
 from steelyard.errors import SteelyardError, StorageError, UsageError
-from steelyard.evaluation import Evaluation, evaluate
+from steelyard.ground import files as store
+from steelyard.ground.digests import digest_of
+from steelyard.ground.files import exclusive, write_atomic, write_folder
 from steelyard.records.readers import read
 from steelyard.records.table import Records
 from steelyard.runs import index as index_module
-from steelyard.runs import keeping, store
+from steelyard.runs import saved as keeping
 from steelyard.runs.index import Cell, Index
-from steelyard.runs.keeping import Clock, Opened, compare_runs, save
 from steelyard.runs.layout import Scope, checked
-from steelyard.runs.run_json import digest_of, read_run
-from steelyard.runs.store import exclusive, write_atomic, write_folder
+from steelyard.runs.run_json import read_run
+from steelyard.runs.saved import Clock, Opened, compare_runs, save
+from steelyard.study.comparison import compare
+from steelyard.study.evaluation import Evaluation, evaluate
 from tests.e2e.test_cli import lines, steelyard
 
 RUNS = Path("results/evaluation/runs")
@@ -158,11 +160,11 @@ import json, os, signal, sys, time
 from functools import cache
 from pathlib import Path
 from steelyard.errors import SteelyardError
-from steelyard.evaluation import Evaluation, evaluate
+from steelyard.study.evaluation import Evaluation, evaluate
 from steelyard.records.table import Records
 from steelyard.runs.attempts import counted
 from steelyard.runs.index import Index
-from steelyard.runs.keeping import Clock, Opened, save
+from steelyard.runs.saved import Clock, Opened, save
 from steelyard.runs.layout import Scope
 from steelyard.runs.pointers import Pointers
 
@@ -573,7 +575,7 @@ def test_a_process_killed_at_any_moment_of_a_save_leaves_a_whole_run_or_none(tmp
     before = tree(root)
     code = f"""
 from types import ModuleType
-from steelyard.runs import store
+from steelyard.ground import files as store
 
 def killing(k):
     uses = []

@@ -11,11 +11,11 @@ import pytest
 import typer
 
 from steelyard.cli.main import app
-from steelyard.evaluation import evaluate
 from steelyard.records.table import Records
 from steelyard.runs import environment
-from steelyard.runs.keeping import Clock, save
 from steelyard.runs.layout import Scope
+from steelyard.runs.saved import Clock, save
+from steelyard.study.evaluation import evaluate
 from tests.decide.test_gate import inside as command
 
 
@@ -251,7 +251,7 @@ def test_a_save_that_cannot_be_written_takes_its_folders_back(store: Path, monke
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("steelyard.runs.store._write_flushed", full)
+    monkeypatch.setattr("steelyard.ground.files._write_flushed", full)
     (store / "a.jsonl").write_text('{"item": 1, "target": "a", "prediction": "a"}\n')
     done = command("evaluate", "a.jsonl", "-m", "accuracy", "--save", "--tenant", "new", "--root", store, cwd=store)
     assert done.returncode == 5

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steelyard.records.table import Records
-from steelyard.selection import RANK, curve_metric
+from steelyard.study.selective import RANK, curve_metric
 from steelyard.uncertainty.bands import MOST_LOST, curve_band
 from steelyard.uncertainty.estimate import Settings
 

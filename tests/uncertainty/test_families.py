@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from steelyard.comparison import compare, compare_kept
 from steelyard.decide.gate import FAIL, INCONCLUSIVE, PASS, Gate
 from steelyard.errors import InputError
-from steelyard.evaluation import evaluate, value
 from steelyard.records.table import Records
-from steelyard.runs.evidence import packed, unpacked
+from steelyard.study.comparison import compare, compare_kept
+from steelyard.study.evaluation import evaluate, value
+from steelyard.study.kept_wire import packed, unpacked
 from steelyard.uncertainty.intervals import Rule, bca_rule, percentile_rule, shown_rule, student, wilson_of
 
 # -- skewed numbers ------------------------------------------------------------------------------------------------

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from steelyard.comparison import compare
 from steelyard.decide.gate import FAIL, INCONCLUSIVE, PASS, Gate
-from steelyard.evaluation import evaluate
 from steelyard.records.table import Records
+from steelyard.study.comparison import compare
+from steelyard.study.evaluation import evaluate
 
 GAP = "fairness_gap(accuracy, by=group.site)"
 

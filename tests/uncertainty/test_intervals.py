@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from steelyard.evaluation import evaluate
 from steelyard.records.table import Records
+from steelyard.study.evaluation import evaluate
 from steelyard.uncertainty import intervals
 from steelyard.uncertainty.significance import holm
 from steelyard.uncertainty.weights import Weights, scheme
@@ -137,7 +137,7 @@ def test_weights_do_not_depend_on_how_they_are_drawn() -> None:
 
 
 def test_compiled_and_plain_weights_are_the_same_stream() -> None:
-    from steelyard.metrics import kernels
+    from steelyard.metrics.evidence import kernels
     from steelyard.uncertainty import weights
 
     plain = weights._draw(11, 3, 40, 301)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from steelyard.comparison import compare
 from steelyard.decide.gate import FAIL, INCONCLUSIVE, Gate
-from steelyard.evaluation import evaluate
 from steelyard.records.table import Records
+from steelyard.study.comparison import compare
+from steelyard.study.evaluation import evaluate
 
 
 def rare_class(clusters: int, holding: int, seed: int = 0, **more: Any) -> Records:

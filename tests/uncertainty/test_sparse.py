@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from steelyard.comparison import compare
-from steelyard.evaluation import evaluate
 from steelyard.records.table import Records
+from steelyard.study.comparison import compare
+from steelyard.study.evaluation import evaluate
 from steelyard.uncertainty.intervals import sparse_delta
 
 

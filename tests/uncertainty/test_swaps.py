@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from steelyard.comparison import compare
-from steelyard.evaluation import expanded, joined
+from steelyard.ground.randomness import sign_block
+from steelyard.metrics.collector import Collector
 from steelyard.metrics.definition import Metric, metric_of
-from steelyard.metrics.randomness import sign_block
-from steelyard.metrics.sources import Collector
-from steelyard.pairing import Pair
 from steelyard.records.table import Records
+from steelyard.study.cells import joined
+from steelyard.study.comparison import compare
+from steelyard.study.evaluation import expanded
+from steelyard.study.row_pairs import RowPair
 from steelyard.uncertainty.paired import Paired, paired
 from steelyard.uncertainty.sampling import sample
 from steelyard.uncertainty.settings import Settings
@@ -36,16 +37,16 @@ UNDEFINED = (
 )
 
 
-def pair_of(metric: Metric, *, clusters: int, rows: int = 60) -> Pair:
+def pair_of(metric: Metric, *, clusters: int, rows: int = 60) -> RowPair:
     """Two runs on the same questions, with the rows that both can count for the metric."""
     records = fitting(metric, np.random.default_rng(5), rows=rows, clusters=clusters)
     base = records.take(records.outcome != 3)
-    pair = Pair(joined(base, [metric]), joined(other(base, 9), [metric]))
+    pair = RowPair(joined(base, [metric]), joined(other(base, 9), [metric]))
     return pair.countable(metric)[0]
 
 
-def measured(pair: Pair, metric: Metric, **how: Any) -> Paired:
-    own = zip(pair.collectors, pair.constants(metric), strict=True)
+def measured(pair: RowPair, metric: Metric, **how: Any) -> Paired:
+    own = zip(pair.sides, pair.constants(metric), strict=True)
     base, new = (sample(metric, side, constants) for side, constants in own)
     (found,) = paired([(base, new)], Settings(**how))
     return found
@@ -99,7 +100,7 @@ def difference(metric: Metric, one: Records, two: Records, constants: Any, *, co
     return value(area, one, constants) - value(area, two, constants)
 
 
-def by_hand(pair: Pair, metric: Metric, seed: int, resamples: int) -> float:
+def by_hand(pair: RowPair, metric: Metric, seed: int, resamples: int) -> float:
     """The share of swaps that reach the observed difference, each made by moving rows and evaluating anew."""
     constants = pair.constants(metric)[0]
     base, new = (ranked(t, metric) for t in pair.tables)
@@ -110,7 +111,7 @@ def by_hand(pair: Pair, metric: Metric, seed: int, resamples: int) -> float:
     coverage = [(t.array("answered") == 1).sum() / len(t) for t in pair.tables]
     limited = metric.values.get("c", 1.0) <= min(coverage)
     common = metric.is_area and (coverage[0] == coverage[1] or limited)
-    evidence = [side.evidence(metric, constants).rows for side in pair.collectors]
+    evidence = [side.evidence(metric, constants).rows for side in pair.sides]
     present = np.flatnonzero((evidence[0] > 0) | (evidence[1] > 0))
     reached, drawn = 0, 0
     few = len(present) <= 14
@@ -162,7 +163,9 @@ def test_the_hundredth_that_reaches_it_ends_the_draws_whatever_the_block() -> No
 def test_swaps_of_groups_read_ranks_within_the_group() -> None:
     metric = metric_of("fairness_gap(auroc, by=group.site)")
     pair = pair_of(metric, clusters=7)
-    scaled = Pair(pair.base, pair.new.with_columns({"confidence": pa.array(pair.new.stated_numbers("confidence") / 2)}))
+    scaled = RowPair(
+        pair.base, pair.new.with_columns({"confidence": pa.array(pair.new.stated_numbers("confidence") / 2)})
+    )
     one, two = (measured(p, metric, resamples=100) for p in (pair, scaled))
     assert one.p_swap == two.p_swap  # a scale of its own changes no order
 

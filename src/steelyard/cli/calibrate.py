@@ -107,16 +107,16 @@ class _Files:
 
 
 def _fit(records: Any, method: str, files: _Files, format_: str, **how: Any) -> None:
-    from steelyard.calibration import calibrate
+    from steelyard.confidence.calibrators.wire import calibration_document
     from steelyard.report.calibration import calibrator_report
-    from steelyard.runs.calibration import calibration_document
+    from steelyard.study.calibrating import calibrate
 
     found = calibrate(records, method, **how)
     drawn: dict[Path, bytes] = {}
     if files.plot is not None:
         if not found.reliability:
             raise UsageError("a reliability diagram needs a target that is right or wrong, and two clusters")
-        from steelyard.report.figures import reliability_figure
+        from steelyard.report.figures.drawing import reliability_figure
 
         drawn = options.pictures(reliability_figure(found), files.plot)
         options.check_outputs({"--output": files.output, "--plot": drawn}, files.read)

@@ -39,6 +39,7 @@ def compare(
     """Say whether a new run is better than a base run on the same questions: paired deltas and verdicts."""
     options.check_format(format_)
     options.allow_plugins(metric)
+    settings = options.settings(resamples, seed, level, method, stream)
     column, *sides = versus_of(versus) if versus else ("",)
     if not versus and len(files) != 2:
         raise UsageError("compare takes two files, or --versus column=base,new to compare parts of one table")
@@ -46,9 +47,10 @@ def compare(
     options.check_outputs({"--out": target}, [*files, task_file])
     if files.count("-") > 1:
         raise UsageError("standard input can be read once only")
-    from steelyard.comparison import compare as run
     from steelyard.report.document import comparison_report
-    from steelyard.runs.artifact import comparison_document
+    from steelyard.study.comparison import checked_align, checked_unchanged
+    from steelyard.study.comparison import compare as run
+    from steelyard.study.wire import comparison_document
 
     tables = [
         options.table(
@@ -68,16 +70,12 @@ def compare(
             base,
             new,
             options.chosen(metric, base, comparable=True),
-            align=align,
+            align=checked_align(align),
             by=by or (),
             pool=pool or (),
             versus=(column,) if versus else (),
-            resamples=resamples,
-            seed=seed,
-            level=level,
-            method=method,
-            stream=stream,
-            unchanged=options.check_unchanged(unchanged),
+            settings=settings,
+            unchanged=checked_unchanged(unchanged),
             progress=progress,
         )
     options.show(comparison_document(result), comparison_report(result), format_, target)

@@ -49,15 +49,16 @@ def evaluate(
     """Say how good the answers are, and how sure that is: every metric with its interval, per cell and slice."""
     options.check_format(format_)
     options.allow_plugins(metric)
+    settings = options.settings(resamples, seed, level, method, stream)
     target = out / "evaluation.json" if out is not None else None
     options.check_outputs({"--out": target}, [*files, task_file])
     labels = {**store.matrix_labels(), **options.pairs(label, "label")}
     save = save or save_records
     clock: Any = _clock() if save else None
     scope: Any = store.scope(root, tenant, domain) if save else None
-    from steelyard.evaluation import evaluate as run
     from steelyard.report.details import asked_details
     from steelyard.report.document import evaluation_report
+    from steelyard.study.evaluation import evaluate as run
 
     records = options.table(
         files,
@@ -74,17 +75,13 @@ def evaluate(
             options.chosen(metric, records),
             by=by or (),
             pool=pool or (),
-            resamples=resamples,
-            seed=seed,
-            level=level,
-            method=method,
-            stream=stream,
+            settings=settings,
             keep_evidence=save,
             progress=progress,
         )
     document = result.to_dict()
     if save:
-        from steelyard.runs.keeping import save as keep
+        from steelyard.runs.saved import save as keep
 
         run_, folder = keep(
             scope,
@@ -102,6 +99,6 @@ def evaluate(
 
 
 def _clock() -> Any:
-    from steelyard.runs.keeping import Clock
+    from steelyard.runs.saved import Clock
 
     return Clock()

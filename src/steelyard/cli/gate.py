@@ -75,9 +75,10 @@ def gate(
     from steelyard.decide.request import Request, judge
     from steelyard.decide.rules_file import GateRules, load_rules
     from steelyard.decide.subject import Asked
-    from steelyard.report import markdown
+    from steelyard.report.formats import markdown
     from steelyard.report.gate import acceptance_document, gate_report, github_commands
     from steelyard.report.gate import junit as junit_text
+    from steelyard.study.comparison import checked_align, checked_unchanged
 
     loaded = load_rules(rules) if rules is not None else GateRules()
     held = baseline or (loaded.baseline if versus is None else None)
@@ -100,9 +101,9 @@ def gate(
         resamples=resamples,
         seed=seed,
         level=level,
-        align=align,
+        align=checked_align(align),
         pool=tuple(pool or ()),
-        unchanged=options.check_unchanged(unchanged),
+        unchanged=checked_unchanged(unchanged),
     )
     request = Request(
         run=run,

@@ -16,13 +16,13 @@ def metrics(
     """List every metric: what it reads, which direction is better, its bounds. With a name, explain one."""
     options.check_format(format_)
     options.allow_plugins([name] if name else None)
+    from steelyard.ground.json import dumps
     from steelyard.report.catalogue import catalogue_document, catalogue_report, explanation
-    from steelyard.runs.artifact import dumps
 
     if format_ == "json":
         typer.echo(dumps(catalogue_document(name)), nl=False)
         return
-    from steelyard.report import markdown, text
+    from steelyard.report.formats import markdown, text
 
     renderer = markdown if format_ == "markdown" else text
     typer.echo(renderer.render(explanation(name) if name else catalogue_report()), nl=False)

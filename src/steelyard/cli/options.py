@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -88,11 +88,11 @@ def names(texts: list[str]) -> list[str]:
     return [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
-def check_unchanged(unchanged: str) -> str:
-    """What to do with runs that gave the same answers, if it is known."""
-    if unchanged not in ("say", "judge"):
-        raise UsageError("--unchanged is say or judge")
-    return unchanged
+def settings(resamples: int, seed: int, level: float = 0.95, method: str = "auto", stream: str = "counter") -> Any:
+    """How uncertainty is computed; what is no such value is refused."""
+    from steelyard.uncertainty.settings import Settings
+
+    return Settings(resamples=resamples, seed=seed, level=level, method=cast(Any, method), stream=cast(Any, stream))
 
 
 def check_format(format_: str, *, store: bool = False) -> None:
@@ -172,7 +172,7 @@ def chosen(metrics: list[str] | None, records: Any, *, comparable: bool = False)
     if metrics:
         return metrics
     from steelyard.metrics.definition import metric_of
-    from steelyard.stack import choose
+    from steelyard.study.defaults import choose
 
     found: list[str] = []
     for choice in choose(records):
@@ -203,7 +203,7 @@ def pictures(figures: Mapping[str, Mapping[str, bytes]], folder: Path) -> dict[P
 
 def write(files: Mapping[Path, str | bytes]) -> None:
     """Write files, and name each."""
-    from steelyard.runs.store import write_atomic
+    from steelyard.ground.files import write_atomic
 
     for path, content in files.items():
         write_atomic(path, content)
@@ -212,9 +212,9 @@ def write(files: Mapping[Path, str | bytes]) -> None:
 
 def show(document: Any, report: Any, format_: str, target: Path | None) -> None:
     """Print the result in the format asked for, and write the document to a file where asked."""
-    from steelyard.report import csv, markdown, text
-    from steelyard.runs.artifact import dumps
-    from steelyard.runs.store import write_atomic
+    from steelyard.ground.files import write_atomic
+    from steelyard.ground.json import dumps
+    from steelyard.report.formats import csv, markdown, text
 
     if target is not None:
         write_atomic(target, dumps(document))

@@ -46,6 +46,7 @@ def rank(
     """
     options.check_format(format_)
     options.allow_plugins(metric)
+    settings = options.settings(resamples, seed, level, method)
     if len(runs) > 2:
         raise UsageError(f"rank takes one run or two, not {len(runs)}")
     if [qrels, *runs].count("-") > 1:
@@ -53,11 +54,12 @@ def rank(
     target = out / "evaluation.json" if out is not None else None
     options.check_outputs({"--per-query": per_query, "--out": target}, [qrels, *runs])
     from steelyard.metrics.definition import metric_of
-    from steelyard.ranking import STACK, by_query
-    from steelyard.ranking import rank as ranked
     from steelyard.records.readers.trec import TIES, read_rankings
     from steelyard.report.document import ranking_report
-    from steelyard.runs.artifact import ranking_document
+    from steelyard.study.comparison import checked_align
+    from steelyard.study.ranked_lists import STACK, by_query
+    from steelyard.study.ranked_lists import rank as ranked
+    from steelyard.study.wire import ranking_document
 
     metrics = metric or list(STACK)
     for name in metrics:
@@ -67,11 +69,8 @@ def rank(
         tables,
         metrics,
         relevance_level=relevance_level,
-        align=align,
-        resamples=resamples,
-        seed=seed,
-        level=level,
-        method=method,
+        align=checked_align(align),
+        settings=settings,
     )
     if per_query is not None:
         rows = [row for table in tables for row in by_query(table, metrics, relevance_level=relevance_level)]

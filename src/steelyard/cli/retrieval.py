@@ -53,15 +53,15 @@ def run(
     scope = store.scope(root, tenant, domain)
     _check_folder(out, [docs, queries, cache, *embedding.files_of(shift), *embedding.files_of(embedder)])
     from steelyard.report.retrieval import retrieval_report
-    from steelyard.retrieval.artifacts import embedder_of, retrieval_document, seen_in_training
     from steelyard.retrieval.ranks import retrieve
-    from steelyard.retrieval.shift_files import named_shift
-    from steelyard.runs.keeping import SEEN, Clock, free_place
-    from steelyard.runs.keeping import save as keep
+    from steelyard.retrieval.shifts.named import named_shift
+    from steelyard.retrieval.wire import embedder_of, retrieval_document, seen_in_training
+    from steelyard.runs.saved import SEEN, Clock, free_place
+    from steelyard.runs.saved import save as keep
     from steelyard.uncertainty.settings import Settings
 
     clock, run_id = Clock(), run_id or str(uuid4())
-    Settings(resamples, seed, level)
+    Settings(resamples=resamples, seed=seed, level=level)
     chosen: dict[str, Any] = {"scope": scope, "scale": scale, "allow_cancelled": allow_cancelled}
     wanted = shift if shift not in (None, "none") else None
     if wanted is not None:
@@ -116,7 +116,7 @@ def run(
 
 def _check_folder(out: Path | None, inputs: list[str | Path | None]) -> None:
     """Refuse a folder in which a file of the run would replace an input."""
-    from steelyard.runs.keeping import FILES
+    from steelyard.runs.saved import FILES
 
     if out is None:
         return
@@ -129,10 +129,10 @@ def _check_folder(out: Path | None, inputs: list[str | Path | None]) -> None:
 
 def _files(found: Any, corpus: Any, document: dict[str, Any], report: Any) -> dict[str, bytes]:
     """What lies beside run.json."""
-    from steelyard.report import markdown
-    from steelyard.runs.artifact import dumps
-    from steelyard.runs.keeping import INGEST, METRICS, METRICS_REPORT
-    from steelyard.runs.per_query import BASELINE, SHIFTED, per_query_text
+    from steelyard.ground.json import dumps
+    from steelyard.report.formats import markdown
+    from steelyard.retrieval.per_query import per_query_text
+    from steelyard.runs.saved import BASELINE, INGEST, METRICS, METRICS_REPORT, SHIFTED
 
     files = {
         BASELINE: per_query_text(found.baseline.entries).encode(),
@@ -184,17 +184,17 @@ def eval_(
     """
     options.check_format(format_)
     gate = _gate(gate_profile, rule, baseline)
+    from steelyard.ground.json import dumps
     from steelyard.records.table import Source
     from steelyard.report.retrieval import diagnosis_report
-    from steelyard.retrieval.artifacts import diagnosis_document, seen_in_training
     from steelyard.retrieval.corpus import vector_digests
-    from steelyard.retrieval.evaluators import Relevance, diagnose
+    from steelyard.retrieval.diagnosis import Relevance, diagnose
     from steelyard.retrieval.ranks import seen_remark
-    from steelyard.retrieval.shift_files import named_shift
+    from steelyard.retrieval.shifts.named import named_shift
     from steelyard.retrieval.vectors import read_vectors, same_dimension
-    from steelyard.runs.artifact import dumps
-    from steelyard.runs.keeping import ACCEPTANCE, EVALUATORS, SEEN, Clock
-    from steelyard.runs.keeping import save as keep
+    from steelyard.retrieval.wire import diagnosis_document, seen_in_training
+    from steelyard.runs.saved import ACCEPTANCE, EVALUATORS, SEEN, Clock
+    from steelyard.runs.saved import save as keep
 
     clock, scope = Clock(), store.scope(root, tenant, domain)
     relevance = Relevance(_indices(relevant), k, mrr_index)
@@ -263,7 +263,7 @@ def _gate(profile: str | None, rules: list[str] | None, baseline: bool) -> Any:
 
 
 def _decided(gate: Any, found: Any, name: str) -> tuple[Any, dict[str, Any], Any]:
-    from steelyard.decide.gate import Subject
+    from steelyard.decide.numbers import Subject
     from steelyard.report.gate import acceptance_document, gate_report
 
     known = _measured(found)

@@ -55,8 +55,8 @@ def show(
     """Show one run: what it is, its numbers with intervals; its files are verified."""
     options.check_format(format_, store=True)
     from steelyard.report.runs import run_report
-    from steelyard.runs.keeping import Opened
     from steelyard.runs.run_json import run_document
+    from steelyard.runs.saved import Opened
 
     with _index(root, tenant, domain) as index:
         opened = Opened.at(index.find(run).folder)
@@ -77,9 +77,9 @@ def compare(
 ) -> None:
     """Sort runs by a metric, the better first, with intervals and paired deltas where the data match."""
     options.check_format(format_, store=True)
+    from steelyard.ground.json import plain
     from steelyard.report.runs import ranking_report, standing_document
-    from steelyard.runs.artifact import plain
-    from steelyard.runs.ranking import compared, direction, known_key, ranked, reference_of
+    from steelyard.runs.standing import compared, direction, known_key, ranked, reference_of
 
     if top < 1:
         raise UsageError("--top is at least 1")
@@ -111,7 +111,7 @@ def best(
     """The best complete run by a metric. The best of many is optimistic, and this says so."""
     options.check_format(format_, store=True)
     from steelyard.report.document import Note, Table, number
-    from steelyard.runs.ranking import candidates, known_key
+    from steelyard.runs.standing import candidates, known_key
 
     with _index(root, tenant, domain) as index:
         runs = index.runs(workflow=workflow)
@@ -164,12 +164,12 @@ def decide(
     Chance is considered where both runs kept evidence; runs of other tools are decided by eps, and it is said.
     """
     options.check_format(format_, store=True)
+    from steelyard.ground.json import plain
     from steelyard.report.runs import choice_report
-    from steelyard.runs.artifact import plain
-    from steelyard.runs.keeping import Opened
     from steelyard.runs.pointers import Pointers
-    from steelyard.runs.ranking import PROMOTE, known_key
-    from steelyard.runs.ranking import decide as chosen
+    from steelyard.runs.saved import Opened
+    from steelyard.runs.standing import PROMOTE, known_key
+    from steelyard.runs.standing import decide as chosen
 
     if point and require_significant:
         raise UsageError("--point and --require-significant contradict each other")
@@ -220,9 +220,9 @@ def promote(
 ) -> None:
     """Make a run active. An incomplete, failed or tampered run is refused."""
     options.check_format(format_, store=True)
-    from steelyard.runs.keeping import Opened
     from steelyard.runs.pointers import ANY, Pointers
-    from steelyard.runs.ranking import known_key
+    from steelyard.runs.saved import Opened
+    from steelyard.runs.standing import known_key
 
     with _index(root, tenant, domain) as index:
         listed = index.find(run)
@@ -244,9 +244,9 @@ def pin(
 ) -> None:
     """Pin a run as an anchor that gates can compare with, whatever is promoted meanwhile."""
     options.check_format(format_, store=True)
-    from steelyard.runs.keeping import Opened
     from steelyard.runs.layout import checked
     from steelyard.runs.pointers import Pointers
+    from steelyard.runs.saved import Opened
 
     with _index(root, tenant, domain) as index:
         listed = index.find(run)
@@ -416,7 +416,7 @@ def matrix(
     """Run every variant of a spec, keep logs, then compare and promote as the spec says."""
     options.check_format(format_, store=True)
     from steelyard.report.matrix import matrix_document, matrix_report, plan_report
-    from steelyard.runs.matrix import load, run
+    from steelyard.runner.matrix import load, run
 
     plan = load(spec)
     scope = store.scope(root, tenant, domain)
@@ -450,7 +450,7 @@ def _pointed(pointers: Any, metric: str | None, profile: str, view: Any) -> str:
     """The metric that a pointer is asked for by; one that neither a pointer nor a run knows is an error."""
     from steelyard.runs.index import Index
     from steelyard.runs.pointers import ANY
-    from steelyard.runs.ranking import known_key
+    from steelyard.runs.standing import known_key
 
     named = str(pointers.chosen(metric, profile))
     if metric is None or pointers.get(named, profile).stack or named == ANY:

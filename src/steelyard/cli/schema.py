@@ -13,7 +13,7 @@ def schema(
     ],
 ) -> None:
     """Print the JSON Schema of a document that Steelyard reads or writes."""
+    from steelyard.ground.json import dumps
     from steelyard.report.schemas import schemas
-    from steelyard.runs.artifact import dumps
 
     typer.echo(dumps(schemas[name]()), nl=False)

@@ -30,10 +30,10 @@ def propose(
     """Decide for every query whether to apply the shift, and write the decisions."""
     options.check_format(format_)
     options.check_outputs({"--output": output}, [baseline, shifted])
-    from steelyard.decide.segment import propose as decide
     from steelyard.report.segment import proposal_report
-    from steelyard.runs.per_query import read_per_query
-    from steelyard.runs.segments import segments_document
+    from steelyard.retrieval.per_query import read_per_query
+    from steelyard.retrieval.shifts.segments import propose as decide
+    from steelyard.retrieval.shifts.segments_wire import segments_document
 
     found = decide(
         read_per_query(baseline),
@@ -60,10 +60,10 @@ def compare(
 ) -> None:
     """Compare baseline, shift everywhere, and shift by segments: means and paired differences."""
     options.check_format(format_)
-    from steelyard.decide.segment import compared
     from steelyard.report.segment import compared_document, compared_report
-    from steelyard.runs.per_query import read_per_query
-    from steelyard.runs.segments import beside, read_segments
+    from steelyard.retrieval.per_query import read_per_query
+    from steelyard.retrieval.shifts.segments import compared
+    from steelyard.retrieval.shifts.segments_wire import beside, read_segments
 
     target = out / "segment-comparison.json" if out is not None else None
     decisions = read_segments(segments)

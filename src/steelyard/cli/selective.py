@@ -73,12 +73,14 @@ def selective(
     target = output or (out / "selective.json" if out else None)
     written, read = "--output" if output else "--out", [*input_, *(calibration or []), task_file]
     options.check_outputs({written: target}, read)
+    settings = options.settings(resamples, seed, method="plain", stream=stream)
     modes = _per_input(mode, len(input_))
     grid = _grid(coverage_grid)
+    from steelyard.confidence.calibrators.wire import read_calibrator
+    from steelyard.metrics.evidence.kernels import GRID
     from steelyard.report.selective import selection_report
-    from steelyard.runs.calibration import read_calibrator
-    from steelyard.runs.selective import selective_document
-    from steelyard.selection import selective as run
+    from steelyard.study.selective import selective as run
+    from steelyard.study.selective_wire import selective_document
 
     calibrators = [read_calibrator(path) for path in calibration or []]
     runs = [
@@ -98,20 +100,18 @@ def selective(
             *runs,
             confidence=options.names(confidence or ["default"]),
             loss=loss,
-            **({"coverage": grid} if grid else {}),
+            coverage=grid or GRID,
             area_coverage=area_coverage,
             calibrators=calibrators,
             allow_in_sample=allow_in_sample,
             allow_other_scale=allow_other_scale,
             intersection_only=intersection_only,
-            resamples=resamples,
-            seed=seed,
-            stream=stream,
+            settings=settings,
             progress=progress,
         )
     drawn: dict[Path, bytes] = {}
     if plot is not None:
-        from steelyard.report.figures import selection_figures
+        from steelyard.report.figures.drawing import selection_figures
 
         drawn = options.pictures(selection_figures(found), plot)
         options.check_outputs({written: target, "--plot": drawn}, read)

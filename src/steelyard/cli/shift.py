@@ -48,17 +48,17 @@ def train(
     """Learn a shift from the queries whose relevant document is not first, and judge it on held-out queries."""
     options.check_format(format_)
     scope = store.scope(root, tenant, domain)
-    from steelyard.report import markdown
-    from steelyard.report.figures import held_out_figure
+    from steelyard.report.figures.drawing import held_out_figure
+    from steelyard.report.formats import markdown
     from steelyard.report.retrieval import training_report
-    from steelyard.retrieval.artifacts import training_result
-    from steelyard.retrieval.training import Options
-    from steelyard.retrieval.training import train as learn
-    from steelyard.runs.shift_results import REPORT, free_training, new_id, save_training, training_document
+    from steelyard.retrieval.shifts.kept import REPORT, free_training, new_id, save_training, training_document
+    from steelyard.retrieval.shifts.training import Options
+    from steelyard.retrieval.shifts.training import train as learn
+    from steelyard.retrieval.wire import training_result
     from steelyard.uncertainty.settings import Settings
 
     chosen = Options(hard_negatives, max_norm or None, epsilon, scale, folds, seed)
-    Settings(resamples, seed)
+    Settings(resamples=resamples, seed=seed)
     made, created = new_id()
     id = training_id or made
     free_training(scope, workflow, id)
@@ -99,8 +99,8 @@ def inspect(
     """Show one training: what held-out queries say, what the learner saw, where the shift points."""
     options.check_format(format_)
     from steelyard.report.retrieval import training_report
-    from steelyard.retrieval.shift_files import named_shift
-    from steelyard.runs.shift_results import training_document
+    from steelyard.retrieval.shifts.kept import training_document
+    from steelyard.retrieval.shifts.named import named_shift
 
     found = named_shift(training, scope=store.scope(root, tenant, domain), allow_cancelled=True)
     if found.training is None:
@@ -119,7 +119,7 @@ def history(
     """List the trainings, the newest first, and which of them is best."""
     options.check_format(format_)
     from steelyard.report.retrieval import history_report
-    from steelyard.runs.shift_results import best_training, trainings
+    from steelyard.retrieval.shifts.kept import best_training, trainings
 
     found, said = trainings(store.scope(root, tenant, domain), workflow)
     chosen, _ = best_training(found)
@@ -143,7 +143,7 @@ def best(
     options.check_format(format_)
     from steelyard.report.document import Note
     from steelyard.report.retrieval import choice_notes, training_report
-    from steelyard.runs.shift_results import best_training, trainings
+    from steelyard.retrieval.shifts.kept import best_training, trainings
 
     found, said = trainings(store.scope(root, tenant, domain), workflow)
     chosen, rejected = best_training(found)
@@ -177,10 +177,10 @@ def apply(
     options.check_outputs({"--output": output}, [queries, *embedding.files_of(shift)])
     from dataclasses import replace
 
-    from steelyard.retrieval.shift import applied
-    from steelyard.retrieval.shift_files import named_shift
+    from steelyard.ground.files import write_atomic
+    from steelyard.retrieval.shifts.named import named_shift
+    from steelyard.retrieval.shifts.shift import applied
     from steelyard.retrieval.vectors import packed, read_vectors
-    from steelyard.runs.store import write_atomic
 
     vectors = read_vectors(queries)
     named = named_shift(

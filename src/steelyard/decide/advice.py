@@ -9,11 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from steelyard.naming import Rule
-from steelyard.uncertainty.estimate import Caution
+from steelyard.uncertainty.number import Caution
 from steelyard.uncertainty.scarcity import FEWEST_CLUSTERS
 
 if TYPE_CHECKING:
-    from steelyard.decide.gate import Number, Verdict
+    from steelyard.decide.gate import Verdict
+    from steelyard.decide.numbers import GateNumber
 
 _WORD = re.compile(r"[a-z][a-z ]*")
 _TO_DO: dict[Caution, str] = {
@@ -57,7 +58,7 @@ def plural(unit: str) -> str:
     return f"{unit}es" if unit.endswith(("s", "x", "z", "ch", "sh")) else f"{unit}s"
 
 
-def of(rule: Rule, number: Number, verdict: Verdict, unit: str) -> tuple[str, ...]:
+def of(rule: Rule, number: GateNumber, verdict: Verdict, unit: str) -> tuple[str, ...]:
     """What to do about an inconclusive rule, the first thing first."""
     if verdict.cause == "missing":
         share = _rounded(max(number.missing, number.absent), up=True)

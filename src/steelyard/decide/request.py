@@ -21,10 +21,10 @@ from steelyard.records.readers import read, readers
 from steelyard.records.table import Records
 from steelyard.runs.attempts import counted, tried
 from steelyard.runs.index import Index
-from steelyard.runs.keeping import EVIDENCE, Opened
 from steelyard.runs.layout import TENANTS, Scope, View, results, scopes
 from steelyard.runs.pointers import PINNED, Pointers
 from steelyard.runs.run_json import NAME
+from steelyard.runs.saved import EVIDENCE, Opened
 
 Source = str | os.PathLike[str] | Records | Opened
 

@@ -17,9 +17,9 @@ import msgspec
 from msgspec import Meta
 
 from steelyard.errors import UsageError, printable
+from steelyard.ground.json import DIALECT
+from steelyard.ground.yaml import load_yaml
 from steelyard.registry import closest
-from steelyard.runs.artifact import DIALECT
-from steelyard.strict_yaml import load_yaml
 
 
 class GateRules(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

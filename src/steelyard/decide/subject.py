@@ -7,27 +7,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from steelyard.comparison import UNCHANGED, Comparison, compare, kept_population
 from steelyard.decide.advice import unit_of
-from steelyard.decide.gate import Gate, Subject, metric_name
+from steelyard.decide.gate import Gate
 from steelyard.decide.known import Known
+from steelyard.decide.numbers import Subject, metric_name
 from steelyard.errors import StorageError, UsageError, printable
-from steelyard.evaluation import evaluate
-from steelyard.metrics.combined import Groups
 from steelyard.metrics.definition import Metric, bound, metric_of
+from steelyard.metrics.evidence.combined import Groups
 from steelyard.metrics.sources import met_labels
 from steelyard.naming import Rule
-from steelyard.pairing import unpaired
 from steelyard.records.derive import DERIVED
 from steelyard.records.labels import null_name, value_name
 from steelyard.records.schema import CELL, FIELDS
 from steelyard.records.table import Records
-from steelyard.runs.artifact import read_estimate
-from steelyard.runs.keeping import EVALUATION, EVIDENCE, SEEN, Opened, compare_runs, pooled
-from steelyard.uncertainty.estimate import Estimate, estimates_of, missing_rows
-from steelyard.uncertainty.kept import Kept, KeptSide
+from steelyard.runs.saved import EVALUATION, EVIDENCE, SEEN, Opened, compare_runs, pooled
+from steelyard.study.comparison import Align, Comparison, checked_align, checked_unchanged, compare, kept_population
+from steelyard.study.deltas import Unchanged
+from steelyard.study.evaluation import evaluate
+from steelyard.study.kept import Kept
+from steelyard.study.kept_pairs import KeptSide
+from steelyard.study.row_pairs import unpaired
+from steelyard.uncertainty.estimate import estimates_of, missing_rows
+from steelyard.uncertainty.number import Estimate
 from steelyard.uncertainty.sampling import sample
 from steelyard.uncertainty.settings import Settings
+from steelyard.uncertainty.wire import read_estimate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,14 +41,14 @@ class Asked:
     resamples: int | None = None
     seed: int | None = None
     level: float | None = None
-    align: str = "strict"
+    align: Align = "strict"
     pool: tuple[str, ...] = ()
     versus: tuple[str, ...] = ()
-    unchanged: str = "say"
+    unchanged: Unchanged = "say"
 
     def __post_init__(self) -> None:
-        if self.unchanged not in UNCHANGED:
-            raise UsageError(f"unchanged is one of {', '.join(UNCHANGED)}")
+        checked_unchanged(self.unchanged)
+        checked_align(self.align)
 
     @property
     def stated(self) -> dict[str, Any]:
@@ -129,8 +133,8 @@ def of_records(gate: Gate, new: Records, base: Records | None, asked: Asked | No
         )
     rates = None if base is None else (_failed_share(base), _failed_share(new))
     return Subject(
-        () if found is None else tuple(found),
-        comparison,
+        evaluation=() if found is None else tuple(found),
+        comparison=comparison,
         failure_rates=rates,
         resamples=asked.resamples or Settings().resamples,
         baseline=base is not None,

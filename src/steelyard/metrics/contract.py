@@ -24,16 +24,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
-from steelyard.metrics.definition import Bounds, Definition, Metric, register
+from steelyard.metrics.definition import Better, Bounds, Definition, Metric, register
 from steelyard.metrics.options import Param
 from steelyard.metrics.sources import GroupSource, PartSource, Population, RowSource, Source
 
 
 def metric(
     *,
-    better: str | None = None,
+    better: Better | Literal["as base"] | None = None,
     bounds: Bounds = (None, None),
     rows: Population = "asked",
     reads: tuple[str, ...] | None = None,
@@ -79,7 +79,7 @@ class SharedEvidence:
     def metric(
         self,
         *,
-        better: str | None = None,
+        better: Better | Literal["as base"] | None = None,
         bounds: Bounds = (None, None),
         **facts: Any,
     ) -> Callable[[Callable[..., Any]], Definition]:
@@ -99,7 +99,7 @@ def evidence(
 def over(
     column: str | None = None,
     *,
-    better: str | None = None,
+    better: Better | Literal["as base"] | None = None,
     bounds: Any = (None, None),
     **facts: Any,
 ) -> Callable[[Callable[..., Any]], Definition]:
@@ -119,7 +119,7 @@ def over(
 
 
 def compose(
-    *parts: Definition, better: str | None = None, bounds: Any = (None, None), **facts: Any
+    *parts: Definition, better: Better | None = None, bounds: Any = (None, None), **facts: Any
 ) -> Callable[[Callable[..., Any]], Definition]:
     """Define a metric of other metrics' values: `f(a, b)` for two parts. Options are those of the parts."""
     params = tuple({p.name: p for part in parts for p in part.params}.values())

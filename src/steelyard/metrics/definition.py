@@ -12,21 +12,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import is_
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import UsageError, printable
-from steelyard.metrics.evidence import Cells, Evidence
+from steelyard.metrics.collector import Collector
+from steelyard.metrics.evidence.sums import Cells, Evidence
 from steelyard.metrics.options import Constants, Param, accepted, coerced, option_text, same_option, signature
-from steelyard.metrics.sources import Collector, GroupSource, PartSource, RowSource, Source
+from steelyard.metrics.sources import GroupSource, PartSource, RowSource, Source
 from steelyard.naming import RESERVED, Expr, Quoted, label_text, parse
 from steelyard.records.table import Records
 from steelyard.registry import Registry
 
 Floats = npt.NDArray[np.float64]
 Bounds = tuple[float | None, float | None]
+Better = Literal["higher", "lower"]
 UNIT: Bounds = (0, 1)
 CUTOFF = "@"  # at the end of a name: the metric that is meant where a cutoff follows
 _DEEPEST = 3
@@ -41,7 +43,7 @@ class Definition:
     name: str
     function: Callable[..., Any]
     source: Source
-    better: str | None
+    better: Better | Literal["as base"] | None
     bounds: Bounds
     unit: str = ""
     formula: str = ""
@@ -262,11 +264,11 @@ class Metric:
         return self.label is None and (self.definition.labelled or isinstance(self.definition.members, tuple))
 
     @property
-    def better(self) -> str | None:
-        stated: str | None = dict(self.options).get("better")
+    def better(self) -> Better | None:
+        stated: Better | None = dict(self.options).get("better")
         if stated is None and self.definition.better == "as base":
             return self.base.better if self.base else None
-        return stated if stated is not None else self.definition.better
+        return stated or self.definition.better  # type: ignore[return-value]
 
     @property
     def bounds(self) -> tuple[float | None, float | None]:

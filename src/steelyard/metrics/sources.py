@@ -1,23 +1,19 @@
-"""Where a metric's evidence comes from: a function of columns, a base metric in groups, or several metrics.
-
-A `Collector` stands for one table: its clusters, its populations, and the evidence already collected, so that metrics
-that read the same sums share them.
-"""
+"""Where a metric's evidence comes from: a function of columns, a base metric in groups, or several metrics."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError, printable
-from steelyard.metrics.combined import GroupedReadings, Groups, PartReadings, Parts, RowTerms, WeightedRows
-from steelyard.metrics.evidence import Draw, Evidence, row_score, sortable
+from steelyard.metrics.evidence.combined import GroupedReadings, Groups, PartReadings, Parts, RowTerms, WeightedRows
+from steelyard.metrics.evidence.sums import Evidence, row_score, sortable
 from steelyard.metrics.options import Constants, Param, accepted, signature
 from steelyard.records.derive import ANSWERED, DERIVED, FAILED
 from steelyard.records.labels import Labels
@@ -25,6 +21,7 @@ from steelyard.records.schema import OUTCOMES, kind_of
 from steelyard.records.table import Records
 
 if TYPE_CHECKING:
+    from steelyard.metrics.collector import Collector
     from steelyard.metrics.definition import Metric
 
 Floats = npt.NDArray[np.float64]
@@ -375,73 +372,6 @@ class PartSource:
             metrics,
             lambda: tuple(m.finished(r, c) for m, r, c in zip(metrics, reading.readings, own, strict=True)),
         )
-
-
-class Collector:
-    """One table's clusters and populations, and the evidence already collected from it."""
-
-    def __init__(self, records: Records, *, ids: Any = None, cluster: Any = None, rows: Any = None) -> None:
-        self.records = records
-        if ids is None:
-            ids, cluster = records.cluster
-        self.ids, self.cluster = ids, cluster
-        self.rows = np.arange(len(records)) if rows is None else rows  # where its rows stand in the table it is part of
-        self._populations: dict[str, npt.NDArray[np.bool_] | None] = {}
-        self._evidence: dict[tuple[Any, ...], Evidence] = {}
-        self._missing: dict[tuple[Any, ...], Mask | None] = {}
-
-    @cached_property
-    def unit(self) -> Draw:
-        """Every cluster once: the data as they are."""
-        return Draw(np.ones((1, len(self.ids))))
-
-    @classmethod
-    def whole(cls, records: Records) -> Collector:
-        """Everything in one cluster: enough for the value alone, and the cheapest way to it."""
-        return cls(records, ids=(("",),), cluster=np.zeros(len(records), np.int64))
-
-    def population(self, rows: str) -> npt.NDArray[np.bool_] | None:
-        """A mask of the rows in a population; None if that is all."""
-        if rows not in self._populations:
-            outcome = self.records.outcome
-            mask = outcome == ANSWERED if rows == "answered" else outcome != FAILED if rows == "asked" else None
-            self._populations[rows] = None if mask is None or mask.all() else mask
-        return self._populations[rows]
-
-    def within(self, rows: npt.NDArray[np.bool_]) -> Collector:
-        """The same clusters, fewer rows."""
-        return Collector(self.records.take(rows), ids=self.ids, cluster=self.cluster[rows], rows=np.flatnonzero(rows))
-
-    def on(self, records: Records) -> Collector:
-        """The same clusters and rows with other columns."""
-        return Collector(records, ids=self.ids, cluster=self.cluster, rows=self.rows)
-
-    def missing(self, metric: Metric, constants: Constants) -> Mask:
-        """The rows that the metric cannot count because they lack a value that it reads."""
-        return metric.definition.source.missing(metric, constants, self)
-
-    def missing_rows(self, metric: Metric, constants: Constants) -> int:
-        """How many rows lack a value that the metric reads."""
-        return int(self.missing(metric, constants).sum())
-
-    def note_missing(self, key: tuple[Any, ...], inside: Mask | None, lacking: Mask | None) -> None:
-        """Remember which rows of a population lack a value; None where none does."""
-        if inside is None or lacking is None:
-            self._missing[key] = lacking
-        else:
-            whole = np.zeros(len(inside), bool)
-            whole[inside] = lacking
-            self._missing[key] = whole
-
-    def noted_missing(self, key: tuple[Any, ...]) -> Mask:
-        found = self._missing[key]
-        return np.zeros(len(self.records), bool) if found is None else found
-
-    def evidence(self, metric: Metric, constants: Constants) -> Evidence:
-        key = metric.key(constants)
-        if key not in self._evidence:
-            self._evidence[key] = metric.collect(constants, self)
-        return self._evidence[key]
 
 
 def met_labels(evidence: Any) -> tuple[Any, ...]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from steelyard.ground.randomness import finalized
 from steelyard.records.derive import NUMBERS
 from steelyard.records.labels import Labels
 from steelyard.records.schema import KEY, kind_of
@@ -59,7 +59,7 @@ def _values(records: Records, name: str) -> Digests:
 
 def _of_numbers(numbers: npt.NDArray[np.float64], column: pa.Array) -> Digests:
     bits = (np.asarray(numbers, np.float64) + 0.0).view(np.uint64)  # −0.0 becomes 0.0
-    return np.where(np.asarray(column.is_null()), _NOTHING, _mix(bits))
+    return np.where(np.asarray(column.is_null()), _NOTHING, finalized(bits))
 
 
 def _of_labels(labels: Labels) -> Digests:
@@ -73,15 +73,7 @@ def _text(text: str) -> int:
 
 def _mixed(one: Digests, two: Digests) -> Digests:
     with np.errstate(over="ignore"):
-        return _mix(one * np.uint64(0x9E3779B97F4A7C15) + two)
-
-
-def _mix(words: Any) -> Digests:
-    """SplitMix64's output function: neighbouring inputs give unrelated outputs."""
-    with np.errstate(over="ignore"):
-        z = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return np.asarray(z ^ (z >> np.uint64(31)))
+        return finalized(one * np.uint64(0x9E3779B97F4A7C15) + two)
 
 
 def _by_cluster(rows: Digests, cluster: Codes, clusters: int) -> Digests:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.errors import UsageError, printable
+from steelyard.ground.yaml import load_yaml
 from steelyard.registry import closest
-from steelyard.strict_yaml import load_yaml
 
 Label = str | int | bool
 FACTS = ("wall_seconds", "kwh", "co2_kg")

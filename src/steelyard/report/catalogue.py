@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from steelyard.evaluation import known_metrics
 from steelyard.metrics import metrics as registry
 from steelyard.metrics.definition import AS_BASE, CUTOFF, Definition, bound
 from steelyard.metrics.options import option_text
 from steelyard.naming import parse
 from steelyard.report.document import Document, Heading, Note, Table
+from steelyard.study.evaluation import known_metrics
 
 
 def catalogue_report() -> Document:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from steelyard.evaluation import Evaluation
-from steelyard.metrics.correctness import SHOWN_LABELS
+from steelyard.metrics.questions.correctness import SHOWN_LABELS
 from steelyard.naming import parse
 from steelyard.report.document import Document, Heading, Note, Table, number
 from steelyard.runs.documented import detail_name, details
+from steelyard.study.evaluation import Evaluation
 
 WIDEST = 30  # labels up to which a confusion matrix is shown whole
 _MOST_CONFUSED = 20

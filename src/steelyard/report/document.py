@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steelyard.comparison import Comparison, Delta
-from steelyard.evaluation import Evaluation
-from steelyard.ranking import Ranked
 from steelyard.records.labels import value_name
 from steelyard.records.table import Source
-from steelyard.uncertainty.estimate import Estimate
+from steelyard.study.comparison import Comparison
+from steelyard.study.evaluation import Evaluation
+from steelyard.study.ranked_lists import Ranked
+from steelyard.uncertainty.number import Delta, Estimate
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 
 from steelyard.decide.gate import FAIL, INCONCLUSIVE, PASS, Decision, Verdict
 from steelyard.errors import printable
+from steelyard.ground.json import plain
 from steelyard.naming import slice_text
 from steelyard.records.labels import value_name
 from steelyard.report.document import Document, Heading, Note, Remarks, Table, interval_text, number
-from steelyard.runs.artifact import plain
 
 _RIGHT = frozenset({"value", "threshold", "n", "clusters"})
 _SEVERITY = (PASS, INCONCLUSIVE, FAIL)
@@ -28,11 +28,11 @@ def gate_report(decision: Decision, about: Mapping[str, Any]) -> Document:
             number(v.value),
             interval_text(_ends(v)),
             "" if v.threshold is None else f"{v.threshold:g}",
-            "" if v.n is None else f"{v.n:,}",
+            "" if v.number.n is None else f"{v.number.n:,}",
             "" if v.clusters is None else f"{v.clusters:,}",
             _left_out(v),
             v.reason,
-            " ".join(f"({marks.setdefault(note, len(marks) + 1)})" for note in v.notes),
+            " ".join(f"({marks.setdefault(note, len(marks) + 1)})" for note in v.number.notes),
         )
         for v in decision.rules
     )
@@ -40,7 +40,7 @@ def gate_report(decision: Decision, about: Mapping[str, Any]) -> Document:
     shown = ", ".join(f"{key} {value}" for key, value in about.items() if key in ("run", "baseline") and value)
     if shown:
         document.append(Note(shown))
-    levels = {v.level for v in decision.rules if v.low is not None} or {0.95}
+    levels = {v.number.level for v in decision.rules if v.low is not None} or {0.95}
     interval = f"{100 * levels.pop():g}% interval" if len(levels) == 1 else "interval"
     columns = ("rule", "verdict", "value", interval, "threshold", "n", "clusters", "left out", "reason", "notes")
     document.append(Table(columns, rows, _RIGHT))
@@ -65,7 +65,7 @@ def _taken_as(decision: Decision) -> str:
 
 
 def _left_out(v: Verdict) -> str:
-    return ", ".join(f"{n:,} {reason}" for reason, n in v.left_out.items())
+    return ", ".join(f"{n:,} {reason}" for reason, n in v.number.left_out.items())
 
 
 def acceptance_document(decision: Decision, about: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def acceptance_document(decision: Decision, about: Mapping[str, Any]) -> dict[st
                     "value": v.value,
                     "low": v.low,
                     "high": v.high,
-                    "level": v.level,
+                    "level": v.number.level,
                     "threshold": v.threshold,
                     "passed": v.passed,
                     "verdict": v.verdict,
@@ -93,10 +93,10 @@ def acceptance_document(decision: Decision, about: Mapping[str, Any]) -> dict[st
                     "p_value": v.p_value,
                     "p_adjusted": v.p_adjusted,
                     "detectable": v.detectable,
-                    "n": v.n,
+                    "n": v.number.n,
                     "clusters": v.clusters,
-                    "left_out": dict(v.left_out),
-                    "notes": list(v.notes),
+                    "left_out": dict(v.number.left_out),
+                    "notes": list(v.number.notes),
                     "clusters_needed": v.clusters_needed,
                     "advice": list(v.advice),
                 }
@@ -147,10 +147,10 @@ def junit(decision: Decision) -> str:
 
 def _stands_on(v: Verdict) -> list[str]:
     """What a number is taken over, in words."""
-    found = [f"n {'not stated' if v.n is None else v.n}"]
+    found = [f"n {'not stated' if v.number.n is None else v.number.n}"]
     found += [f"clusters {v.clusters}"] if v.clusters is not None else []
-    found += [f"left out: {_left_out(v)}"] if v.left_out else []
-    return found + [f"note: {note}" for note in v.notes]
+    found += [f"left out: {_left_out(v)}"] if v.number.left_out else []
+    return found + [f"note: {note}" for note in v.number.notes]
 
 
 def github_commands(decision: Decision) -> str:

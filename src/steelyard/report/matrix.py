@@ -6,11 +6,11 @@ import shlex
 from dataclasses import asdict
 from typing import Any
 
+from steelyard.ground.json import plain
 from steelyard.report.document import Document, Note, Table
 from steelyard.report.runs import choice_report, ranking_report, standing_document
-from steelyard.runs.artifact import plain
-from steelyard.runs.matrix import Plan, Result
-from steelyard.runs.ranking import direction
+from steelyard.runner.matrix import Plan, Result
+from steelyard.runs.standing import direction
 
 
 def plan_report(plan: Plan) -> Document:

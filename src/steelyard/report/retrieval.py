@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import msgspec
 
 from steelyard.report.document import Document, Figure, Heading, Note, Remarks, Table, interval_text, number
-from steelyard.retrieval.artifacts import remarks
 from steelyard.retrieval.corpus import Corpus
-from steelyard.retrieval.evaluators import Diagnosis, evaluators
+from steelyard.retrieval.diagnosis import Diagnosis, evaluators
 from steelyard.retrieval.ranks import MEANING, Retrieval
-from steelyard.retrieval.shift_files import Named
-from steelyard.runs.shift_results import ShiftTrainingResult, Stored, same_queries
+from steelyard.retrieval.shifts.kept import ShiftTrainingResult, Stored, same_queries
+from steelyard.retrieval.shifts.named import Named
+from steelyard.retrieval.wire import remarks
 
 _RIGHT = frozenset(
     {"value", "baseline", "shifted", "delta", "p", "n", "duration ms", "queries", "gain", "pairs", "norm", "held-out"}

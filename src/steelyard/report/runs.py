@@ -14,9 +14,9 @@ from steelyard.report.details import details_report
 from steelyard.report.document import Document, Heading, Note, Table, interval_text, number
 from steelyard.runs.documented import is_documented
 from steelyard.runs.index import Cell, Listed, Problem
-from steelyard.runs.keeping import SEEN, Opened
 from steelyard.runs.pointers import PINNED, Pointer
-from steelyard.runs.ranking import Choice, Ranked, split_key
+from steelyard.runs.saved import SEEN, Opened
+from steelyard.runs.standing import Choice, Ranked, split_key
 
 _RIGHT = frozenset({"value", "delta", "p", "p adjusted", "metrics", "n"})
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from steelyard.confidence.calibrators.wire import calibrator_schema
 from steelyard.decide.rules_file import rules_schema
+from steelyard.ground.structs import schema
 from steelyard.registry import Registry
-from steelyard.runs.calibration import calibrator_schema
-from steelyard.runs.pascal import schema
-from steelyard.runs.per_query import PerQueryEval
-from steelyard.runs.segments import Segments
-from steelyard.runs.selective import selective_schema
-from steelyard.runs.shift_results import ShiftTrainingResult
+from steelyard.retrieval.per_query import PerQueryEval
+from steelyard.retrieval.shifts.kept import ShiftTrainingResult
+from steelyard.retrieval.shifts.segments_wire import Segments
+from steelyard.study.selective_wire import selective_schema
 
 schemas: Registry[Callable[[], dict[str, Any]]] = Registry("schema")
 schemas.add("selective", selective_schema)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from steelyard.decide.segment import Compared
 from steelyard.errors import printable
+from steelyard.ground.json import plain
 from steelyard.report.document import Document, Heading, Note, Table, interval_text, number
-from steelyard.runs.artifact import delta_document, plain
-from steelyard.runs.segments import APPLY, METRICS, Segments
+from steelyard.retrieval.shifts.segments import Compared
+from steelyard.retrieval.shifts.segments_wire import APPLY, METRICS, Segments
+from steelyard.uncertainty.wire import delta_document
 
 _RIGHT = frozenset({"baseline", "shifted", "segmented", "delta", "p", "p adjusted"})
 _SHOWN = 10  # ids that are named

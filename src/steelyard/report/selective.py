@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from steelyard.comparison import Delta
 from steelyard.report.document import Document, Heading, Note, Table, files, interval_text, number
-from steelyard.selection import HULL, Deltas, Reading, Selection
+from steelyard.study.selective import HULL, Deltas, Reading, Selection
+from steelyard.uncertainty.number import Delta
 
 _MEANING = {
     "cmax": "share answered",

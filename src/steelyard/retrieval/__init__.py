@@ -6,6 +6,6 @@ from steelyard.retrieval import gold_ranks, train_shift
 from __future__ import annotations
 
 from steelyard.retrieval.search import gold_ranks
-from steelyard.retrieval.shift import ShiftTraining, train_shift
+from steelyard.retrieval.shifts.shift import ShiftTraining, train_shift
 
 __all__ = ["ShiftTraining", "gold_ranks", "train_shift"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.metrics import compiling
+from steelyard.ground import compiling
 
 Matrix = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]

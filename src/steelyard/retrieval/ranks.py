@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.comparison import Comparison, compare
-from steelyard.evaluation import Evaluation, evaluate
 from steelyard.records.table import Records
 from steelyard.retrieval.corpus import Corpus, Progress
+from steelyard.retrieval.per_query import PerQueryEval, ap1, ndcg3, records_of
 from steelyard.retrieval.search import Floats, search
-from steelyard.retrieval.shift import Shift, applied
-from steelyard.runs.per_query import PerQueryEval, ap1, ndcg3, records_of
+from steelyard.retrieval.shifts.shift import Shift, applied
+from steelyard.study.comparison import Comparison, compare
+from steelyard.study.evaluation import Evaluation, evaluate
 
 KPIS = ("mrr", "ndcg@3", "hit@1")
 MAP_AT_1 = "map@1"
@@ -129,8 +129,7 @@ def with_map_at_1(evaluation: Evaluation) -> Evaluation:
     estimates = []
     for e in evaluation:
         if e.metric == "mrr":
-            note = "; ".join(part for part in (MEANING, e.note) if part)
-            estimates.append(replace(e, metric=MAP_AT_1, note=note))
+            estimates.append(replace(e, metric=MAP_AT_1, notes=(MEANING, *e.notes)))
         estimates.append(e)
     kept = [
         replace(

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError, printable
+from steelyard.ground.json import Flaw, NotJsonError, first_flaw, parse_document, parse_line
+from steelyard.ground.json_places import element_lines
 from steelyard.records.readers.contract import LONGEST_LINE, Input
-from steelyard.records.readers.json_places import element_lines
-from steelyard.records.readers.strict_json import Flaw, NotJsonError, first_flaw, parse_document, parse_line
 from steelyard.retrieval.vectors import Matrix, first_repeat, opened
 
 LARGEST = 256 * 2**20  # bytes of one JSON document; JSON lines may be longer

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError, printable
-from steelyard.records.readers.opening import reason
+from steelyard.ground.files import reason
 
 Matrix = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 

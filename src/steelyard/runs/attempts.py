@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.errors import StorageError, printable
-from steelyard.runs.artifact import dumps
+from steelyard.ground.files import exclusive, write_atomic
+from steelyard.ground.json import dumps, read_json, refusal
 from steelyard.runs.layout import Scope, inside
 from steelyard.runs.run_json import stamp
-from steelyard.runs.store import exclusive, read_json, write_atomic
-from steelyard.runs.versions import refusal
 
 
 def counted(

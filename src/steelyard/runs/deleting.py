@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from steelyard.errors import StorageError, UsageError, printable
-from steelyard.runs.artifact import dumps
+from steelyard.ground.files import flush_folder, write_atomic
+from steelyard.ground.json import dumps
 from steelyard.runs.index import Index
-from steelyard.runs.keeping import RECORDS, Opened
 from steelyard.runs.layout import Scope, View, folders, inside
 from steelyard.runs.pointers import PINNED, Pointers, readable
 from steelyard.runs.run_json import NAME, run_document
-from steelyard.runs.store import flush_folder, write_atomic
+from steelyard.runs.saved import RECORDS, Opened
 
 _LEAVING = ".deleted-"
 

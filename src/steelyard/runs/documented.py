@@ -29,16 +29,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steelyard.evaluation import Evaluation
+from steelyard.ground.json import plain
 from steelyard.metrics import metrics as registry
-from steelyard.metrics.correctness import SHOWN_LABELS
-from steelyard.metrics.definition import Metric, metric_of
+from steelyard.metrics.definition import Better, Metric, metric_of
+from steelyard.metrics.questions.correctness import SHOWN_LABELS
 from steelyard.naming import Expr, label_text, parse, slice_text, split_slice
 from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL
-from steelyard.runs.artifact import OTHER_NAMES, RENAMED, flat_key
-from steelyard.uncertainty.estimate import Estimate
-from steelyard.wire import plain
+from steelyard.study.evaluation import Evaluation
+from steelyard.study.wire import OTHER_NAMES, RENAMED, flat_key
+from steelyard.uncertainty.number import Estimate
 
 Parts = tuple[str, ...]  # of a key: its words and labels
 
@@ -80,7 +80,7 @@ class Documented:
     """A number under a documented key, and the estimate that it is under another name, where there is one."""
 
     value: float
-    better: str | None = None
+    better: Better | None = None
     estimate: Estimate | None = None
 
 
@@ -220,7 +220,7 @@ def _per_group(
     return found
 
 
-def _named(value: float, better: str | None, same: Estimate | None) -> Documented:
+def _named(value: float, better: Better | None, same: Estimate | None) -> Documented:
     """The number, as the estimate that has the same value; areas, say, are compared up to a coverage of all groups."""
     equal = same is not None and same.value is not None and math.isclose(same.value, value, abs_tol=1e-12)
     return Documented(value, better, same if equal else None)

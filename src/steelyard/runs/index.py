@@ -19,12 +19,12 @@ from typing import Any
 import msgspec
 
 from steelyard.errors import StorageError, UsageError, printable
+from steelyard.ground.files import PATIENCE
 from steelyard.naming import slice_text, split_slice
 from steelyard.registry import closest
 from steelyard.runs import run_json
 from steelyard.runs.layout import Scope, View, results, run_folders, scopes
 from steelyard.runs.run_json import Run, read_run
-from steelyard.runs.store import PATIENCE
 
 VERSION = 2
 _made_here: list[Path] = []  # indexes that were not there before

@@ -17,13 +17,13 @@ from types import EllipsisType
 from typing import Any
 
 from steelyard.errors import StorageError, UsageError, printable
-from steelyard.runs.artifact import dumps
+from steelyard.ground.digests import CHANGED, digest_of
+from steelyard.ground.files import exclusive, write_atomic
+from steelyard.ground.json import dumps, read_json, refusal
 from steelyard.runs.index import Index, Listed, Problem
-from steelyard.runs.keeping import Opened
 from steelyard.runs.layout import Scope, checked, inside
-from steelyard.runs.run_json import digest_of, same_but_case, stamp
-from steelyard.runs.store import exclusive, read_json, write_atomic
-from steelyard.runs.versions import refusal
+from steelyard.runs.run_json import same_but_case, stamp
+from steelyard.runs.saved import Opened
 
 DEFAULT_PROFILE = "default"
 PINNED = "pinned"  # the profile of runs that stay where they are, to gate against
@@ -271,7 +271,7 @@ def _read(path: Path) -> Pointer:
     try:
         document = read_json(path)
         if document.get("Digest") != digest_of(document):
-            raise StorageError(f"{printable(path)}: was changed after it was written; restore it, or remove it")
+            raise StorageError(f"{printable(path)}: {CHANGED}; restore it, or remove it")
         future = refusal(document)
         if future:
             raise StorageError(f"{printable(path)}: {future}")

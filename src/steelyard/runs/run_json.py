@@ -7,8 +7,6 @@ carry digests: of the files beside them, and of the document itself, so that a f
 from __future__ import annotations
 
 import difflib
-import hashlib
-import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -17,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.errors import StorageError, UsageError, printable
-from steelyard.records.readers.strict_json import Flaw, NotJsonError, flaws, parse_document
-from steelyard.runs.store import read_plain
-from steelyard.runs.versions import refusal
-from steelyard.wire import plain
+from steelyard.ground.digests import CHANGED, digest_of
+from steelyard.ground.files import read_plain
+from steelyard.ground.json import Flaw, NotJsonError, flaws, parse_document, plain, refusal
 
 NAME = "run.json"
 LARGEST = 64 * 2**20
@@ -139,12 +136,6 @@ def run_document(run: Run) -> dict[str, Any]:
     return {**document, "Digest": digest_of(document)}
 
 
-def digest_of(document: Mapping[str, Any]) -> str:
-    """The digest of a document without the one that it carries."""
-    rest = {key: value for key, value in document.items() if key.lower() != "digest"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True, default=str).encode()).hexdigest()
-
-
 def read_run(folder: Path) -> Run:
     """The run in a folder; what is not as it must be is an error that names the run and the field."""
     try:
@@ -192,7 +183,7 @@ class _Reader:
             raise self._error("SchemaVersion", future)
         sealed = "digest" in self._fields or self._is_ours()
         if sealed and self._fields.get("digest") != digest_of(self._document):
-            raise self._error("Digest", "the file was changed after it was written")
+            raise self._error("Digest", f"the file {CHANGED}")
         completed = self._time("completedatutc")
         started = self._time("startedatutc") or completed or ""
         metrics = self._numbers("metrics")

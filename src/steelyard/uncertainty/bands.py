@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.metrics.curve import CurveReading
+from steelyard.metrics.collector import Collector
 from steelyard.metrics.definition import Metric
-from steelyard.metrics.evidence import Draw
-from steelyard.metrics.sources import Collector
+from steelyard.metrics.evidence.curve import CurveReading
+from steelyard.metrics.evidence.sums import Draw
 from steelyard.records.table import Records
 from steelyard.uncertainty.intervals import tail_of
 from steelyard.uncertainty.settings import Settings

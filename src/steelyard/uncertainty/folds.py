@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError
-from steelyard.metrics.randomness import words
+from steelyard.ground.randomness import words
 
 Codes = npt.NDArray[np.int64]
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import printable
-from steelyard.metrics.evidence import Draw
+from steelyard.metrics.evidence.sums import Draw
 from steelyard.records.labels import value_name
 from steelyard.uncertainty.intervals import (
     Interval,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.metrics.evidence import Draw, Sums
+from steelyard.metrics.evidence.sums import Draw, Sums
 
 Floats = npt.NDArray[np.float64]
 

@@ -16,19 +16,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.metrics.combined import Groups
-from steelyard.metrics.evidence import Draw
+from steelyard.ground.arrays import Floats
+from steelyard.metrics.evidence.combined import Groups
+from steelyard.metrics.evidence.sums import Draw
 from steelyard.records.labels import value_name
 from steelyard.uncertainty import intervals
-from steelyard.uncertainty.estimate import TOLERATED_UNDEFINED, Caution, about_scarcity
+from steelyard.uncertainty.estimate import about_scarcity
+from steelyard.uncertainty.families import Spread
 from steelyard.uncertainty.groups import named
 from steelyard.uncertainty.intervals import FEW_DIFFERENT, Interval, Rule, Sparse
+from steelyard.uncertainty.number import TOLERATED_UNDEFINED, Caution
 from steelyard.uncertainty.sampling import Sample, jackknife, read_sample, resample
 from steelyard.uncertainty.scarcity import Scarcity, scarcity
 from steelyard.uncertainty.settings import Settings
 from steelyard.uncertainty.significance import Swapped, flip_p, swap_p
 
-Floats = npt.NDArray[np.float64]
 Sides = tuple[Sample, Sample]
 
 _CONSTANT = 1e-9  # a spread this small beside the difference is rounding
@@ -187,7 +189,7 @@ class _Work:
 
     # -- the interval ----------------------------------------------------------------------------------------------
 
-    def _rule(self, settings: Settings) -> _Made:
+    def _rule(self, settings: Settings) -> Spread:
         if self.kind == "rows":
             return self._of_rows()
         made = self._of_jackknife() if self.kind == "jackknife" else self._of_resamples(settings)
@@ -196,7 +198,7 @@ class _Work:
             return made
         return replace(made, rule=self._extended(made.rule, different), notes=(*made.notes, _few_differ(different)))
 
-    def _of_rows(self) -> _Made:
+    def _of_rows(self) -> Spread:
         """A row mean: t between clusters; where the scores are bounded, with room for rare differences."""
         totals, rows = self.differences
         totals, rows = totals[self.present], rows[self.present]
@@ -206,20 +208,20 @@ class _Work:
         if self.reach is not None:
             if different < FEW_DIFFERENT:
                 notes = (_few_differ(different),)
-            return _Made(intervals.sparse_delta(totals, rows, self.reach), se, notes=notes)
+            return Spread(rule=intervals.sparse_delta(totals, rows, self.reach), se=se, notes=notes)
         means = totals / rows
         if float(means.max() - means.min()) <= _CONSTANT * abs(self.delta):
             return self._constant(se)
-        return _Made(Rule("t", lambda level: intervals.student(self.delta, se, len(totals), level)), se)
+        return Spread(rule=Rule("t", lambda level: intervals.student(self.delta, se, len(totals), level)), se=se)
 
-    def _constant(self, se: float) -> _Made:
+    def _constant(self, se: float) -> Spread:
         """Every cluster differs by the same: nothing says how another would."""
         if self.delta == 0:
-            return _Made(None, se, notes=("no interval: no cluster differs",))
+            return Spread(rule=None, se=se, notes=("no interval: no cluster differs",))
         note = f"every cluster differs by exactly {self.delta:.6g}: there is no interval"
-        return _Made(None, se, notes=(note,), cautions=("constant",))
+        return Spread(rule=None, se=se, notes=(note,), cautions=("constant",))
 
-    def _of_jackknife(self) -> _Made:
+    def _of_jackknife(self) -> Spread:
         """What a bootstrap shifts: t times the jackknife's standard error."""
         left_out = self.new.left_out - self.base.left_out
         lost = int(np.isnan(left_out).sum())
@@ -232,38 +234,38 @@ class _Work:
         count, delta, reach = len(self.present), self.delta, self.reach
         ends = (None, None) if reach is None else (-reach, reach)
         rule = Rule("t", lambda level: intervals.within(intervals.student(delta, se, count, level), ends, delta))
-        return _Made(rule, se, notes=notes, cautions=cautions)
+        return Spread(rule=rule, se=se, notes=notes, cautions=cautions)
 
-    def _of_resamples(self, settings: Settings) -> _Made:
+    def _of_resamples(self, settings: Settings) -> Spread:
         """Percentiles of the resampled difference at the expanded tail, or what was asked for."""
         drawn = self.new.drawn - self.base.drawn
         defined = drawn[~np.isnan(drawn)]
         undefined, count = len(drawn) - len(defined), len(self.present)
         if len(defined) < 2:
-            return _Made(None, undefined=undefined, notes=("no interval: undefined in nearly every resample",))
+            return Spread(rule=None, undefined=undefined, notes=("no interval: undefined in nearly every resample",))
         se = float(defined.std(ddof=1))
         if intervals.no_spread(float(defined.max() - defined.min()), self.base.value, self.new.value, self.delta):
             return replace(self._degenerate(se, plain=settings.unstretched), undefined=undefined)
         if settings.unstretched:
             at, tail = intervals.quantiles(defined), intervals.tail_of
             rule = Rule("percentile", lambda level: (at(tail(level)), at(1 - tail(level))), 2 / (len(defined) + 1))
-            return _Made(rule, se, undefined)
+            return Spread(rule=rule, se=se, undefined=undefined)
         if settings.method == "bca":
             rule = intervals.bca_rule(self.delta, defined, self.new.left_out - self.base.left_out, count)
         else:
             rule = intervals.percentile_rule(defined, count)
         delta = self.delta
         stretched = Rule(rule.method, lambda level: intervals.containing(rule.at(level), delta), rule.least)
-        return _Made(stretched, se, undefined)
+        return Spread(rule=stretched, se=se, undefined=undefined)
 
-    def _degenerate(self, se: float, *, plain: bool = False) -> _Made:
+    def _degenerate(self, se: float, *, plain: bool = False) -> Spread:
         """Every resample gives the same difference: where the metric is bounded, what so many clusters could hide."""
         if plain or self.reach is None:
-            return _Made(None, se, notes=("no interval: every resample gives the same difference",))
+            return Spread(rule=None, se=se, notes=("no interval: every resample gives the same difference",))
         rows = self._rows
         sparse = Sparse(self.delta, np.full(len(rows), self.delta), rows, -self.reach, self.reach)
         delta = self.delta
-        return _Made(Rule("bound", lambda level: sparse.widened((delta, delta), level)), se)
+        return Spread(rule=Rule("bound", lambda level: sparse.widened((delta, delta), level)), se=se)
 
     @property
     def _rows(self) -> Floats:
@@ -290,17 +292,6 @@ class _Work:
             return intervals.containing((max(-reach, min(low, down)), min(reach, max(high, up))), self.delta)
 
         return Rule(rule.method, ends, rule.least)
-
-
-@dataclass(frozen=True)
-class _Made:
-    """A rule, its standard error, and what must be said with it."""
-
-    rule: Rule | None
-    se: float = math.nan
-    undefined: int = 0
-    notes: tuple[str, ...] = ()
-    cautions: tuple[Caution, ...] = ()
 
 
 def _few_differ(clusters: int) -> str:

@@ -6,32 +6,22 @@ The evidence is collected once, the weights are drawn once, and every metric is 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.ground.arrays import Floats, Progress
+from steelyard.metrics.collector import Side
 from steelyard.metrics.definition import UNIT, Metric
-from steelyard.metrics.evidence import Draw, Sums
+from steelyard.metrics.evidence.sums import Draw, Sums
 from steelyard.uncertainty.jackknife import leave_one_out
 from steelyard.uncertainty.settings import Settings
 from steelyard.uncertainty.weights import Weights, legacy_order
 
-Floats = npt.NDArray[np.float64]
-Progress = Callable[[float], None]
-
 _BLOCK_NUMBERS = 4_000_000
-
-
-class Reads(Protocol):
-    """Where evidence is read from: a table's collector, or what a run kept."""
-
-    @property
-    def unit(self) -> Draw: ...
-
-    def evidence(self, metric: Metric, constants: Mapping[str, Any]) -> Any: ...
 
 
 @dataclass
@@ -114,7 +104,7 @@ class Sample:
         return (0.0, 1.0) if normed and float(np.max(self.evidence.value, initial=0.0)) <= 1 else None
 
 
-def sample(metric: Metric, side: Reads, constants: Mapping[str, Any], up_to: float | None = None) -> Sample:
+def sample(metric: Metric, side: Side, constants: Mapping[str, Any], up_to: float | None = None) -> Sample:
     """Collect a metric's evidence and read its value."""
     return read_sample(Sample(metric, constants, side.evidence(metric, constants), side=side, up_to=up_to), side.unit)
 

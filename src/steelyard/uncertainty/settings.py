@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 from steelyard.errors import UsageError
 from steelyard.uncertainty.weights import STREAMS
 
 EDITION = 2  # of the rules that make intervals, p-values and verdicts; artifacts record it
 MOST_RESAMPLES = 10_000_000
-METHODS = ("auto", "percentile", "bca", "plain")
+Method = Literal["auto", "percentile", "bca", "plain"]
+Stream = Literal["counter", "legacy"]
+METHODS: tuple[Method, ...] = get_args(Method)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """How uncertainty is computed."""
 
     resamples: int = 10_000
     seed: int = 42
     level: float = 0.95
-    method: str = "auto"
-    stream: str = "counter"
+    method: Method = "auto"
+    stream: Stream = "counter"
 
     def __post_init__(self) -> None:
         if self.resamples and not 100 <= self.resamples <= MOST_RESAMPLES:

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.ground.randomness import sign_block
 from steelyard.metrics.definition import Metric
-from steelyard.metrics.evidence import Draw
+from steelyard.metrics.evidence.sums import Draw
 from steelyard.metrics.options import Constants
-from steelyard.metrics.randomness import sign_block
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]

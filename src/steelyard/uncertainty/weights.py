@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import UsageError
-from steelyard.metrics import compiling, kernels
-from steelyard.metrics.evidence import Ids, sortable
-from steelyard.metrics.randomness import words
+from steelyard.ground import compiling
+from steelyard.ground.randomness import words
+from steelyard.metrics.evidence import kernels
+from steelyard.metrics.evidence.sums import Ids, sortable
 
 Counts = npt.NDArray[Any]
 Places = npt.NDArray[np.int64]

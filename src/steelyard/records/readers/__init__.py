@@ -16,10 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 from steelyard.errors import InputError, UsageError, printable
+from steelyard.ground.files import STANDARD_INPUT, opened
+from steelyard.ground.json import TOO_LARGE
 from steelyard.records.readers import csv, jsonl, parquet, phq8  # noqa: F401 - each adds its format
 from steelyard.records.readers.contract import Column, Input, Reader, Table, joined, readers, widened
-from steelyard.records.readers.opening import STANDARD_INPUT, opened
-from steelyard.records.readers.strict_json import TOO_LARGE
 from steelyard.records.schema import SHOWN, kind_of
 from steelyard.records.table import Records, Source
 from steelyard.records.task import Task

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from steelyard.errors import InputError
+from steelyard.ground.json import TOO_LARGE
 from steelyard.records.readers.contract import (
     LONGEST_LINE,
     MOST_COLUMNS,
@@ -35,7 +36,6 @@ from steelyard.records.readers.contract import (
     joined,
     readers,
 )
-from steelyard.records.readers.strict_json import TOO_LARGE
 from steelyard.records.schema import Field, expected, field_of
 
 _BATCH = 2_000  # rows; small enough to stay in the cache

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import UNSET, UnsetType
 
+from steelyard.ground.json import TOO_LARGE, Flaw
 from steelyard.records.readers.contract import Column
-from steelyard.records.readers.strict_json import TOO_LARGE, Flaw
 from steelyard.records.schema import LARGEST_INT, SHOWN, expected, field_of, text_array
 
 _INT = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]

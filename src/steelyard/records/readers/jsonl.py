@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from steelyard.errors import InputError
+from steelyard.ground.json import TOO_LARGE, Flaw, NotJsonError, parse_line
 from steelyard.records.readers.contract import (
     DEEPEST,
     LONGEST_LINE,
@@ -34,7 +35,6 @@ from steelyard.records.readers.contract import (
     readers,
 )
 from steelyard.records.readers.json_fields import KINDS, Leaf, Node, extract, fit, inexact
-from steelyard.records.readers.strict_json import TOO_LARGE, Flaw, NotJsonError, parse_line
 from steelyard.records.schema import FIELDS, SHOWN, expected
 
 _REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

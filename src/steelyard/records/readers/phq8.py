@@ -18,9 +18,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from steelyard.errors import InputError, printable
+from steelyard.ground.json import NotJsonError, first_flaw, parse_document
+from steelyard.ground.json_places import element_lines
 from steelyard.records.readers.contract import MOST_COLUMNS, Column, Input, Reader, Table, readers
-from steelyard.records.readers.json_places import element_lines
-from steelyard.records.readers.strict_json import NotJsonError, first_flaw, parse_document
 from steelyard.records.schema import SHOWN, to_arrow
 from steelyard.records.task import Task
 from steelyard.registry import closest

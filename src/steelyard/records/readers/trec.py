@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from steelyard.errors import InputError, UsageError, printable
-from steelyard.records.ranked import gains_of
+from steelyard.records.rankings import gains_of
 from steelyard.records.readers.trec_lines import LARGEST_GRADE, WHOLE, Columns, Ids, as_floats, read_columns
 from steelyard.records.schema import text_array
 from steelyard.records.table import Records, Source

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from steelyard.errors import InputError
-from steelyard.records.ranked import first_twice
+from steelyard.ground.files import opened
+from steelyard.ground.json import NotJsonError, first_flaw, parse_document
+from steelyard.records.rankings import first_twice
 from steelyard.records.readers.contract import LONGEST_LINE, Block, Input
-from steelyard.records.readers.opening import opened
-from steelyard.records.readers.strict_json import NotJsonError, first_flaw, parse_document
 from steelyard.records.schema import text_array, texts
 from steelyard.records.table import Source
 

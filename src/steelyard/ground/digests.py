@@ -1,0 +1,16 @@
+"""Seals: the digest that a document carries of everything else in it, by which a later edit is noticed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+CHANGED = "was changed after it was written"
+
+
+def digest_of(document: Mapping[str, Any]) -> str:
+    """The digest of a document without the one that it carries."""
+    rest = {key: value for key, value in document.items() if key.lower() != "digest"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True, default=str).encode()).hexdigest()

@@ -1,0 +1,152 @@
+"""Files: opened so that what cannot be read says why, and written whole or not at all, one writer at a time."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sqlite3
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from steelyard.errors import InputError, StorageError, printable
+
+STANDARD_INPUT = "-"
+PATIENCE = 60.0  # seconds to wait for another writer
+
+
+@contextmanager
+def opened(path: str) -> Iterator[tuple[str, BinaryIO]]:
+    """The input's name for messages, and its bytes; what the system refuses is an error with that name."""
+    name = "<stdin>" if path == STANDARD_INPUT else path
+    with ExitStack() as closing:
+        try:
+            stream = sys.stdin.buffer if path == STANDARD_INPUT else closing.enter_context(open(path, "rb"))
+        except OSError as problem:
+            raise InputError(f"cannot be read: {reason(problem)}", file=name) from None
+        except ValueError:
+            raise InputError("cannot be read: there is no such name for a file", file=name) from None
+        except AttributeError:
+            raise InputError("cannot be read: standard input is closed", file=name) from None
+        try:
+            yield name, stream
+        except OSError as problem:
+            raise InputError(f"cannot be read: {reason(problem)}", file=name) from None
+
+
+def reason(problem: OSError) -> str:
+    """Why the system refused, in its own words."""
+    return (problem.strerror or "the system gives no reason").lower()
+
+
+def write_atomic(path: Path, content: str | bytes) -> None:
+    """Write a temporary file beside `path`, flush it to disk, and rename it into place.
+
+    Whatever fails, the file that was there before is intact and nothing half-written stays behind. A link is followed;
+    a device or a pipe is written to as it is.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    path = Path(os.path.realpath(path))
+    try:
+        if path.is_dir():
+            raise StorageError(f"cannot write {printable(path)}: it is a folder")
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, data)
+        flush_folder(path.parent)
+    except OSError as problem:
+        raise StorageError(f"cannot write {printable(path)}: {problem.strerror or type(problem).__name__}") from None
+
+
+def _replace(path: Path, data: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    try:
+        _write_flushed(temporary, data)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def flush_folder(folder: Path) -> None:
+    """Make a rename in this folder last."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write a folder of files, whole or not at all: beside its place first, then renamed into it."""
+    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}")
+    made: list[Path] = []
+    try:
+        _make_folders(folder.parent, made)
+        if folder.exists():
+            raise StorageError(f"{printable(folder)} is there already; a run is never written over")
+        temporary.mkdir()
+        try:
+            for name, data in files.items():
+                _write_flushed(temporary / name, data)
+            flush_folder(temporary)
+            os.rename(temporary, folder)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        flush_folder(folder.parent)
+    except OSError as problem:
+        for empty in reversed(made):
+            with suppress(OSError):  # another run is in it by now
+                empty.rmdir()
+        raise StorageError(f"cannot write {printable(folder)}: {problem.strerror or type(problem).__name__}") from None
+
+
+def _make_folders(folder: Path, made: list[Path]) -> None:
+    """Make a folder and those above it, so that they last; those that were not there are added to `made`."""
+    if not folder.exists():
+        _make_folders(folder.parent, made)
+        folder.mkdir(exist_ok=True)
+        made.append(folder)
+        flush_folder(folder.parent)
+
+
+def read_plain(path: Path, most: int | None = None) -> bytes:
+    """The bytes of a plain file: no link is followed, no device or pipe is waited for, no more than `most` is read."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode) or (most is not None and found.st_size > most):
+            raise OSError(0, "it is no plain file, or too large")
+        return file.read()
+
+
+def _write_flushed(path: Path, data: bytes) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """One writer at a time in a folder, among all processes; a writer that dies lets go."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = sqlite3.connect(folder / ".lock", timeout=PATIENCE, isolation_level=None)
+        try:
+            lock.execute("BEGIN IMMEDIATE")
+            yield
+        finally:
+            lock.close()
+    except sqlite3.Error as problem:
+        raise StorageError(f"{printable(folder)} is locked or cannot be written ({problem})") from None
+    except OSError as problem:
+        raise StorageError(f"cannot write {printable(folder)}: {problem.strerror or type(problem).__name__}") from None

@@ -1,0 +1,293 @@
+"""Evidence that is made of other evidence, or of whole columns; their readings wait for the metric to finish them.
+
+Rows     the columns themselves, for a metric that is not a function of sums: slow but correct
+Groups   the evidence of a base metric in every group of a column, and overall
+Parts    the evidence of several metrics that are composed into one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.metrics.evidence.sums import (
+    Codes,
+    Draw,
+    Ids,
+    added,
+    keyless,
+    merged_ids,
+    moved,
+    places,
+    segments_differ,
+    some,
+    sortable,
+    spread,
+    stacked_ids,
+)
+from steelyard.records.labels import Labels
+
+Floats = npt.NDArray[np.float64]
+
+
+class Unfinished:
+    """A reading that only the metric can finish; what it becomes is kept, because several calls ask for it."""
+
+    def __init__(self) -> None:
+        self._finished: dict[Any, Any] = {}
+
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        if key not in self._finished:
+            self._finished[key] = make()
+        return self._finished[key]
+
+
+@dataclass(frozen=True)
+class RowTerms:
+    """The columns of a metric that asks for `weight`."""
+
+    columns: tuple[Any, ...]
+    left_out: Mapping[str, Any] = field(default_factory=dict)
+    missing: Mapping[str, Any] = field(default_factory=dict)
+
+    def collect(self, ids: Ids, cluster: Codes) -> tuple[Rows, npt.NDArray[np.bool_]]:
+        """The columns, without rows that lack any of them, and which rows were included."""
+        kept = np.ones(len(cluster), bool)
+        for column in self.columns:
+            if isinstance(column, Labels | np.ndarray):
+                kept &= ~keyless(column)
+        columns = tuple(column[kept] if len(column) == len(kept) else column for column in self.columns)
+        rows = np.bincount(cluster[kept], minlength=len(ids)).astype(np.int64)
+        return Rows(columns, ids, cluster[kept], rows), kept
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The columns themselves: evidence of a metric that asks for `weight`. Each resample calls its function once."""
+
+    columns: tuple[Any, ...]
+    ids: Ids
+    cluster: Codes
+    rows: Codes
+    excluded: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def width(self) -> int:
+        return len(self.cluster)
+
+    def under(self, draw: Draw) -> WeightedRows:
+        return WeightedRows(self, draw.floats)
+
+    def on(self, ids: Ids) -> Rows:
+        place = places(self.ids, ids)
+        return replace(self, ids=ids, cluster=place[self.cluster], rows=spread(self.rows, place, len(ids)))
+
+    def among(self, clusters: Codes) -> Rows:
+        inside, cluster = moved(self.cluster, clusters, len(self.ids))
+        columns = tuple(column[inside] for column in self.columns)
+        return replace(self, columns=columns, ids=some(self.ids, clusters), cluster=cluster, rows=self.rows[clusters])
+
+    def differs(self, other: Rows) -> npt.NDArray[np.bool_]:
+        size = len(self.cluster)
+        both = [_joined(a, b) for a, b in zip(self.columns, other.columns, strict=True)]
+        codes = [column.codes if isinstance(column, Labels) else column for column in both]
+        mine, theirs = (self.cluster, [c[:size] for c in codes]), (other.cluster, [c[size:] for c in codes])
+        return segments_differ(mine, theirs, len(self.ids))
+
+    def merge(self, other: Rows) -> Rows:
+        ids = merged_ids(self.ids, other.ids)
+        mine, theirs = self.on(ids), other.on(ids)
+        return Rows(
+            tuple(_joined(a, b) for a, b in zip(self.columns, other.columns, strict=True)),
+            ids,
+            np.concatenate([mine.cluster, theirs.cluster]),
+            mine.rows + theirs.rows,
+            added(self.excluded, other.excluded),
+        )
+
+    def stacked(self, other: Rows) -> Rows:
+        return Rows(
+            tuple(_joined(a, b) for a, b in zip(self.columns, other.columns, strict=True)),
+            stacked_ids(self.ids, other.ids),
+            np.concatenate([self.cluster, other.cluster + len(self.ids)]),
+            np.concatenate([self.rows, other.rows]),
+        )
+
+
+class WeightedRows(Unfinished):
+    """Columns under a block of resamples."""
+
+    def __init__(self, rows: Rows, weights: Floats) -> None:
+        super().__init__()
+        self._rows, self._weights = rows, weights
+
+    def called(self, function: Callable[..., float]) -> Floats:
+        """The function of the rows that each resample holds."""
+        return np.array([self._value(function, row) for row in self._weights])
+
+    def _value(self, function: Callable[..., float], weights: Floats) -> float:
+        weight = weights[self._rows.cluster]
+        kept = weight > 0
+        return float(function(*(column[kept] for column in self._rows.columns), weight=weight[kept]))
+
+
+@dataclass(frozen=True)
+class GroupReading:
+    """Values of the base metric: `values` (resamples, groups) in the order of `names`, and `overall` (resamples,)."""
+
+    names: tuple[Any, ...]
+    values: Floats
+    overall: Floats
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The base metric's evidence in each group, on one list of clusters, and overall."""
+
+    names: tuple[Any, ...]
+    groups: tuple[Any, ...]
+    overall: Any
+    ungrouped: int = 0  # rows without a group: in the overall value, in no group's
+
+    @property
+    def ids(self) -> Ids:
+        return self.overall.ids
+
+    @property
+    def rows(self) -> Codes:
+        return self.overall.rows
+
+    @property
+    def excluded(self) -> Mapping[str, int]:
+        return self.overall.excluded
+
+    @property
+    def width(self) -> int:
+        return sum(group.width for group in (*self.groups, self.overall))
+
+    def under(self, draw: Draw) -> GroupedReadings:
+        return GroupedReadings(self.names, tuple(map(draw.read, self.groups)), draw.read(self.overall))
+
+    def on(self, ids: Ids) -> Groups:
+        return replace(self, groups=tuple(group.on(ids) for group in self.groups), overall=self.overall.on(ids))
+
+    def among(self, clusters: Codes) -> Groups:
+        groups = tuple(group.among(clusters) for group in self.groups)
+        return replace(self, groups=groups, overall=self.overall.among(clusters))
+
+    def differs(self, other: Groups) -> npt.NDArray[np.bool_]:
+        found = self.overall.differs(other.overall)
+        theirs = dict(zip(other.names, other.groups, strict=True))
+        if set(self.names) != set(other.names):
+            return np.ones(len(self.ids), bool)
+        for name, group in zip(self.names, self.groups, strict=True):
+            found = found | group.differs(theirs[name])
+        return found
+
+    def merge(self, other: Groups) -> Groups:
+        overall = self.overall.merge(other.overall)
+        found = dict(zip(self.names, self.groups, strict=True))
+        for name, group in zip(other.names, other.groups, strict=True):
+            found[name] = found[name].merge(group) if name in found else group
+        names = tuple(sorted(found, key=sortable))
+        groups = tuple(found[name].on(overall.ids) for name in names)
+        return Groups(names, groups, overall, self.ungrouped + other.ungrouped)
+
+    def stacked(self, other: Groups) -> Groups:
+        theirs = dict(zip(other.names, other.groups, strict=True))
+        shared = [name for name in self.names if name in theirs]
+        mine = dict(zip(self.names, self.groups, strict=True))
+        groups = tuple(mine[name].stacked(theirs[name]) for name in shared)
+        return Groups(tuple(shared), groups, self.overall.stacked(other.overall))
+
+    def of_groups(self, names: tuple[Any, ...]) -> Groups:
+        """The same with some groups only."""
+        found = dict(zip(self.names, self.groups, strict=True))
+        return replace(self, names=names, groups=tuple(found[name] for name in names))
+
+
+class GroupedReadings(Unfinished):
+    """The base metric's readings in each group and overall."""
+
+    def __init__(self, names: tuple[Any, ...], groups: tuple[Any, ...], overall: Any) -> None:
+        super().__init__()
+        self.names, self._groups, self._overall = names, groups, overall
+
+    def finished(self, group: Callable[[Any, Any], Floats], overall: Callable[[Any], Floats]) -> GroupReading:
+        """The values: `group(name, reading)` in each group, `overall(reading)`."""
+        whole = overall(self._overall)
+        values = [group(name, reading) for name, reading in zip(self.names, self._groups, strict=True)]
+        return GroupReading(self.names, np.stack(values, -1) if values else np.empty((len(whole), 0)), whole)
+
+    def up_to_common_coverage(self, area: Callable[[Any, Floats], Floats]) -> GroupReading:
+        """Areas of every group, and of the whole, up to the coverage that all groups with answers reach."""
+        reached = [np.where(reading.cmax > 0, reading.cmax, np.inf) for reading in self._groups]
+        common = np.minimum.reduce([np.ones(len(self._overall.cmax)), *reached])
+        return self.finished(
+            lambda _, reading: area(reading, common),
+            lambda reading: area(reading, common),
+        )
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The evidence of several metrics on one list of clusters."""
+
+    parts: tuple[Any, ...]
+    lost: Mapping[str, int] = field(default_factory=dict)  # rows left out before the parts saw them
+
+    @property
+    def ids(self) -> Ids:
+        return self.parts[0].ids
+
+    @property
+    def rows(self) -> Codes:
+        return np.maximum.reduce([part.rows for part in self.parts])
+
+    @property
+    def excluded(self) -> Mapping[str, int]:
+        return added(self.lost, self.parts[0].excluded)
+
+    @property
+    def width(self) -> int:
+        return sum(part.width for part in self.parts)
+
+    def under(self, draw: Draw) -> PartReadings:
+        return PartReadings(tuple(map(draw.read, self.parts)))
+
+    def on(self, ids: Ids) -> Parts:
+        return replace(self, parts=tuple(part.on(ids) for part in self.parts))
+
+    def among(self, clusters: Codes) -> Parts:
+        return replace(self, parts=tuple(part.among(clusters) for part in self.parts))
+
+    def differs(self, other: Parts) -> npt.NDArray[np.bool_]:
+        return np.logical_or.reduce([a.differs(b) for a, b in zip(self.parts, other.parts, strict=True)])
+
+    def merge(self, other: Parts) -> Parts:
+        parts = tuple(a.merge(b) for a, b in zip(self.parts, other.parts, strict=True))
+        return Parts(parts, added(self.lost, other.lost))
+
+    def stacked(self, other: Parts) -> Parts:
+        return Parts(tuple(a.stacked(b) for a, b in zip(self.parts, other.parts, strict=True)))
+
+
+class PartReadings(Unfinished):
+    """The readings of several metrics under the same resamples."""
+
+    def __init__(self, readings: tuple[Any, ...]) -> None:
+        super().__init__()
+        self.readings = readings
+
+
+def _joined(a: Any, b: Any) -> Any:
+    if not isinstance(a, Labels):
+        return np.concatenate([a, b])
+    values = tuple(sorted({*a.values, *b.values}, key=sortable))
+    place = {value: i for i, value in enumerate(values)}
+    lookups = [np.array([*(place[v] for v in part.values), -1], np.int64) for part in (a, b)]
+    return Labels(np.concatenate([lookups[0][a.codes], lookups[1][b.codes]]), values)

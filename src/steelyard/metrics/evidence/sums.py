@@ -1,0 +1,471 @@
+"""Evidence: what a metric adds up, per cluster, and what those sums become under other weights.
+
+Every kind of evidence answers the same few calls. `under(draw)` gives a *reading*: the sums of each resample in the
+draw, which a metric's finish turns into values. A bootstrap, a jackknife, a slice, a paired comparison and a merge of
+partitions are all the same evidence under other weights.
+
+`Sums` is the usual kind: terms added up per cluster and key. `combined.py` has those that hold other evidence or whole
+columns, `sorted_rows.py` those that stand in an order. All of them are plain data: what they mean, the metric knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.ground import compiling
+from steelyard.metrics.evidence import kernels
+from steelyard.records.labels import Labels, label_key, value_name
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+Ids = tuple[tuple[Any, ...], ...]
+
+_DENSE_CELLS = 20_000_000
+_FULL_SHARE = 0.05  # of the cells that must hold something: a product with fewer is cheaper one by one
+_ANY_SHARE = 200_000  # cells up to which it does not matter
+_COMPILED_ROWS = 2_000_000  # from here one compiled pass beats a pass a term
+
+
+class Draw:
+    """A block of resamples: one row of cluster weights each. Evidence shared by several metrics is read once."""
+
+    def __init__(self, weights: npt.NDArray[Any]) -> None:
+        self.weights = weights  # whole numbers or floats
+        self._readings: dict[int, tuple[Evidence, Any]] = {}
+
+    def read(self, evidence: Evidence) -> Any:
+        key = id(evidence)
+        if key not in self._readings:
+            self._readings[key] = (evidence, evidence.under(self))
+        return self._readings[key][1]
+
+    @cached_property
+    def floats(self) -> Floats:
+        """The weights as floats."""
+        return self.weights.astype(np.float64, copy=False)
+
+
+class Evidence(Protocol):
+    """What a metric has collected from one table."""
+
+    @property
+    def ids(self) -> Ids: ...
+
+    @property
+    def rows(self) -> Codes: ...  # included rows per cluster
+
+    @property
+    def excluded(self) -> Mapping[str, int]: ...
+
+    @property
+    def width(self) -> int: ...  # numbers a resample's reading holds, to plan memory
+
+    def under(self, draw: Draw) -> Any: ...
+
+    def on(self, ids: Ids) -> Any: ...  # the same evidence on a longer list of clusters
+
+    def merge(self, other: Any) -> Any: ...
+
+    def among(self, clusters: Codes) -> Any: ...  # the same evidence with some clusters only
+
+    def differs(self, other: Any) -> npt.NDArray[np.bool_]: ...  # the clusters that are not alike, on one list of them
+
+    def stacked(self, other: Any) -> Any: ...  # both, each with clusters of its own: (0, c) here, (1, c) there
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a metric adds up for each row, and under which key."""
+
+    values: Mapping[str, Any]
+    by: tuple[Any, ...] = ()
+    left_out: Mapping[str, Any] = field(default_factory=dict)  # rows outside the metric's own denominator, by reason
+    missing: Mapping[str, Any] = field(default_factory=dict)  # rows that lack a value, by reason
+    score: bool = False  # the value is total over n: no finish is needed
+
+    def collect(self, ids: Ids, cluster: Codes) -> tuple[Sums, npt.NDArray[np.bool_]]:
+        """The sums per cluster, and which rows were included."""
+        return Sums.collect(self, ids, cluster)
+
+
+def sums(
+    *,
+    by: Any = None,
+    left_out: Mapping[str, Any] | None = None,
+    missing: Mapping[str, Any] | None = None,
+    **values: Any,
+) -> Terms:
+    """Say what to add up per row: one array or constant a name, optionally under the key(s) `by`.
+
+    A NaN in any term or a null key leaves the row out as lacking a value, and counts it. `left_out` names rows that are
+    outside the metric's own denominator, `missing` further rows that lack a value, each with its reason. In a
+    comparison a row that lacks a value in one run leaves both.
+    """
+    keys = () if by is None else by if isinstance(by, tuple) else (by,)
+    parts = tuple(part if isinstance(part, Labels) else np.asarray(part) for part in keys)
+    return Terms(values, parts, left_out or {}, missing or {})
+
+
+def row_score(
+    values: Any, *, left_out: Mapping[str, Any] | None = None, missing: Mapping[str, Any] | None = None, **more: Any
+) -> Terms:
+    """A score a row, averaged; `more` are sums that stand beside it."""
+    return Terms({"total": values, "n": 1, **more}, (), left_out or {}, missing or {}, score=True)
+
+
+class Cells:
+    """A reading of `Sums`: `s.total` has shape (resamples,), or (resamples, keys) where the terms were keyed.
+
+    `s.key(0)` are the values of the first key column, aligned with the last axis. What needs every cluster's own sums
+    (their squares, say) takes them from `s.each`, one cluster a row, and adds up under the same weights: `s.added(x)`.
+    """
+
+    def __init__(
+        self,
+        sums_: Mapping[str, Floats],
+        keys: tuple[npt.NDArray[Any], ...],
+        *,
+        score: bool = False,
+        each: Callable[[], Cells] | None = None,
+        added: Callable[[Floats], Floats] | None = None,
+    ) -> None:
+        self._sums, self._keys, self.is_score = sums_, keys, score
+        self._each, self._added = each, added
+
+    @property
+    def each(self) -> Cells:
+        """The same sums in every single cluster."""
+        assert self._each is not None
+        return self._each()
+
+    def added(self, values: Any) -> Floats:
+        """Numbers of the clusters, added up under the weights of each resample."""
+        assert self._added is not None
+        return self._added(np.asarray(values, np.float64))
+
+    def __getattr__(self, name: str) -> Floats:
+        try:
+            return self._sums[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def key(self, part: int = 0) -> npt.NDArray[Any]:
+        return self._keys[part]
+
+
+@dataclass(frozen=True)
+class Sums:
+    """One row per cluster, one column per (key, term)."""
+
+    names: tuple[str, ...]
+    keys: tuple[npt.NDArray[Any], ...]
+    ids: Ids
+    cells: Any  # (clusters, keys * terms), dense or CSR
+    rows: Codes
+    excluded: Mapping[str, int] = field(default_factory=dict)
+    is_score: bool = False  # the value is total over n: its spread between clusters is known without resampling
+    binary: bool = False  # every row score was 0 or 1
+
+    @property
+    def width(self) -> int:
+        return int(self.cells.shape[1])
+
+    @classmethod
+    def collect(cls, terms: Terms, ids: Ids, cluster: Codes) -> tuple[Sums, npt.NDArray[np.bool_]]:
+        """The sums, and which rows were included."""
+        size = len(cluster)
+        values = {n: np.broadcast_to(np.asarray(v, np.float64), (size,)) for n, v in terms.values.items()}
+        kept = np.ones(size, bool)
+        for rows in (*terms.left_out.values(), *terms.missing.values()):
+            kept &= ~np.asarray(rows, bool)
+        for value in values.values():
+            if value.strides != (0,) or np.isnan(value[:1]).any():
+                kept &= ~np.isnan(value)
+        for part in terms.by:
+            kept &= ~keyless(part)
+        whole = bool(kept.all())
+        if not whole:
+            values = {name: value[kept] for name, value in values.items()}
+            cluster = cluster[kept]
+        keys, key = _keys([part if whole else part[kept] for part in terms.by], len(cluster))
+        counts = np.bincount(cluster, minlength=len(ids)).astype(np.int64)
+        cells = _cells(list(values.values()), cluster, key, len(ids), len(keys[0]) if keys else 1)
+        scores = values["total"] if terms.score else np.array([np.nan])
+        binary = bool(((scores == 0.0) | (scores == 1.0)).all())
+        return cls(tuple(values), keys, ids, cells, counts, {}, terms.score, binary), kept
+
+    def under(self, draw: Draw) -> Cells:
+        return self._reading(np.asarray(draw.floats @ self.cells), lambda values: draw.floats @ values)
+
+    @cached_property
+    def each(self) -> Cells:
+        """The sums of every single cluster, read like resamples."""
+        return self._reading(self.cells if isinstance(self.cells, np.ndarray) else self.cells.toarray(), None)
+
+    def without(self, blocks: Codes, first: int, last: int) -> Cells:
+        """The readings with block `first`, …, `last - 1` left out, one at a time."""
+        inside = (blocks >= first) & (blocks < last)
+
+        def rest(values: Any) -> Floats:
+            left = np.zeros((last - first, *values.shape[1:]))
+            part = values[inside]
+            np.add.at(left, blocks[inside] - first, part if isinstance(part, np.ndarray) else part.toarray())
+            return np.asarray(np.asarray(values.sum(axis=0))[None] - left)
+
+        return self._reading(rest(self.cells), rest)
+
+    def _reading(self, flat: Floats, added: Callable[[Floats], Floats] | None) -> Cells:
+        split = np.moveaxis(flat.reshape(len(flat), flat.shape[1] // len(self.names), len(self.names)), -1, 0)
+        values = dict(zip(self.names, split if self.keys else split[..., 0], strict=True))
+        return Cells(values, self.keys, score=self.is_score, each=lambda: self.each, added=added)
+
+    def on(self, ids: Ids) -> Sums:
+        place = places(self.ids, ids)
+        if isinstance(self.cells, np.ndarray):
+            cells: Any = np.zeros((len(ids), self.width))
+            cells[place] = self.cells
+        else:
+            from scipy import sparse
+
+            coo = self.cells.tocoo()
+            cells = sparse.coo_array((coo.data, (place[coo.row], coo.col)), shape=(len(ids), self.width)).tocsr()
+        return replace(self, ids=ids, cells=cells, rows=spread(self.rows, place, len(ids)))
+
+    def among(self, clusters: Codes) -> Sums:
+        return replace(self, ids=some(self.ids, clusters), cells=self.cells[clusters], rows=self.rows[clusters])
+
+    def differs(self, other: Sums) -> npt.NDArray[np.bool_]:
+        keys, mine, theirs = _merged_keys(self.keys, other.keys)
+        width = (len(keys[0]) if keys else 1) * len(self.names)
+        different = _wide(self, mine, width) != _wide(other, theirs, width)
+        unlike = (
+            different.any(1) if isinstance(different, np.ndarray) else np.asarray(different.sum(axis=1)).ravel() > 0
+        )
+        return np.asarray((self.rows != other.rows) | unlike)
+
+    def merge(self, other: Sums) -> Sums:
+        from scipy import sparse
+
+        ids = merged_ids(self.ids, other.ids)
+        keys, my_keys, their_keys = _merged_keys(self.keys, other.keys)
+        terms = len(self.names)
+        parts = []
+        for sums_, key_of in ((self.on(ids), my_keys), (other.on(ids), their_keys)):
+            coo = sparse.coo_array(sums_.cells)
+            parts.append((coo.data, coo.row, key_of[coo.col // terms] * terms + coo.col % terms))
+        data, row, column = (np.concatenate(pair) for pair in zip(*parts, strict=True))
+        shape = (len(ids), (len(keys[0]) if keys else 1) * terms)
+        cells: Any = sparse.coo_array((data, (row, column)), shape=shape).tocsr()
+        if _dense(cells.nnz, *shape):
+            cells = cells.toarray()
+        rows = self.on(ids).rows + other.on(ids).rows
+        excluded = added(self.excluded, other.excluded)
+        return Sums(self.names, keys, ids, cells, rows, excluded, self.is_score, self.binary and other.binary)
+
+    def stacked(self, other: Sums) -> Sums:
+        keys, mine, theirs = _merged_keys(self.keys, other.keys)
+        width = (len(keys[0]) if keys else 1) * len(self.names)
+        ids = stacked_ids(self.ids, other.ids)
+        cells = _joined_cells(_wide(self, mine, width), _wide(other, theirs, width))
+        rows = np.concatenate([self.rows, other.rows])
+        return Sums(self.names, keys, ids, cells, rows, {}, self.is_score, self.binary and other.binary)
+
+    def by_rank(self) -> Sums:
+        """Sums under a pair of numbers: the second replaced by its midrank among all rows, over their number."""
+        counts = np.asarray(self.cells.sum(axis=0)).reshape(1, -1)[:, :: len(self.names)]
+        scores = np.asarray(self.keys[-1], np.float64)
+        ranks = midranks(scores, counts)[0] / max(float(counts.sum()), 1.0)
+        return replace(self, keys=(*self.keys[:-1], ranks))
+
+
+def _wide(sums_: Sums, place: Codes, width: int) -> Any:
+    """The cells with every key at its place in a longer list of keys."""
+    terms = len(sums_.names)
+    column = (place[:, None] * terms + np.arange(terms)).ravel()
+    if isinstance(sums_.cells, np.ndarray):
+        if len(column) == width and (column == np.arange(width)).all():
+            return sums_.cells
+        wide = np.zeros((len(sums_.ids), width))
+        wide[:, column] = sums_.cells
+        return wide
+    from scipy import sparse
+
+    coo = sums_.cells.tocoo()
+    return sparse.coo_array((coo.data, (coo.row, column[coo.col])), shape=(len(sums_.ids), width)).tocsr()
+
+
+def _joined_cells(mine: Any, theirs: Any) -> Any:
+    if isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
+        return np.concatenate([mine, theirs])
+    from scipy import sparse
+
+    return sparse.vstack([sparse.csr_array(mine), sparse.csr_array(theirs)]).tocsr()
+
+
+def midranks(values: Floats, counts: Floats) -> Floats:
+    """The mean rank of each value under every row of counts."""
+    if not len(values):
+        return counts
+    order = np.argsort(values, kind="stable")
+    first = np.flatnonzero(np.r_[True, np.diff(values[order]) > 0])
+    together = np.add.reduceat(counts[:, order], first, axis=-1)
+    ranks = np.cumsum(together, -1) - (together - 1) / 2
+    group = np.empty(len(values), np.int64)
+    group[order] = np.repeat(np.arange(len(first)), np.diff(np.r_[first, len(values)]))
+    return np.asarray(ranks[:, group])
+
+
+def segments_differ(
+    mine: tuple[Codes, Sequence[npt.NDArray[Any]]], theirs: tuple[Codes, Sequence[npt.NDArray[Any]]], clusters: int
+) -> npt.NDArray[np.bool_]:
+    """The clusters whose rows are not the same, in whatever order: (cluster of each row, columns) on both sides."""
+    counts = [np.bincount(cluster, minlength=clusters) for cluster, _ in (mine, theirs)]
+    found = counts[0] != counts[1]
+    ordered = []
+    for cluster, columns in (mine, theirs):
+        order = np.lexsort((*columns, cluster))
+        kept = order[~found[cluster[order]]]
+        ordered.append((cluster[kept], [column[kept] for column in columns]))
+    (cluster, one), (_, two) = ordered
+    for a, b in zip(one, two, strict=True):
+        found[np.unique(cluster[a != b])] = True
+    return np.asarray(found)
+
+
+def some(ids: Ids, clusters: Codes) -> Ids:
+    """The ids at these places."""
+    return tuple(ids[i] for i in clusters)
+
+
+def moved(cluster: Codes, clusters: Codes, size: int) -> tuple[npt.NDArray[np.bool_], Codes]:
+    """Which rows belong to these clusters, and the place of each row's cluster among them."""
+    place = np.full(size, -1, np.int64)
+    place[clusters] = np.arange(len(clusters))
+    inside = place[cluster] >= 0
+    return inside, place[cluster[inside]]
+
+
+def merged_ids(mine: Ids, theirs: Ids) -> Ids:
+    """The union of two cluster lists, in their order: by text."""
+    return mine if mine == theirs else tuple(sorted({*mine, *theirs}, key=id_order))
+
+
+def id_order(parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What cluster ids are sorted by: their text, null first; the kind only where the text is equal."""
+    return tuple((part is not None, value_name(part), type(part).__name__) for part in parts)
+
+
+def stacked_ids(mine: Ids, theirs: Ids) -> Ids:
+    """The clusters of two runs side by side, told apart by a first part 0 or 1."""
+    return (*((0, *parts) for parts in mine), *((1, *parts) for parts in theirs))
+
+
+def places(ids: Ids, longer: Ids) -> Codes:
+    place = {cluster: i for i, cluster in enumerate(longer)}
+    return np.array([place[cluster] for cluster in ids], np.int64)
+
+
+def spread(rows: Codes, place: Codes, size: int) -> Codes:
+    spread = np.zeros(size, np.int64)
+    spread[place] = rows
+    return spread
+
+
+def added(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
+    return {reason: a.get(reason, 0) + b.get(reason, 0) for reason in (*a, *(r for r in b if r not in a))}
+
+
+def sortable(value: Any) -> tuple[str, Any]:
+    """Orders values of mixed kinds, null first; within a kind by value."""
+    return ("", 0) if value is None else label_key(value)
+
+
+def keyless(part: Any) -> npt.NDArray[np.bool_]:
+    """Rows without a key: null labels, NaN, negative whole numbers."""
+    if isinstance(part, Labels):
+        return part.missing
+    return part < 0 if part.dtype.kind == "i" else np.isnan(part)
+
+
+def _keys(parts: Sequence[Any], size: int) -> tuple[tuple[npt.NDArray[Any], ...], Codes]:
+    """The distinct keys (one array of values a part, aligned) and each row's place among them."""
+    if not parts:
+        return (), np.zeros(size, np.int64)
+    values, codes = [], []
+    for part in parts:
+        if isinstance(part, Labels):
+            values.append(np.array([*part.values, None], dtype=object)[:-1])
+            codes.append(part.codes)
+        elif part.dtype.kind == "i":
+            values.append(np.arange(int(part.max(initial=-1)) + 1))
+            codes.append(part)
+        else:
+            unique, code = np.unique(np.asarray(part, np.float64) + 0.0, return_inverse=True)  # −0.0 becomes 0.0
+            values.append(unique)
+            codes.append(code)
+    key = codes[0].astype(np.int64, copy=False)
+    for value, code in zip(values[1:], codes[1:], strict=True):
+        key = key * len(value) + code
+    space = int(np.prod([len(v) for v in values], dtype=np.float64))
+    if space <= max(4 * size, 1024):
+        seen = np.flatnonzero(np.bincount(key, minlength=space))
+        place = np.zeros(space, np.int64)
+        place[seen] = np.arange(len(seen))
+        index = key if len(seen) == space else place[key]
+    else:
+        seen, index = np.unique(key, return_inverse=True)
+    out: list[npt.NDArray[Any]] = []
+    rest = seen
+    for value in reversed(values):
+        out.insert(0, value[rest % len(value)] if len(value) else value)
+        rest = rest // max(len(value), 1)
+    return tuple(out), index.astype(np.int64, copy=False)
+
+
+def _merged_keys(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[tuple[Any, ...], Codes, Codes]:
+    if not a:
+        return (), np.zeros(1, np.int64), np.zeros(1, np.int64)
+    mine, theirs = list(zip(*a, strict=True)), list(zip(*b, strict=True))
+    keys = sorted({*mine, *theirs}, key=lambda parts: tuple(map(sortable, parts)))
+    place = {key: i for i, key in enumerate(keys)}
+    columns = tuple(np.array([key[i] for key in keys], dtype=part.dtype) for i, part in enumerate(a))
+    return (
+        columns,
+        np.array([place[k] for k in mine], np.int64),
+        np.array([place[k] for k in theirs], np.int64),
+    )
+
+
+def _dense(held: int, clusters: int, width: int) -> bool:
+    """True if the cells are few, or not nearly empty as those of very many keys are."""
+    cells = clusters * width
+    return cells <= _ANY_SHARE or (cells <= _DENSE_CELLS and held >= _FULL_SHARE * cells)
+
+
+def _cells(values: list[Floats], cluster: Codes, key: Codes, clusters: int, keys: int) -> Any:
+    terms = len(values)
+    if keys == 1 or _dense(len(cluster) * terms, clusters, keys * terms):
+        flat = cluster * keys + key if clusters > 1 else key
+        compiled = len(cluster) >= _COMPILED_ROWS and compiling.available()
+        dense = np.empty((clusters, keys, terms))
+        for i, value in enumerate(values):
+            if value.strides == (0,) and len(value):
+                found = np.bincount(flat, minlength=clusters * keys) * value[0]
+            elif compiled:
+                found = kernels.summed(flat, value, clusters * keys)
+            else:
+                found = np.bincount(flat, weights=value, minlength=clusters * keys)
+            dense[..., i] = found.reshape(clusters, keys)
+        return dense.reshape(clusters, keys * terms)
+    from scipy import sparse
+
+    row = np.tile(cluster, terms)
+    column = np.concatenate([key * terms + i for i in range(terms)])
+    shape = (clusters, keys * terms)
+    return sparse.coo_array((np.concatenate(values), (row, column)), shape=shape).tocsr()

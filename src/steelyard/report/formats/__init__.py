@@ -1,0 +1,1 @@
+"""How a report is rendered, one file per format."""

@@ -1,0 +1,1 @@
+"""Shifts of embeddings: applied, trained, named, kept, and for which queries."""

@@ -1,0 +1,275 @@
+"""`shift-training-result.json`: a learned shift as it is kept, found again, and chosen.
+
+    <scope>/shifts/<workflow>/<training id>/shift-training-result.json
+
+The best one has the highest score on held-out queries among those that are not cancelled and were shown to help; of
+equal ones the newest. Files of other tools, which know no held-out score, are listed and never chosen.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from steelyard.errors import InputError, StorageError, UsageError, printable
+from steelyard.ground.digests import CHANGED, digest_of
+from steelyard.ground.files import read_plain, write_folder
+from steelyard.ground.json import LARGEST, dumps, read_strict, strict
+from steelyard.ground.structs import converted
+from steelyard.runs.layout import Scope, checked, folders, inside
+from steelyard.runs.run_json import stamp
+
+NAME = "shift-training-result.json"
+REPORT = "shift-training-result.md"
+
+
+class TrainingStats(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
+    """What the learner saw. `stats.pairs` and `stats["pairs"]` are the same."""
+
+    pairs: int
+    unique_pairs: int
+    zero_directions: int
+    clipped: bool
+    norm_before_clip: float
+    direction_norm_min: float
+    direction_norm_mean: float
+    direction_norm_max: float
+    cancel_out_suspected: bool
+
+    def __getitem__(self, name: str) -> Any:
+        return msgspec.structs.asdict(self)[name]
+
+
+class FoldResult(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
+    """One fold: its held-out queries without and with the shift that was learned from the others."""
+
+    queries: int
+    baseline: float
+    shifted: float
+    gain: float
+    pairs: int
+    cancelled: bool
+
+
+class Gain(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
+    """A paired difference on held-out queries."""
+
+    metric: str
+    baseline: float | None
+    shifted: float | None
+    delta: float | None
+    interval: tuple[float, float] | None
+    p_value: float | None
+    verdict: str
+    note: str = ""
+
+
+class HeldOutResult(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
+    """What held-out queries say. `Score` is the gain in 0.7 · map@1 + 0.3 · ndcg@3."""
+
+    score: float | None
+    baseline: float | None = None
+    shifted: float | None = None
+    interval: tuple[float, float] | None
+    level: float
+    p_value: float | None
+    helps: bool
+    queries: int
+    clusters: int
+    seed: int
+    folds: list[FoldResult]
+    gains: list[Gain]
+    note: str = ""
+
+
+class EmbedderResult(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
+    """What made the vectors that the shift was learned from."""
+
+    provider: str
+    model: str
+    dimension: int
+
+    def differs(self, other: EmbedderResult | None) -> bool:
+        """Whether the vectors are surely of another kind; of vectors that were given, only the dimension is known."""
+        if other is None:
+            return False
+        if "given" in (self.provider, other.provider):
+            return self.dimension != other.dimension
+        return self != other
+
+
+class ShiftTrainingResult(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
+    """A training. The documented fields come first; those of another method that they name are 0 or as scored here."""
+
+    workflow_name: str
+    created_utc: str
+    base_directory: str = ""
+    comparison_runs: int = 0
+    training_mode: str = "posneg-uniform"
+    cancel_out_epsilon: float = 1e-3
+    is_cancelled: bool = False
+    cancel_reason: str | None = None
+    delta_vector: list[float]
+    delta_norm: float
+    improvement_first: float | None = 0.0
+    improvement_first_plus_delta: float | None = 0.0
+    delta_improvement: float | None = 0.0
+    schema_version: str | None = None
+    training_id: str | None = None
+    scale: float = 1.0
+    options: dict[str, Any] = {}
+    stats: TrainingStats | None = None
+    held_out: HeldOutResult | None = None
+    in_sample: dict[str, float] = {}
+    embedder: EmbedderResult | None = None
+    inputs: list[dict[str, Any]] = []
+    query_digests: list[str] = []
+    notes: list[str] = []
+    digest: str | None = None
+
+    @property
+    def usable(self) -> bool:
+        """Whether it may be chosen: not cancelled, and shown to help on held-out queries."""
+        return not self.why_not
+
+    @property
+    def why_not(self) -> str:
+        """Why it is not chosen, in words; nothing where it may be."""
+        if self.is_cancelled:
+            return "cancelled"
+        if self.held_out is None or self.held_out.score is None:
+            return "never judged on held-out queries"
+        return "" if self.held_out.helps else "not shown to help on held-out queries"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A training that was kept, and where."""
+
+    id: str
+    folder: Path
+    result: ShiftTrainingResult
+
+
+def training_document(result: ShiftTrainingResult) -> dict[str, Any]:
+    """The document, with its own digest."""
+    found = {key: value for key, value in msgspec.to_builtins(result).items() if key != "Digest"}
+    return {**found, "Digest": digest_of(found)}
+
+
+def read_training(path: str | Path) -> ShiftTrainingResult:
+    """The training in a file, keys in any case; one that was written here must be as it was written."""
+    document, _ = read_strict(path)
+    return _checked(document, str(path))
+
+
+def _checked(document: Any, name: str) -> ShiftTrainingResult:
+    found = converted(document, ShiftTrainingResult, name)
+    ours = found.schema_version is not None or found.digest is not None or found.held_out is not None
+    if ours and found.digest != digest_of(document):  # a claim about held-out queries stands or falls with its seal
+        raise InputError(f"the file {CHANGED}", file=name, field="Digest")
+    if not found.delta_vector:
+        raise InputError("a list of numbers is expected", file=name, field="DeltaVector")
+    return found
+
+
+def new_id() -> tuple[str, str]:
+    """An id that sorts by time, and the time itself."""
+    now = datetime.now(UTC)
+    return f"{now.strftime('%Y%m%d_%H%M%S')}_{now.microsecond // 1000:03d}_{secrets.token_hex(3)}", stamp(now)
+
+
+def free_training(scope: Scope, workflow: str, id: str) -> Path:
+    """Where a training would be kept; an error where its names are not plain or it is there already."""
+    folder = trainings_folder(scope) / checked("workflow", workflow) / checked("training id", id)
+    if inside(scope.root, folder).exists():
+        raise StorageError(f"{printable(folder)} is there already; a training is never written over")
+    return folder
+
+
+def save_training(scope: Scope, id: str, result: ShiftTrainingResult, files: Mapping[str, bytes]) -> Path:
+    """Write a training's folder, whole or not at all."""
+    folder = free_training(scope, result.workflow_name, id)
+    named = msgspec.structs.replace(result, training_id=id)
+    write_folder(folder, {NAME: dumps(training_document(named)).encode(), **files})
+    return folder
+
+
+def trainings_folder(scope: Scope) -> Path:
+    return scope.folder / "shifts"
+
+
+def trainings(scope: Scope, workflow: str | None = None) -> tuple[list[Stored], list[str]]:
+    """The trainings of a scope, newest first; and what to say of folders that cannot be read."""
+    found, said = [], []
+    base = trainings_folder(scope)
+    for name in folders(base) if workflow is None else [checked("workflow", workflow)]:
+        for id in folders(base / name):
+            folder = base / name / id
+            try:
+                found.append(Stored(id, folder, _kept(folder, name, id)))
+            except (InputError, StorageError) as problem:
+                said.append(f"left out: {name}/{id}: {getattr(problem, 'problem', problem)}")
+    return sorted(found, key=lambda stored: (stored.result.created_utc, stored.id), reverse=True), said
+
+
+def _kept(folder: Path, workflow: str, id: str) -> ShiftTrainingResult:
+    """The training in a folder of the store: a plain file, no link, and no copy of one that was kept elsewhere."""
+    try:
+        raw = read_plain(folder / NAME, LARGEST)
+    except OSError as problem:
+        reason = (problem.strerror or type(problem).__name__).lower()
+        raise StorageError(f"{NAME} cannot be read ({reason})") from None
+    found = _checked(strict(raw, NAME), NAME)
+    if found.digest is not None and (found.workflow_name, found.training_id) != (workflow, id):
+        raise InputError("the training was kept under another name", file=NAME, field="TrainingId")
+    return found
+
+
+def find_training(scope: Scope, text: str) -> Stored:
+    """A training by its id, or by the beginning of it that no other has."""
+    found, said = trainings(scope)
+    exact = [stored for stored in found if stored.id == text]
+    alike = exact or [stored for stored in found if text and stored.id.startswith(text)]
+    if len(alike) == 1:
+        return alike[0]
+    damaged = [line for line in said if f"/{text}:" in line]
+    if damaged:
+        raise StorageError(damaged[0])
+    problem = "several trainings begin with" if alike else "there is no training"
+    raise UsageError(f"{problem} '{printable(text, limit=60)}'; `steelyard shift history` lists them")
+
+
+def best_training(
+    found: Sequence[Stored], *, embedder: EmbedderResult | None = None
+) -> tuple[Stored | None, list[tuple[Stored, str]]]:
+    """The one to use, None if there is none; and for the others that might have been, why not."""
+    left, rejected = [], []
+    for stored in found:
+        result = stored.result
+        if result.embedder is not None and result.embedder.differs(embedder):
+            rejected.append((stored, "learned from vectors of another embedder"))
+        elif not result.usable:
+            rejected.append((stored, result.why_not))
+        else:
+            left.append(stored)
+    return max(left, key=_order, default=None), rejected
+
+
+def _order(stored: Stored) -> tuple[float, str, str]:
+    """By held-out score, then by age."""
+    held_out = stored.result.held_out
+    score = held_out.score if held_out is not None else None
+    return (-math.inf if score is None else score), stored.result.created_utc, stored.id
+
+
+def same_queries(found: Sequence[Stored]) -> bool:
+    """Whether these trainings were judged on the same queries, so that their scores can be compared."""
+    return len({tuple(stored.result.query_digests) for stored in found}) <= 1

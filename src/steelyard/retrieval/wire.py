@@ -1,0 +1,195 @@
+"""What retrieval leaves behind: the wire form of a search with a shift, of a training, and of the evaluators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from steelyard.ground.json import plain
+from steelyard.retrieval.corpus import Corpus
+from steelyard.retrieval.diagnosis import Diagnosis
+from steelyard.retrieval.ranks import MAP_AT_1, Retrieval, Side
+from steelyard.retrieval.shifts.kept import (
+    EmbedderResult,
+    FoldResult,
+    Gain,
+    HeldOutResult,
+    ShiftTrainingResult,
+)
+from steelyard.retrieval.shifts.named import Named
+from steelyard.retrieval.shifts.training import LEVEL, Trained
+from steelyard.uncertainty.number import Delta
+from steelyard.uncertainty.wire import delta_document
+
+TIES = "equal cosines in document order"
+TRAINING_MODE = "posneg-uniform"
+
+
+def embedder_of(corpus: Corpus) -> EmbedderResult:
+    """What made the corpus's vectors."""
+    provider, model = corpus.embedder
+    return EmbedderResult(provider=provider, model=model, dimension=corpus.docs.dimension)
+
+
+def seen_in_training(queries: Sequence[str], named: Named | None) -> int:
+    """How many of these queries, by the digests of their vectors, the shift was learned from."""
+    if named is None or named.training is None:
+        return 0
+    seen = set(named.training.query_digests)
+    return sum(digest in seen for digest in queries)
+
+
+def remarks(retrieval: Retrieval, corpus: Corpus, named: Named | None) -> list[str]:
+    """What must be said beside the numbers."""
+    found = [f"{n} queries left out: {reason}" for reason, n in corpus.reasons.items()]
+    for title, side in (("", retrieval.baseline), ("shifted ", retrieval.shifted)):
+        if side is not None and side.zero_queries:
+            found.append(
+                f"{side.zero_queries} {title}queries have no direction: all their cosines are 0, "
+                "so their ranks are the documents' order"
+            )
+    copies = len(corpus) - len(set(corpus.digests))
+    if copies and corpus.clusters is None:
+        found.append(f"{copies} queries are copies of others, and intervals count them as new; give copies one cluster")
+    if named is not None:
+        found += named.notes
+    said = [w for side in (retrieval.baseline, retrieval.shifted) if side is not None for w in side.evaluation.warnings]
+    return list(dict.fromkeys((*found, *said)))
+
+
+def retrieval_document(retrieval: Retrieval, corpus: Corpus, named: Named | None) -> dict[str, Any]:
+    """`metrics-posneg.json`, and what `retrieval run` prints: KPIs of both sides, deltas with paired intervals."""
+    sides = {"baseline": retrieval.baseline, "posneg": retrieval.shifted}
+    kpis = {name: _kpis(side) for name, side in sides.items() if side is not None}
+    whole = (retrieval.shifted or retrieval.baseline).evaluation.to_dict()
+    document: dict[str, Any] = {
+        "schema_version": "1",
+        "kind": "retrieval",
+        "tool": whole["tool"],
+        "inputs": whole["inputs"],
+        "uncertainty": whole["uncertainty"],
+        "ties": TIES,
+        "effective_queries": len(corpus),
+        "left_out": corpus.reasons,
+        "documents": len(corpus.doc_ids),
+        "embedder": dict(zip(("provider", "model"), corpus.embedder, strict=True)),
+        "zero_queries": {name: side.zero_queries for name, side in sides.items() if side is not None},
+        **kpis,
+        "estimates": {name: [e.to_dict() for e in side.evaluation] for name, side in sides.items() if side is not None},
+    }
+    if named is not None and retrieval.comparison is not None:
+        document["shift"] = {
+            "name": named.name,
+            "kind": named.shift.kind,
+            "queries_seen_in_training": seen_in_training(corpus.digests, named),
+        }
+        document["deltas"] = [delta_document(d) for d in retrieval.comparison]
+    return plain({**document, "notes": remarks(retrieval, corpus, named)})
+
+
+def _kpis(side: Side) -> dict[str, float | None]:
+    return {e.metric: e.value for e in side.evaluation}
+
+
+def training_result(
+    trained: Trained, corpus: Corpus, *, workflow: str, training_id: str, created: str, base_directory: str
+) -> ShiftTrainingResult:
+    """A training as it is kept, every statistic included."""
+    training, held_out = trained.training, trained.held_out
+    score = held_out.score.delta
+    return ShiftTrainingResult(
+        workflow_name=workflow,
+        created_utc=created,
+        base_directory=base_directory,
+        training_mode=TRAINING_MODE,
+        cancel_out_epsilon=trained.options.epsilon,
+        is_cancelled=training.cancelled,
+        cancel_reason=training.cancel_reason,
+        delta_vector=[float(x) for x in training.delta],
+        delta_norm=training.norm,
+        improvement_first_plus_delta=score,
+        delta_improvement=score,
+        schema_version="1",
+        training_id=training_id,
+        scale=trained.options.scale,
+        options=asdict(trained.options),
+        stats=training.stats,
+        held_out=_held_out(trained),
+        in_sample=dict(trained.in_sample),
+        embedder=embedder_of(corpus),
+        inputs=[{"Path": s.name, "Sha256": s.sha256} for s in corpus.sources],
+        query_digests=sorted(corpus.digests),
+        notes=training_notes(trained, corpus),
+    )
+
+
+def training_notes(trained: Trained, corpus: Corpus) -> list[str]:
+    """What must be said of a training."""
+    found = [f"{n} queries left out: {reason}" for reason, n in corpus.reasons.items()]
+    training = trained.training
+    if training.stats.pairs == 0:
+        found.append("every relevant document already stands first, or no direction leads to it: nothing to learn")
+    if training.stats.cancel_out_suspected:
+        found.append("the directions of the pairs cancel each other out: there is no shared drift to undo")
+    if training.cancelled:
+        found.append(f"cancelled: {training.cancel_reason}; it is not applied")
+    elif not trained.usable:
+        found.append("not shown to help on held-out queries: `best` will not choose it")
+    found.append("in-sample numbers are judged on the queries the shift was learned from: optimistic")
+    return found
+
+
+def _held_out(trained: Trained) -> HeldOutResult:
+    held_out = trained.held_out
+    score = held_out.score
+    return HeldOutResult(
+        score=score.delta,
+        baseline=score.base,
+        shifted=score.new,
+        interval=score.interval,
+        level=LEVEL,
+        p_value=score.p_value,
+        helps=held_out.helps,
+        queries=score.n,
+        clusters=score.clusters,
+        seed=trained.options.seed,
+        folds=[FoldResult(**asdict(fold), gain=fold.gain) for fold in held_out.folds],
+        gains=[_gain(d) for d in held_out.parts],
+        note=score.note,
+    )
+
+
+def _gain(delta: Delta) -> Gain:
+    return Gain(
+        metric=MAP_AT_1 if delta.metric == "mrr" else delta.metric,
+        baseline=delta.base,
+        shifted=delta.new,
+        delta=delta.delta,
+        interval=delta.interval,
+        p_value=delta.p_value,
+        verdict=delta.verdict,
+        note=delta.note,
+    )
+
+
+def diagnosis_document(diagnosis: Diagnosis, about: Mapping[str, Any]) -> dict[str, Any]:
+    """What `retrieval eval` prints and keeps: documented keys under `metrics`, intervals beside them."""
+    whole = diagnosis.evaluation.to_dict()
+    document = {
+        "schema_version": "1",
+        "kind": "retrieval-evaluators",
+        "tool": whole["tool"],
+        "inputs": whole["inputs"],
+        **about,
+        "queries": diagnosis.queries,
+        "references": diagnosis.references,
+        "zero_queries": diagnosis.zero_queries,
+        "notes": list(diagnosis.notes),
+        "metrics": dict(diagnosis.metrics),
+        "uncertainty": whole["uncertainty"],
+        "estimates": whole["estimates"],
+    }
+    if diagnosis.comparison is not None:
+        document["deltas"] = [delta_document(d) for d in diagnosis.comparison]
+    return plain(document)

@@ -1,0 +1,1 @@
+"""Commands and models that are run, and what they leave behind."""

@@ -1,0 +1,356 @@
+"""A matrix of runs: the variants of a spec, run one after the other, each with its log; then compared, then promoted.
+
+    workflow: Triage
+    on_failure: continue            # or stop
+    variants:
+      - name: small
+        evaluate: {files: [answers-small.jsonl], cluster: patient, metrics: [accuracy, aurc]}
+        labels: {model: small}
+      - name: large
+        command: [python, ask.py, --model, large]
+        environment: {TEMPERATURE: "0"}
+        timeout: 600
+    compare: {metric: accuracy}
+    promote: {metric: accuracy, eps: 0.001}        # require_significant: false decides by eps alone
+
+A command finds the place to save to in STEELYARD_ROOT, STEELYARD_TENANT, STEELYARD_DOMAIN and STEELYARD_WORKFLOW; what
+it saves is known by the labels `matrix` and `variant`, which `evaluate --save` takes from STEELYARD_MATRIX and
+STEELYARD_VARIANT.
+The spec is kept with the logs, so it must hold no secret: `$NAME` passes a variable on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from steelyard.errors import SteelyardError, StorageError, UsageError, printable
+from steelyard.ground.yaml import load_yaml
+from steelyard.registry import closest
+from steelyard.runs.environment import NO_TENANT
+from steelyard.runs.index import Index, Listed
+from steelyard.runs.layout import DOMAIN, Scope, checked, inside
+from steelyard.runs.pointers import Pointers
+from steelyard.runs.saved import Opened
+from steelyard.runs.standing import PROMOTE, Choice, Ranked, compared, decide, known_key, ranked
+
+_SECRET = re.compile(r"(?i)key|token|secret|password|credential")
+_UNKNOWN = re.compile(r"Object contains unknown field `(.+?)`( - at `(.+)`)?")
+
+
+class Evaluate(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What `steelyard evaluate` is given."""
+
+    files: list[str]
+    metrics: list[str] = []
+    by: list[str] = []
+    pool: list[str] = []
+    cluster: str | None = None
+    where: dict[str, str] = {}
+    map: dict[str, str] = {}
+    task_file: str | None = None
+    resamples: int | None = None
+    seed: int | None = None
+
+
+class Variant(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    name: str
+    command: list[str] | None = None
+    evaluate: Evaluate | None = None
+    environment: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    timeout: float | None = None
+
+
+class CompareSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    metric: str
+
+
+class PromoteSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    metric: str
+    eps: float = 1e-6
+    require_significant: bool = True  # false: by eps alone
+    profile: str = "default"
+
+
+class Spec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A matrix spec."""
+
+    variants: list[Variant]
+    workflow: str = "matrix"
+    on_failure: str = "stop"
+    compare: CompareSpec | None = None
+    promote: PromoteSpec | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A spec that was read and checked, and the text it came from."""
+
+    spec: Spec
+    path: Path
+    text: bytes
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return dict(msgspec.to_builtins(self.spec))
+
+    def arguments(self, variant: Variant, domain: str = DOMAIN) -> list[str]:
+        """The command line of a variant."""
+        if variant.command is not None:
+            return variant.command
+        assert variant.evaluate is not None
+        labels = [part for key, value in variant.labels.items() for part in ("--label", f"{key}={value}")]
+        save = ["--save", "--workflow", self.spec.workflow, "--domain", domain]
+        return ["steelyard", *_evaluate_arguments(variant.evaluate), *save, *labels]
+
+
+@dataclass(frozen=True)
+class Done:
+    """How one variant ended."""
+
+    name: str
+    status: str  # succeeded, failed, timed out or skipped
+    exit_code: int | None
+    seconds: float
+    log: Path | None
+
+
+@dataclass(frozen=True)
+class Result:
+    """A matrix that was run."""
+
+    folder: Path
+    variants: tuple[Done, ...]
+    rows: tuple[Ranked, ...] = ()
+    metric: str | None = None
+    choice: Choice | None = None
+    promoted_by: str = ""
+    problems: tuple[str, ...] = field(default_factory=tuple)
+
+    @property
+    def succeeded(self) -> bool:
+        return all(v.status == "succeeded" for v in self.variants) and not self.problems
+
+
+def load(path: Path) -> Plan:
+    """A spec from its file; an unknown key is an error with a hint."""
+    raw = load_yaml(path)
+    try:
+        spec = msgspec.convert(raw, Spec)
+    except msgspec.ValidationError as problem:
+        raise UsageError(f"{printable(path)}: {_explained(str(problem))}") from None
+    _check(spec, path)
+    return Plan(spec, path, path.read_bytes())
+
+
+def run(
+    plan: Plan,
+    scope: Scope,
+    environment: Mapping[str, str],
+    *,
+    progress: Callable[[float], None] | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Result:
+    """Run every variant in this environment, then compare and promote what succeeded."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    name = f"{plan.spec.workflow}-{stamp}-{secrets.token_hex(3)}"
+    own = [_environment(plan, variant, scope, environment, name) for variant in plan.spec.variants]
+    folder = inside(scope.root, scope.folder / "matrices" / name)
+    try:
+        folder.mkdir(parents=True)
+        (folder / "spec.yaml").write_bytes(plan.text)  # as it was written, comments included
+    except OSError as problem:
+        raise StorageError(f"cannot write {printable(folder)}: {problem.strerror}") from None
+    done: list[Done] = []
+    stopped = False
+    for number, variant in enumerate(plan.spec.variants):
+        if stopped:
+            done.append(Done(variant.name, "skipped", None, 0.0, None))
+            continue
+        done.append(
+            _run_variant(
+                plan.arguments(variant, scope.domain),
+                variant,
+                own[number],
+                folder / f"{number + 1:02d}-{variant.name}.log",
+                plan.path,
+            )
+        )
+        say(f"{variant.name}: {done[-1].status} after {done[-1].seconds:.1f} s")
+        stopped = done[-1].status != "succeeded" and plan.spec.on_failure == "stop"
+        if progress is not None:
+            progress((number + 1) / len(plan.spec.variants))
+    return _finished(plan, scope, folder, tuple(done), name, stopped=stopped)
+
+
+def _environment(
+    plan: Plan, variant: Variant, scope: Scope, environment: Mapping[str, str], name: str
+) -> dict[str, str]:
+    """What a variant's process finds in its environment."""
+    own = {}
+    for key, value in variant.environment.items():
+        if value.startswith("$") and value[1:] not in environment:
+            raise UsageError(f"the variant '{variant.name}' wants {printable(value)}, which is not set")
+        own[key] = environment[value[1:]] if value.startswith("$") else value
+    return {
+        **environment,
+        **own,
+        "STEELYARD_ROOT": str(scope.root),
+        "STEELYARD_TENANT": scope.tenant or NO_TENANT,
+        "STEELYARD_DOMAIN": scope.domain,
+        "STEELYARD_WORKFLOW": plan.spec.workflow,
+        "STEELYARD_MATRIX": name,
+        "STEELYARD_VARIANT": variant.name,
+    }
+
+
+def _run_variant(arguments: list[str], variant: Variant, environment: dict[str, str], log: Path, spec: Path) -> Done:
+    command = arguments if variant.evaluate is None else [*_steelyard(), *arguments[1:]]
+    started = time.monotonic()
+    code, status = None, "failed"
+    try:
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                cwd=spec.resolve().parent,
+                start_new_session=True,  # so that a timeout ends what it started, too
+            )
+            try:
+                code = process.wait(variant.timeout)
+                status = "succeeded" if code == 0 else "failed"
+            except subprocess.TimeoutExpired:
+                status = "timed out"
+            finally:
+                _end(process)
+    except OSError as problem:
+        with suppress(OSError):
+            log.write_text(f"{problem.strerror or type(problem).__name__}\n")
+    return Done(variant.name, status, code, time.monotonic() - started, log)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process that still runs, with all that it started."""
+    if process.poll() is None:
+        with suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _finished(plan: Plan, scope: Scope, folder: Path, done: tuple[Done, ...], name: str, *, stopped: bool) -> Result:
+    """Compare the runs of variants that succeeded, and promote the best, where the spec asks for it."""
+    spec = plan.spec
+    problems: list[str] = []
+    rows: list[Ranked] = []
+    choice = None
+    with Index(scope.root, tenant=scope.tenant, domain=scope.domain) as index:
+        mine: list[Listed] = index.runs()
+    good = {variant.name for variant in done if variant.status == "succeeded"}
+    new = [r for r in mine if r.labels.get("matrix") == name and r.labels.get("variant") in good]
+    try:
+        if spec.compare is not None and new:
+            key = known_key(new, spec.compare.metric, cells=True)
+            rows = compared(ranked(new, key), key, None)
+        if spec.promote is not None and new and not stopped:
+            asked, pointers = spec.promote, Pointers(scope)
+            key = known_key(new, asked.metric)
+            pointed = pointers.chosen(key, asked.profile)
+            held = pointers.get(pointed, asked.profile).name
+            active = next((r for r in mine if r.name == held), None)
+            if held is not None and active is None:
+                raise StorageError(
+                    f"the active run {printable(held)} cannot be used; promote another by hand, or roll back"
+                )
+            choice = decide(new, key, active, eps=asked.eps, point=not asked.require_significant)
+            if choice.action == PROMOTE:
+                opened = Opened.at(choice.candidate.folder)
+                pointers.promote(opened, pointed, asked.profile, reason=choice.reason, instead_of=held)
+    except SteelyardError as problem:
+        problems.append(str(problem))
+    metric = spec.compare.metric if spec.compare else None
+    promoted_by = spec.promote.metric if spec.promote else ""
+    return Result(folder, done, tuple(rows), metric, choice, promoted_by, tuple(problems))
+
+
+def _steelyard() -> list[str]:
+    """The command that this process is, so that a matrix needs nothing on the path."""
+    script = Path(sys.executable).with_name("steelyard")
+    if script.exists():
+        return [str(script)]
+    found = shutil.which("steelyard")
+    return [found] if found else [sys.executable, "-c", "from steelyard.cli.main import main; main()"]
+
+
+def _evaluate_arguments(asked: Evaluate) -> list[str]:
+    found = ["evaluate", *asked.files]
+    lists: Mapping[str, list[str]] = {"--metric": asked.metrics, "--by": asked.by, "--pool": asked.pool}
+    for option, values in lists.items():
+        found += [part for value in values for part in (option, value)]
+    for option, pairs in (("--where", asked.where), ("--map", asked.map)):
+        found += [part for key, value in pairs.items() for part in (option, f"{key}={value}")]
+    single = {
+        "--cluster": asked.cluster,
+        "--task-file": asked.task_file,
+        "--resamples": asked.resamples,
+        "--seed": asked.seed,
+    }
+    for option, given in single.items():
+        found += [option, str(given)] if given is not None else []
+    return found
+
+
+def _check(spec: Spec, path: Path) -> None:
+    if not spec.variants:
+        raise UsageError(f"{printable(path)}: variants is empty")
+    if spec.on_failure not in ("stop", "continue"):
+        raise UsageError(f"{printable(path)}: on_failure is stop or continue")
+    checked("workflow", spec.workflow)
+    seen: set[str] = set()
+    for variant in spec.variants:
+        checked("variant", variant.name)
+        if variant.name in seen:
+            raise UsageError(f"{printable(path)}: the variant '{variant.name}' stands twice")
+        seen.add(variant.name)
+        if (variant.command is None) == (variant.evaluate is None):
+            raise UsageError(f"{printable(path)}: the variant '{variant.name}' needs either command or evaluate")
+        if variant.command is not None and not variant.command:
+            raise UsageError(f"{printable(path)}: the command of '{variant.name}' is empty")
+        secret = next((k for k, v in variant.environment.items() if _SECRET.search(k) and not v.startswith("$")), None)
+        if secret is not None:
+            raise UsageError(
+                f"{printable(path)}: environment.{printable(secret)} looks like a secret, and the spec is kept with "
+                f"the logs; write ${printable(secret)} and set it outside"
+            )
+        if variant.timeout is not None and not variant.timeout > 0:
+            raise UsageError(f"{printable(path)}: the timeout of '{variant.name}' is above 0 seconds")
+
+
+_KEYS = [f for kind in (Spec, Variant, Evaluate, CompareSpec, PromoteSpec) for f in kind.__struct_fields__]
+
+
+def _explained(problem: str) -> str:
+    """A validation problem, with what may have been meant by an unknown key."""
+    found = _UNKNOWN.match(problem)
+    if found is None:
+        return printable(problem)
+    near = closest(found.group(1), list(dict.fromkeys(_KEYS)))
+    hint = f"; did you mean '{near}'?" if near else ""
+    return f"unknown key '{printable(found.group(1))}'{printable(found.group(2) or '')}{hint}"

@@ -1,0 +1,263 @@
+"""A run is kept: its folder written from an evaluation, opened again, verified, and compared with another.
+
+run.json            what the run is, its numbers, digests of the files beside it
+evaluation.json     every estimate with interval and denominator
+evidence.npz        what a later comparison needs instead of the rows
+records.parquet     the rows themselves, only where asked for: they may hold patient data
+
+A retrieval run has its per-query files, its ingest manifest and what its shift did beside them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from steelyard.errors import StorageError, UsageError, printable
+from steelyard.ground.digests import CHANGED
+from steelyard.ground.files import read_plain, write_folder
+from steelyard.ground.json import dumps, refusal
+from steelyard.records.schema import CELL
+from steelyard.records.table import Records
+from steelyard.runs.documented import details, documented
+from steelyard.runs.layout import Scope, inside
+from steelyard.runs.run_json import NAME, Counted, Run, read_run, run_document, stamp
+from steelyard.study.cells import several
+from steelyard.study.comparison import Comparison, compare, compare_kept
+from steelyard.study.deltas import Unchanged
+from steelyard.study.evaluation import Asked, Evaluation
+from steelyard.study.kept import Kept
+from steelyard.study.kept_wire import packed, unpacked
+from steelyard.study.wire import flat_key
+
+EVALUATION, EVIDENCE, RECORDS = "evaluation.json", "evidence.npz", "records.parquet"
+INGEST, METRICS, METRICS_REPORT = "ingest.json", "metrics-posneg.json", "metrics-posneg.md"
+EVALUATORS, ACCEPTANCE = "evaluators.json", "acceptance_gate.json"
+BASELINE, SHIFTED = "eval.perQuery.baseline.json", "eval.perQuery.posneg.json"
+MOST_COUNTS = 250_000  # of confusion matrices in a run.json; evaluation.json holds them all
+SEEN = "shift_seen"  # the label of a run whose shift was learned from its own queries
+FILES = (EVALUATION, EVIDENCE, RECORDS, BASELINE, SHIFTED, INGEST, METRICS, METRICS_REPORT, EVALUATORS, ACCEPTANCE)
+
+
+class Clock:
+    """When a run began and ended: the end is the begin plus what a clock that never steps back has measured."""
+
+    def __init__(self) -> None:
+        self._began, self._ticks = datetime.now(UTC), time.monotonic()
+
+    @property
+    def began(self) -> str:
+        return stamp(self._began)
+
+    @property
+    def now(self) -> str:
+        return stamp(self._began + timedelta(seconds=time.monotonic() - self._ticks))
+
+
+def free_place(scope: Scope, workflow: str, run_id: str) -> Path:
+    """Where a run would be kept; an error where its names are not plain or it is there already."""
+    folder = inside(scope.root, scope.run(workflow, run_id))
+    if folder.exists():
+        raise StorageError(f"{printable(folder)} is there already; a run is never written over")
+    return folder
+
+
+def save(
+    scope: Scope,
+    evaluation: Evaluation,
+    *,
+    workflow: str,
+    clock: Clock,
+    labels: Mapping[str, str] | None = None,
+    run_id: str | None = None,
+    records: Records | None = None,
+    beside: Mapping[str, bytes] | None = None,
+    numbers: Mapping[str, float] | None = None,
+) -> tuple[Run, Path]:
+    """Write a run folder; the run and where it is. `records` keeps the rows too.
+
+    `beside` are further files of the run, `numbers` further ones among its Metrics.
+
+    A run on a file of which only a part could be read is kept as incomplete: it can be looked at, not promoted.
+    """
+    unknown = [file for file in beside or {} if file not in FILES]
+    if unknown:
+        raise ValueError(f"{unknown[0]} is no file of a run")
+    name = run_id or str(uuid.uuid4())
+    folder = inside(scope.root, scope.run(workflow, name))
+    files = {
+        EVALUATION: dumps(evaluation.to_dict()).encode(),
+        EVIDENCE: packed(evaluation.kept),
+        **({RECORDS: _parquet(records)} if records is not None else {}),
+        **(beside or {}),
+    }
+    estimates = {flat_key(e.metric, e.slice): e for e in evaluation}
+    other_names = {key: number for key, number in documented(evaluation).items() if key not in estimates}
+    values = {key: float(e.value) for key, e in estimates.items() if e.value is not None}
+    shown = {key: estimates[key] for key in values}
+    shown |= {key: number.estimate for key, number in other_names.items() if number.estimate is not None}
+    better = {key: e.better for key, e in estimates.items()}
+    better |= {key: number.better for key, number in other_names.items()}
+    run = Run(
+        name,
+        workflow,
+        scope.tenant,
+        clock.began,
+        clock.now,
+        not any(source.torn for source in evaluation.sources),
+        {str(k): str(v) for k, v in (labels or {}).items()},
+        values | {key: number.value for key, number in other_names.items()} | dict(numbers or {}),
+        {key: e.interval for key, e in shown.items() if e.interval is not None},
+        {key: Counted(e.n_evaluated, e.n_abstained, e.n_predictions) for key, e in shown.items()},
+        {key: known for key, known in better.items() if known is not None},
+        details(evaluation, most_counts=MOST_COUNTS),
+        {file: hashlib.sha256(data).hexdigest() for file, data in files.items()},
+        tuple({"Path": s.name, "Sha256": s.sha256, "Rows": s.rows} for s in evaluation.sources),
+        sealed=True,
+    )
+    write_folder(folder, {**files, NAME: dumps(run_document(run)).encode()})
+    return run, folder
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A run that was kept, with what lies beside its run.json; every file is checked before it is used."""
+
+    run: Run
+    folder: Path
+
+    @classmethod
+    def at(cls, folder: Path) -> Opened:
+        return cls(read_run(folder), folder)
+
+    @property
+    def name(self) -> str:
+        return printable(self.run.run_id)
+
+    def verify(self) -> None:
+        """Read every file that the run wrote and compare its digest."""
+        for name in self.run.files:
+            self._bytes(name)
+
+    @cached_property
+    def evaluation(self) -> dict[str, Any]:
+        try:
+            document = dict(json.loads(self._bytes(EVALUATION)))
+        except (ValueError, TypeError, RecursionError):
+            raise StorageError(f"run {self.name}: {EVALUATION} is not valid JSON") from None
+        future = refusal(document)
+        if future:
+            raise StorageError(f"run {self.name}: {EVALUATION}: {future}")
+        return document
+
+    @cached_property
+    def kept(self) -> list[Kept]:
+        if EVIDENCE not in self.run.files:
+            raise StorageError(
+                f"run {self.name} kept no evidence, only its numbers; it cannot be compared pair by pair"
+            )
+        return unpacked(self._bytes(EVIDENCE))
+
+    @cached_property
+    def records(self) -> Records | None:
+        return _records(self._bytes(RECORDS), str(self.folder / RECORDS)) if RECORDS in self.run.files else None
+
+    @property
+    def data(self) -> str:
+        """What was asked, as one digest: equal for runs on the same questions and targets, however they were sliced."""
+        cells = sorted(kept.asked_by_value for kept in self.kept if set(kept.slice) <= set(CELL))
+        return hashlib.sha256(b"".join(cells)).hexdigest()[:16]
+
+    def _bytes(self, name: str) -> bytes:
+        if name not in FILES:
+            raise StorageError(f"run {self.name}: Files: '{printable(name, limit=40)}' is no file of a run")
+        try:
+            data = read_plain(self.folder / name)
+        except OSError as problem:
+            reason = (problem.strerror or type(problem).__name__).lower()
+            raise StorageError(f"run {self.name}: {name} cannot be read ({reason})") from None
+        if hashlib.sha256(data).hexdigest() != self.run.files[name]:
+            raise StorageError(f"run {self.name}: {name} {CHANGED}")
+        return data
+
+
+def compare_runs(
+    base: Opened,
+    new: Opened,
+    metrics: Sequence[Asked],
+    *,
+    resamples: int = 10_000,
+    seed: int = 42,
+    level: float = 0.95,
+    unchanged: Unchanged = "say",
+    by: Sequence[str] = (),
+) -> Comparison:
+    """Paired deltas of two kept runs, in the slices they were evaluated in: from their rows where both have them.
+
+    `by` adds slices, which only rows can give.
+    """
+    if base.records is None or new.records is None:
+        return compare_kept(
+            base.kept, new.kept, metrics, resamples=resamples, seed=seed, level=level, unchanged=unchanged
+        )
+    slices = [kept.slice for run in (base, new) for kept in run.kept]
+    own = dict.fromkeys("*".join(c for c in slice_ if c not in CELL) for slice_ in slices if set(slice_) - set(CELL))
+    tables = base.records, new.records
+    pool = pooled(slices, tables)
+    return compare(
+        *tables,
+        metrics,
+        by=list(dict.fromkeys((*own, *by))),
+        pool=pool,
+        resamples=resamples,
+        seed=seed,
+        level=level,
+        unchanged=unchanged,
+    )
+
+
+def pooled(slices: Sequence[Mapping[str, Any]], tables: Sequence[Records]) -> list[str]:
+    """The cell columns that runs pooled over: tables have several values of them, and no slice names them."""
+    seen = {column for slice_ in slices for column in slice_}
+    return [c for c in CELL if c not in seen and any(c in t and several(t, c) for t in tables)]
+
+
+def _parquet(records: Records) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table({name: records.column(name) for name in records.stated})
+    task = records.task
+    about = {
+        "cluster": list(records.cluster_columns),
+        "task": {"labels": task.labels, "range": task.range, "direction": task.direction, "facts": dict(task.facts)},
+    }
+    buffer = BytesIO()
+    pq.write_table(table.replace_schema_metadata({"steelyard": json.dumps(about)}), buffer)
+    return buffer.getvalue()
+
+
+def _records(data: bytes, name: str) -> Records:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(BytesIO(data))
+        about = json.loads(table.schema.metadata[b"steelyard"])
+    except (pa.ArrowException, KeyError, TypeError, ValueError):
+        raise StorageError(f"{printable(name)}: not the records of a run") from None
+    cluster = about["cluster"]
+    columns = {column: table.column(column) for column in table.column_names}
+    try:
+        return Records.from_columns(columns, cluster=cluster[0] if len(cluster) == 1 else None, task=about["task"])
+    except UsageError as problem:
+        raise StorageError(f"{printable(name)}: {problem}") from None

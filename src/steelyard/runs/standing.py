@@ -1,0 +1,450 @@
+"""Which run is best by a metric, and may it replace the active one?
+
+The direction is the metric's: lower latency is better. Ties stand by workflow, then the newest first; runs without the
+metric stand last. The largest of many is optimistic: part of its lead is chance. Areas that reward declining are judged
+up to the coverage that all runs reach.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from steelyard.errors import InputError, StorageError, UsageError, printable
+from steelyard.metrics.definition import Metric, bound, metric_of
+from steelyard.naming import Expr, parse, slice_text, split_slice
+from steelyard.records.labels import value_name
+from steelyard.records.schema import CELL
+from steelyard.runs.documented import meant_by
+from steelyard.runs.index import Listed
+from steelyard.runs.run_json import looked_up, no_such_key, same_but_case
+from steelyard.runs.saved import EVIDENCE, RECORDS, Opened, compare_runs
+from steelyard.study.comparison import Comparison
+from steelyard.study.kept import Kept
+from steelyard.study.kept_pairs import KeptSide
+from steelyard.study.wire import flat_key
+from steelyard.uncertainty.number import Delta, barred_by
+from steelyard.uncertainty.sampling import sample
+from steelyard.uncertainty.scarcity import FEWEST_CLUSTERS
+from steelyard.uncertainty.significance import holm
+from steelyard.uncertainty.verdicts import verdict_of
+
+PROMOTE, KEEP = "Promote", "KeepActive"
+ALPHA = 0.05
+MOST_PAIRS = 20  # runs up to which every pair is compared where no reference is named
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A run in order: its value and interval, and its paired delta against a reference where the data match."""
+
+    run: Listed
+    value: float | None
+    cell: Mapping[str, str] = field(default_factory=dict)  # of a run with several models, strategies, …
+    judged: float | None = None  # what it is sorted by where that is not the value: an area up to a common coverage
+    low: float | None = None
+    high: float | None = None
+    delta: float | None = None
+    delta_low: float | None = None
+    delta_high: float | None = None
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    verdict: str = ""
+    note: str = ""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """What tells it from every other row."""
+        return self.run.path, slice_text(self.cell)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Whether a candidate replaces the active run, and why."""
+
+    action: str
+    candidate: Listed
+    value: float
+    active_run_id: str | None
+    active_value: float | None
+    delta: float
+    eps: float
+    reason: str
+    interval: tuple[float, float] | None = None
+
+
+def direction(key: str, runs: Sequence[Listed] = ()) -> str:
+    """Whether higher or lower is better: as the metric says, as a run recorded it, else higher."""
+    for text in (key, key.lower()):  # other tools write names in other cases
+        expr = _expression(text)
+        metric = None if expr is None else _metric(expr)
+        if metric is not None and metric.better is not None:
+            return metric.better
+    for run in runs:
+        recorded = run.better.get(key)
+        if recorded in ("higher", "lower"):
+            return recorded
+    return "lower" if key.lower().endswith("duration_ms") else "higher"
+
+
+def value_of(run: Listed, key: str) -> float | None:
+    """A run's value of a metric; of other tools' files, whatever the case of the key."""
+    return looked_up(run.metrics, key, exact=run.sealed)
+
+
+def known_key(runs: Sequence[Listed], key: str, *, cells: bool = False) -> str:
+    """The key that is meant, as the runs spell it; one that no run has is an error that names the nearest.
+
+    It may be written in another case, with other spaces, or with options that are the default. With `cells`, it may
+    also be one that runs have for each of their cells only.
+    """
+    known = dict.fromkeys(k for run in runs for k in run.metrics)
+    for text in dict.fromkeys((key, canonical(key))):
+        found = same_but_case(text, known)
+        if found is not None:
+            return found
+    split = dict.fromkeys(name for name, cell in map(split_key, known) if cell)
+    whole = next((name for text in (key, canonical(key)) if (name := same_but_case(text, split))), None)
+    if whole is None:
+        raise no_such_key(key, [*known, *split])
+    if cells:
+        return whole
+    per_cell = [k for k in known if split_key(k)[0] == whole]
+    shown = ", ".join(printable(k) for k in per_cell[:4])
+    raise UsageError(f"'{printable(key)}' is known for each cell only; choose one: {shown}")
+
+
+def canonical(key: str) -> str:
+    """The key of a metric as runs write it; a key that is no metric's as it is."""
+    expr = _expression(key)
+    metric = None if expr is None else _metric(expr)
+    return key if expr is None or metric is None else metric.name + slice_text(dict(expr.slice))
+
+
+def split_key(key: str) -> tuple[str, dict[str, str]]:
+    """A key as its name and cell; the cell is empty where the key is of a whole run or of a slice within a cell."""
+    name, slice_ = split_slice(key)
+    return (name, slice_) if slice_ and set(slice_) <= set(CELL) else (key, {})
+
+
+def ranked(runs: Sequence[Listed], key: str) -> list[Ranked]:
+    """The runs from best to worst; ties by workflow, then the newest first; those without the metric last.
+
+    A run that has the metric for each of its cells only stands there cell by cell.
+    """
+    rows = _best_first(runs, key)
+    judged, sign = any(row.judged is not None for row in rows), _sign(runs, key)
+    known = sorted(rows, key=lambda row: (*_order(row, sign, judged=judged), row.run.workflow))
+    found = {row.run.path for row in known}
+    rest = [run for run in _newest_first(runs) if run.path not in found]
+    return known + [Ranked(run, None) for run in sorted(rest, key=lambda r: r.workflow)]
+
+
+def _order(row: Ranked, sign: float, *, judged: bool) -> tuple[bool, float]:
+    """Runs that could not be judged stand behind those that were."""
+    return judged and row.judged is None, sign * _sorted_by(row)
+
+
+def _sorted_by(row: Ranked) -> float:
+    return float(row.value or 0.0) if row.judged is None else row.judged
+
+
+def candidates(runs: Sequence[Listed], key: str) -> list[Ranked]:
+    """Complete runs with the metric, the best first and of equal ones the newest: the order of promotion."""
+    return [row for row in _best_first([run for run in runs if run.complete], key) if not row.cell]
+
+
+def _best_first(runs: Sequence[Listed], key: str) -> list[Ranked]:
+    newest = _newest_first(runs)
+    shared = up_to_common_coverage(newest, key)
+    rows: list[Ranked] = []
+    for run in newest:
+        value = value_of(run, key)
+        if value is not None:
+            rows.append(Ranked(run, value, judged=shared.get(run.path)))
+        else:
+            rows += [Ranked(run, number, cell) for cell, number in _cells_of(run, key)]
+    sign = _sign(runs, key)
+    return sorted(rows, key=lambda row: _order(row, sign, judged=bool(shared)))
+
+
+def _cells_of(run: Listed, key: str) -> Iterator[tuple[dict[str, str], float]]:
+    """The metric in each cell of a run."""
+    for text, value in run.metrics.items():
+        name, cell = split_key(text)
+        if cell and name == key:
+            yield cell, value
+
+
+def _row_key(row: Ranked, key: str) -> str:
+    return flat_key(key, row.cell)
+
+
+def _newest_first(runs: Sequence[Listed]) -> list[Listed]:
+    return sorted(runs, key=lambda r: r.latest, reverse=True)
+
+
+def _sign(runs: Sequence[Listed], key: str) -> float:
+    return -1.0 if direction(key, runs) == "higher" else 1.0
+
+
+def up_to_common_coverage(runs: Sequence[Listed], key: str) -> dict[str, float]:
+    """Areas up to the coverage that all runs with evidence reach, by path; nothing where the metric does not reward
+    declining, or where all answer alike. A run without evidence cannot be judged and has none."""
+    expr = _expression(key)
+    metric = None if expr is None else _metric(expr)
+    if expr is None or metric is None or not metric.definition.common_coverage:
+        return {}
+    with_value = [run for run in runs if value_of(run, key) is not None]
+    kept = {run.path: _slice_of(run, dict(expr.slice)) for run in with_value}
+    sides = {path: KeptSide(part) for path, part in kept.items() if part is not None}
+    if not sides:
+        return {}
+    rates = [side.kept.answer_rate for side in sides.values()]
+    common = min(rates)
+    if not common > 0 or max(rates) - common < 1e-12:
+        return {}
+    options = {k: v for k, v in metric.values.items() if k not in ("ties", "c")}
+    limit = min(common, float(metric.values.get("c", 1.0)))
+    area = metric_of(metric.definition.common_coverage).definition(**options, c=limit)
+    return {path: sample(area, side, side.constants(area)).value for path, side in sides.items() if side.has(area)}
+
+
+def _expression(key: str) -> Expr | None:
+    try:
+        return parse(meant_by(key))
+    except UsageError:
+        return None
+
+
+def _metric(expr: Expr) -> Metric | None:
+    try:
+        return bound(replace(expr, slice=()))
+    except UsageError:
+        return None
+
+
+def _slice_of(run: Listed, slice_: dict[str, str]) -> Kept | None:
+    """The kept evidence of a slice, None where the run kept none."""
+    if not run.sealed:
+        return None
+    try:
+        parts = Opened.at(run.folder).kept
+    except StorageError:
+        return None
+    return next((k for k in parts if {c: value_name(v) for c, v in k.slice.items()} == slice_), None)
+
+
+def compared(rows: Sequence[Ranked], key: str, against: Listed | None) -> list[Ranked]:
+    """The rows with intervals, and paired deltas against a run; without one, against the best, Holm over all pairs."""
+    found = [_with_interval(row, _row_key(row, key)) for row in rows]
+    able = [row for row in found if row.value is not None and row.run.sealed]
+    if against is None and len({row.run.path for row in able}) > MOST_PAIRS:
+        note = f"more than {MOST_PAIRS} runs: name one to compare with for paired deltas"
+        return [replace(row, note=note) if place == 0 else row for place, row in enumerate(found)]
+    reference = against or reference_of(found)
+    if reference is None:
+        return found
+    base = Opened.at(reference.folder)
+    others = {row.run.path: row.run for row in able if row.run.path != reference.path}
+    deltas = {path: _paired(base, run, key) for path, run in others.items()}
+    keys = {row.place: _row_key(row, key) for row in able if row.run.path in deltas}
+    family = [p for p, _ in (_p(deltas[path], own) for (path, _), own in keys.items()) if p is not None]
+    if against is None:
+        family += _other_pairs(list(others.values()), list(dict.fromkeys(keys.values())))
+    adjusted = _adjusted(family)
+    return [_with_delta(row, deltas.get(row.run.path), _row_key(row, key), adjusted) for row in found]
+
+
+def reference_of(rows: Sequence[Ranked]) -> Listed | None:
+    """The run that others are compared with where none is named: the best that kept its evidence."""
+    return next((row.run for row in rows if row.value is not None and row.run.sealed), None)
+
+
+def decide(runs: Sequence[Listed], key: str, active: Listed | None, *, eps: float, point: bool = False) -> Choice:
+    """Whether the best run replaces the active one: only if it is better by more than eps, and by more than chance.
+
+    Chance is considered where both runs kept evidence of the metric; `point` decides by eps alone.
+    """
+    if not eps >= 0:
+        raise UsageError("eps is a number of at least 0")
+    order = candidates(runs, key)
+    if not order:
+        raise InputError(f"no complete run has a value of {printable(key)}")
+    best, value = order[0].run, _sorted_by(order[0])
+    common = ", by the areas up to the common cmax" if order[0].judged is not None else ""
+    if active is None:
+        return Choice(PROMOTE, best, value, None, None, 0.0, eps, "nothing is active yet")
+    held = next((_sorted_by(row) for row in order if row.run.path == active.path), value_of(active, key))
+    if held is None:
+        return Choice(PROMOTE, best, value, active.run_id, None, 0.0, eps, "the active run has no such value")
+    if best.path == active.path:
+        return Choice(KEEP, best, value, active.run_id, held, 0.0, eps, "the best run is active already")
+    delta = value - held
+    kept = Choice(KEEP, best, value, active.run_id, held, delta, eps, f"not better by more than eps{common}")
+    higher = direction(key, runs) == "higher"
+    if not (delta if higher else -delta) > eps:
+        return kept
+    action, reason, interval = _against_chance(active, best, key, higher=higher, point=point)
+    return replace(kept, action=action, reason=f"better by more than eps{common}{reason}", interval=interval)
+
+
+def _against_chance(
+    active: Listed, best: Listed, key: str, *, higher: bool, point: bool
+) -> tuple[str, str, tuple[float, float] | None]:
+    """What follows for a run that is better by more than eps: the action, why, and the interval of the difference."""
+    missing = [run for run in (active, best) if not _has_evidence(run, key)]
+    if missing and not all(_has_rows(run, key) for run in (active, best)):
+        none = "neither run" if len(missing) > 1 else f"run {printable(missing[0].run_id)}"
+        kept = "kept evidence" if len(missing) > 1 else "kept no evidence"
+        return PROMOTE, f"; decided by eps alone: {none} {kept} of it, so chance is not considered", None
+    comparison = _paired(Opened.at(active.folder), best, key)
+    barred = _barred(comparison, key)
+    if barred:
+        return KEEP, f", but {barred}", None
+    if point:
+        return PROMOTE, "; decided by eps alone, as asked: chance is not considered", None
+    if isinstance(comparison, str):
+        return KEEP, f", but the runs cannot be paired: {comparison}", None
+    sure = _is_better(comparison, key, higher=higher)
+    reason = ", and by more than chance" if sure else ", but it may be chance"
+    return PROMOTE if sure else KEEP, reason, _interval(comparison, key)
+
+
+def _has_evidence(run: Listed, key: str) -> bool:
+    """True if the run kept what a paired difference of this metric needs."""
+    if not run.sealed:
+        return False
+    opened = Opened.at(run.folder)
+    expr = _expression(key)
+    metric = None if expr is None else _metric(expr)
+    return metric is not None and EVIDENCE in opened.run.files and any(KeptSide(k).has(metric) for k in opened.kept)
+
+
+def _has_rows(run: Listed, key: str) -> bool:
+    """True if the run kept its rows, from which any metric can be paired."""
+    expr = _expression(key)
+    known = expr is not None and _metric(expr) is not None
+    return known and run.sealed and RECORDS in Opened.at(run.folder).run.files
+
+
+def _with_interval(row: Ranked, key: str) -> Ranked:
+    if not row.run.sealed or row.value is None:
+        return row
+    ends = Opened.at(row.run.folder).run.intervals.get(key)
+    return row if ends is None else replace(row, low=ends[0], high=ends[1])
+
+
+def _paired(base: Opened, run: Listed, key: str) -> Comparison | str:
+    """The comparison, or why there is none."""
+    expr = _expression(key)
+    metric = None if expr is None else _metric(expr)
+    if metric is None:
+        return "no paired delta: this key is no metric that evidence is kept of"
+    try:
+        return compare_runs(base, Opened.at(run.folder), [metric])
+    except (InputError, StorageError, UsageError) as problem:
+        return str(problem)
+
+
+def _barred(comparison: Comparison | str, key: str) -> str:
+    """Why the two values cannot stand for a difference, where that is so: values or clusters that one run lacks."""
+    if isinstance(comparison, str):
+        return ""
+    try:
+        return barred_by(_delta_of(comparison, key).cautions)
+    except UsageError:
+        return ""
+
+
+def _is_better(comparison: Comparison | str, key: str, *, higher: bool) -> bool:
+    """True if the candidate is better beyond chance; a metric without a direction by the one it is sorted in."""
+    if isinstance(comparison, str):
+        return False
+    try:
+        d = _delta_of(comparison, key)
+    except UsageError:
+        return False
+    decisive = d.decisive
+    if d.verdict == "differs" and decisive is not None and decisive.delta is not None:
+        return (decisive.delta > 0) == higher
+    return d.verdict == "better"
+
+
+def _p(comparison: Comparison | str, key: str) -> tuple[float | None, str]:
+    if isinstance(comparison, str):
+        return None, comparison
+    try:
+        return _deciding(comparison, key)["p_value"], ""
+    except UsageError as problem:
+        return None, str(problem)
+
+
+def _interval(comparison: Comparison | str, key: str) -> tuple[float, float] | None:
+    if isinstance(comparison, str):
+        return None
+    try:
+        found = _deciding(comparison, key)
+        return None if found["clusters"] < FEWEST_CLUSTERS else found["interval"]
+    except UsageError:
+        return None
+
+
+def _other_pairs(runs: Sequence[Listed], keys: Sequence[str]) -> list[float]:
+    found = []
+    for i, one in enumerate(runs):
+        base = Opened.at(one.folder)
+        for two in runs[i + 1 :]:
+            comparison = _paired(base, two, keys[0])
+            found += [p for p, _ in (_p(comparison, key) for key in keys) if p is not None]
+    return found
+
+
+def _adjusted(family: Sequence[float]) -> dict[float, float]:
+    return dict(zip(family, holm(list(family)), strict=True))
+
+
+def _with_delta(row: Ranked, comparison: Comparison | str | None, key: str, adjusted: dict[float, float]) -> Ranked:
+    if comparison is None:
+        return row
+    p, problem = _p(comparison, key)
+    if isinstance(comparison, str) or problem:
+        return replace(row, note=problem or str(comparison))
+    d = _deciding(comparison, key)
+    ends = d["interval"] or (None, None)
+    p_adjusted = None if p is None else adjusted.get(p)
+    found = _delta_of(comparison, key)
+    verdict = verdict_of(found, math.nan if p_adjusted is None else p_adjusted, 1 - ALPHA)
+    return replace(
+        row,
+        delta=d["delta"],
+        delta_low=ends[0],
+        delta_high=ends[1],
+        p_value=p,
+        p_adjusted=p_adjusted,
+        verdict=verdict,
+        note=found.note,
+    )
+
+
+def _delta_of(comparison: Comparison, key: str) -> Delta:
+    """The delta of a key; cells pair on the columns that do not tell the runs apart."""
+    name, cell = split_slice(meant_by(key))
+    columns = {column for d in comparison for column in d.slice}
+    return comparison[name + slice_text({c: v for c, v in cell.items() if c in columns})]
+
+
+def _deciding(comparison: Comparison, key: str) -> Mapping[str, Any]:
+    """What is shown of a delta: of this metric, on what decides; with the p-value that the verdict rests on."""
+    d = _delta_of(comparison, key)
+    readable, decisive = d.readable, d.decisive
+    if readable is None or decisive is None or "unequal missing" in d.cautions:
+        return {"delta": d.delta, "interval": None, "p_value": None, "clusters": 0}
+    return {
+        "delta": readable.delta,
+        "interval": readable.interval,
+        "p_value": decisive.p_value,
+        "clusters": decisive.clusters,
+    }

@@ -1,0 +1,1 @@
+"""One table, two, many: evaluations, comparisons, curves and what they leave behind."""

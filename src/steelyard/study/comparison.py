@@ -1,0 +1,216 @@
+"""compare(): two runs on the same questions → paired deltas, p-values and verdicts.
+
+delta = new − base, never sign-flipped. Rows pair on (task, item, repeat, perturbation); cells pair on their columns
+minus those that tell the runs apart. A row that failed on either side leaves both and is counted. Runs that kept only
+their evidence pair slice by slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, cast, get_args
+
+from steelyard.errors import InputError, UsageError, printable
+from steelyard.ground.arrays import Progress
+from steelyard.metrics.definition import Metric, metric_of
+from steelyard.naming import slice_text
+from steelyard.records.labels import value_name
+from steelyard.records.schema import CELL, OUTCOMES
+from steelyard.records.table import Records
+from steelyard.study.cells import applies, checked_pool, joined
+from steelyard.study.deltas import Unchanged, deltas
+from steelyard.study.evaluation import Asked, expanded, listed, pick
+from steelyard.study.kept import Kept
+from steelyard.study.kept_pairs import KeptPair
+from steelyard.study.pairs import Pair
+from steelyard.study.row_pairs import Unmatched, paired_slices
+from steelyard.study.warnings import class_warnings, unmet_labels
+from steelyard.uncertainty.number import Delta
+from steelyard.uncertainty.settings import Method, Settings, Stream
+from steelyard.uncertainty.verdicts import judged
+
+Align = Literal["strict", "intersection"]
+Part = tuple[Mapping[str, Any], Pair, Sequence[Metric]]  # a slice, its pair, and the metrics to compare there
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """All paired deltas of two runs. `result["aurc"]` picks one."""
+
+    deltas: tuple[Delta, ...]
+    settings: Settings
+    population: Mapping[str, Any]
+    cluster: tuple[str, ...]
+    sources: Mapping[str, tuple[Any, ...]]
+    unmatched: Mapping[str, Any]
+    warnings: tuple[str, ...]
+
+    def __getitem__(self, name: Asked) -> Delta:
+        return pick(self.deltas, name)
+
+    def __iter__(self) -> Iterator[Delta]:
+        return iter(self.deltas)
+
+    def __len__(self) -> int:
+        return len(self.deltas)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: the document that `comparison.json` holds."""
+        from steelyard.study.wire import comparison_document
+
+        return comparison_document(self)
+
+
+def compare(
+    base: Records,
+    new: Records,
+    metrics: Sequence[Asked] | Asked,
+    *,
+    align: Align = "strict",
+    by: Sequence[str] | str = (),
+    pool: Sequence[str] | str = (),
+    versus: Sequence[str] = (),
+    resamples: int = 10_000,
+    seed: int = 42,
+    level: float = 0.95,
+    method: Method = "auto",
+    stream: Stream = "counter",
+    settings: Settings | None = None,
+    unchanged: Unchanged = "say",
+    progress: Progress | None = None,
+) -> Comparison:
+    """Paired deltas of every metric, cell by cell. `versus` names columns that tell the two runs apart.
+
+    `settings` holds resamples, seed, level, method and stream in one. Runs that gave the same answers are said to be
+    `unchanged`; `unchanged="judge"` judges them as any others.
+    """
+    checked_unchanged(unchanged)
+    checked_align(align)
+    settings = settings or Settings(resamples=resamples, seed=seed, level=level, method=method, stream=stream)
+    asked = [metric_of(m) for m in listed(metrics)]
+    for metric in asked:
+        if metric.definition.no_delta:
+            raise UsageError(f"{metric} cannot be compared: {metric.definition.no_delta}")
+    base, new = joined(base, asked), joined(new, asked)
+    unmatched = Unmatched()
+    pooled = checked_pool(listed(pool))
+    pairs = list(paired_slices(base, new, by=listed(by), pool=pooled, versus=versus, align=align, unmatched=unmatched))
+    parts: list[Part] = []
+    for slice_, pair in pairs:
+        both = dict.fromkeys(m for table in pair.tables for m in expanded(asked, table))
+        parts.append((slice_, pair, [m for m in both if applies(m, pair.base, len(pairs), slice_)]))
+    cells = [pair for slice_, pair in pairs if set(slice_) <= set(CELL)]
+    return Comparison(
+        deltas=_judged(parts, settings, unchanged, progress),
+        settings=settings,
+        population={"base": _population(base), "new": _population(new), "paired": sum(map(len, cells))},
+        cluster=base.cluster_columns,
+        sources={"base": base.sources, "new": new.sources},
+        unmatched=asdict(unmatched),
+        warnings=tuple(dict.fromkeys((*base.warnings, *new.warnings, *_warnings(base, asked), *_warnings(new, asked)))),
+    )
+
+
+def compare_kept(
+    base: Sequence[Kept],
+    new: Sequence[Kept],
+    metrics: Sequence[Asked],
+    *,
+    resamples: int = 10_000,
+    seed: int = 42,
+    level: float = 0.95,
+    settings: Settings | None = None,
+    unchanged: Unchanged = "say",
+) -> Comparison:
+    """Paired deltas of two runs from the evidence they kept.
+
+    Slices pair on their columns, without model and strategy where each run has one value of them. A cell that only one
+    run has is an error; another slice is left out. What needs single rows is left without a verdict.
+    """
+    checked_unchanged(unchanged)
+    settings = settings or Settings(resamples=resamples, seed=seed, level=level)
+    asked = [m for m in map(metric_of, listed(metrics)) if not m.definition.no_delta]
+    dropped = [c for c in ("model", "strategy") if all(_values(kept, c) <= 1 for kept in (base, new))]
+    mine, theirs = (_by_slice(kept, dropped) for kept in (base, new))
+    lonely = [key for key in (*mine, *theirs) if (key in mine) != (key in theirs) and {c for c, _ in key} <= set(CELL)]
+    if lonely:
+        shown = ", ".join(slice_text(dict(key)) or "the whole table" for key in lonely[:5])
+        raise InputError(f"{len(lonely)} cells were evaluated in one run only: {printable(shown)}")
+    pairs = {key: KeptPair(part, theirs[key]) for key, part in mine.items() if key in theirs}
+    parts: list[Part] = []
+    for key, pair in pairs.items():
+        slice_ = {k: v for k, v in mine[key].slice.items() if k not in dropped}
+        here = [m for m in asked if not _elsewhere(m, pair, pairs.values()) and m.values.get("by") not in slice_]
+        parts.append((slice_, pair, here))
+    return Comparison(
+        deltas=_judged(parts, settings, unchanged),
+        settings=settings,
+        population={side: kept_population(kept) for side, kept in (("base", base), ("new", new))},
+        cluster=(),
+        sources={"base": (), "new": ()},
+        unmatched={"cells": [], "base_rows": 0, "new_rows": 0},
+        warnings=(),
+    )
+
+
+def checked_unchanged(unchanged: str) -> Unchanged:
+    """How runs that gave the same answers are treated; another word is refused."""
+    if unchanged not in get_args(Unchanged):
+        raise UsageError(f"unchanged is one of {', '.join(get_args(Unchanged))}")
+    return cast(Unchanged, unchanged)
+
+
+def checked_align(align: str) -> Align:
+    """How two runs are aligned; another word is refused."""
+    if align not in get_args(Align):
+        raise UsageError("align is strict or intersection")
+    return cast(Align, align)
+
+
+def _judged(
+    parts: Sequence[Part], settings: Settings, unchanged: Unchanged, progress: Progress | None = None
+) -> tuple[Delta, ...]:
+    """The deltas of all parts, with verdicts that allow for their number."""
+    every: list[Delta] = []
+    for done, (slice_, pair, metrics) in enumerate(parts):
+        every += deltas(pair, metrics, settings, slice_, unchanged)
+        if progress is not None:
+            progress((done + 1) / len(parts))
+    return tuple(judged(every, settings))
+
+
+def _warnings(records: Records, asked: Sequence[Metric]) -> list[str]:
+    return [*unmet_labels(records), *class_warnings(records, asked)]
+
+
+def _elsewhere(metric: Metric, pair: KeptPair, pairs: Iterable[KeptPair]) -> bool:
+    """True where neither run kept the metric in this slice, but both did in another: it says nothing of this one."""
+    if any(side.has(metric) for side in pair.sides):
+        return False
+    return any(all(side.has(metric) for side in other.sides) for other in pairs)
+
+
+def _values(kept: Sequence[Kept], column: str) -> int:
+    return len({value_name(k.slice[column]) for k in kept if column in k.slice})
+
+
+def _by_slice(kept: Sequence[Kept], dropped: Sequence[str]) -> dict[tuple[tuple[str, str], ...], Kept]:
+    by_key: dict[tuple[tuple[str, str], ...], Kept] = {}
+    for part in kept:
+        key = tuple(sorted((c, value_name(v)) for c, v in part.slice.items() if c not in dropped))
+        if key in by_key:
+            raise InputError(f"one run holds several parts for {slice_text(dict(key)) or 'the whole table'}")
+        by_key[key] = part
+    return by_key
+
+
+def kept_population(kept: Sequence[Kept]) -> dict[str, int]:
+    """The rows of a run by outcome, each counted once: cells do not overlap, other slices do."""
+    cells = [k for k in kept if set(k.slice) <= set(CELL)]
+    counts = {outcome: sum(k.counts[outcome] for k in cells) for outcome in OUTCOMES}
+    return {"rows": sum(counts.values()), **counts, "clusters": len({i for k in cells for i in k.ids})}
+
+
+def _population(records: Records) -> dict[str, int]:
+    return {"rows": len(records), **records.counts(), "clusters": len(records.cluster[0])}

@@ -1,0 +1,172 @@
+"""evaluate(): records × metrics × uncertainty → Evaluation.
+
+A table is evaluated cell by cell: rows with the same (model, strategy, task, perturbation). `by` adds slices of each
+cell, `pool` drops cell columns; pooling is never implied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from steelyard.errors import UsageError
+from steelyard.ground.arrays import Progress
+from steelyard.metrics import metrics as registry
+from steelyard.metrics.collector import Collector
+from steelyard.metrics.definition import Definition, Metric, bound, metric_of, single
+from steelyard.naming import parse, slice_text
+from steelyard.records.labels import value_name
+from steelyard.records.table import Records, Source
+from steelyard.study.cells import applies, joined, slices
+from steelyard.study.kept import Kept, keep
+from steelyard.study.warnings import class_warnings, table_warnings
+from steelyard.uncertainty.estimate import estimates
+from steelyard.uncertainty.number import Estimate
+from steelyard.uncertainty.settings import Method, Settings, Stream
+
+Asked = str | Definition | Metric
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """All estimates of one table. `result["accuracy"]`, `result["accuracy{model=m1}"]` pick one."""
+
+    estimates: tuple[Estimate, ...]
+    settings: Settings
+    population: Mapping[str, int]
+    cluster: tuple[str, ...]
+    clusters: int
+    sources: tuple[Source, ...]
+    warnings: tuple[str, ...]
+    kept: tuple[Kept, ...] = ()  # the evidence of every slice, where it was asked for
+
+    def __getitem__(self, name: Asked) -> Estimate:
+        return pick(self.estimates, name)
+
+    def __iter__(self) -> Iterator[Estimate]:
+        return iter(self.estimates)
+
+    def __len__(self) -> int:
+        return len(self.estimates)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: the document that `evaluation.json` holds."""
+        from steelyard.study.wire import evaluation_document
+
+        return evaluation_document(self)
+
+
+def evaluate(
+    records: Records,
+    metrics: Sequence[Asked] | Asked,
+    *,
+    by: Sequence[str] | str = (),
+    pool: Sequence[str] | str = (),
+    resamples: int = 10_000,
+    seed: int = 42,
+    level: float = 0.95,
+    method: Method = "auto",
+    stream: Stream = "counter",
+    settings: Settings | None = None,
+    keep_evidence: bool = False,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Every metric with its interval, on every cell of the table and every slice asked for.
+
+    `settings` holds resamples, seed, level, method and stream in one. With `keep_evidence`, what is needed to compare
+    the table later without its rows is in `kept`.
+    """
+    settings = settings or Settings(resamples=resamples, seed=seed, level=level, method=method, stream=stream)
+    asked = [metric_of(m) for m in listed(metrics)]
+    records = joined(records, asked)
+    parts = list(slices(records, listed(by), listed(pool)))
+    estimated: list[Estimate] = []
+    kept: list[Kept] = []
+    for done, (slice_, table) in enumerate(parts):
+        inside = None if progress is None else (lambda share, done=done: progress((done + share) / len(parts)))
+        own = [m for m in expanded(asked, records) if applies(m, table, len(parts), slice_)]
+        measured = estimates(Collector(table), own, settings, slice_, inside)
+        estimated += [estimate for estimate, _ in measured]
+        if keep_evidence:
+            kept.append(keep(table, slice_, [sample for _, sample in measured]))
+    return Evaluation(
+        estimates=tuple(estimated),
+        settings=settings,
+        population={"rows": len(records), **records.counts()},
+        cluster=records.cluster_columns,
+        clusters=len(records.cluster[0]),
+        sources=tuple(records.sources),
+        warnings=(*records.warnings, *table_warnings(records), *class_warnings(records, asked)),
+        kept=tuple(kept),
+    )
+
+
+def values(metrics: Sequence[Asked], records: Records) -> dict[str, float]:
+    """The values of several metrics, without intervals; what they share is collected once."""
+    asked = [single(metric_of(metric)) for metric in metrics]
+    collectors = {False: Collector.whole(records)}
+    if any(metric.definition.by_cluster for metric in asked):
+        collectors[True] = Collector(records)
+    by_name = {}
+    for metric in asked:
+        constants = metric.constants([records])
+        collector = collectors[metric.definition.by_cluster]
+        reading = collector.unit.read(collector.evidence(metric, constants))
+        by_name[metric.name] = float(metric.finished(reading, constants)[0])
+    return by_name
+
+
+def value(metric: Asked, records: Records | None = None, /, **columns: Any) -> float:
+    """The value of one metric, without interval: of records, or of columns given by name.
+
+    >>> value("accuracy", target=["a", "b"], prediction=["a", "a"])
+    0.5
+    """
+    if records is None:
+        task = columns.pop("task", None) if isinstance(columns.get("task"), Mapping) else None
+        size = len(next(iter(columns.values())))
+        records = Records.from_columns({"item": list(range(size)), **columns}, task=task)
+    asked = metric_of(metric)
+    if asked.definition.perturbed_only:
+        records = joined(records, [asked])
+        records = records.take(~records.is_unperturbed())
+    return values([asked], records)[asked.name]
+
+
+def listed(asked: Any) -> list[Any]:
+    """A single name or a sequence of them, as a list."""
+    return [asked] if isinstance(asked, str | Definition | Metric) else list(asked)
+
+
+def expanded(asked: Sequence[Metric], records: Records) -> list[Metric]:
+    """The metrics with families replaced by their members, each once."""
+    return list(dict.fromkeys(member for m in asked for member in m.expanded(records)))
+
+
+def pick(estimates_: Sequence[Any], asked: Asked) -> Any:
+    """The one estimate (or delta) that a name means; an error lists the slices where it is not one."""
+    name = asked if isinstance(asked, str) else str(metric_of(asked))
+    expr = parse(name)
+    wanted = dict(expr.slice)
+    text = str(bound(replace(expr, slice=())))
+    named = [e for e in estimates_ if e.metric == text]
+    if not named:
+        known = ", ".join(dict.fromkeys(e.metric for e in estimates_)) or "none"
+        raise UsageError(f"'{text}' was not evaluated; there are: {known}")
+    if wanted:
+        matching = [e for e in named if {k: value_name(v) for k, v in e.slice.items()} == wanted]
+    else:
+        matching = [e for e in named if not e.slice] or named
+    if len(matching) == 1:
+        return matching[0]
+    shown = ", ".join(f"{text}{slice_text({k: value_name(v) for k, v in e.slice.items()})}" for e in named[:12])
+    raise UsageError(f"'{name}' matches {len(matching)} estimates; choose one of: {shown}")
+
+
+def known_metrics() -> list[Definition]:
+    """Every registered metric, plug-ins included."""
+    from steelyard.registry import load_entry_points
+
+    load_entry_points()
+    return list(registry.values())

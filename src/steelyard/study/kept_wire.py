@@ -1,0 +1,179 @@
+"""Kept evidence on disk: arrays in one compressed file, everything else in a JSON header inside it.
+
+Evidence is made of frozen dataclasses that hold arrays, labels and each other; this walks them. Nothing is pickled, and
+only the kinds named here are made again. The names on disk are constants of this file: a class or a field may be
+renamed, what was written stays readable. A field that an older version did not write has its default.
+
+version 1   the first edition
+version 2   also, of every slice: digests of the columns that metrics read, and of the rows that lack a value
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+
+from steelyard.errors import StorageError
+from steelyard.metrics.evidence.combined import Groups, Parts, Rows
+from steelyard.metrics.evidence.curve import CurveReading
+from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedRows
+from steelyard.metrics.evidence.sums import Sums
+from steelyard.metrics.questions.calibration import Signed
+from steelyard.records.labels import Labels
+from steelyard.study.kept import Kept
+
+VERSION = 2
+VERSIONS = (1, 2)  # that are read; only the newest is written
+LARGEST = 2**33  # bytes of one array, unpacked
+
+
+def _kind(kind: type, names: str) -> tuple[type, dict[str, str]]:
+    """A class and the names of its fields on disk, each with its attribute; they differ only where one was renamed."""
+    return kind, {name.partition("=")[0]: name.partition("=")[2] or name for name in names.split()}
+
+
+_KINDS = {
+    "Kept": _kind(
+        Kept,
+        "slice ids asked failed answered counts asked_rows answered_rows constants evidence "
+        "columns lacking lacking_rows",
+    ),
+    "Sums": _kind(Sums, "names keys ids cells rows excluded is_score binary"),
+    "SortedRows": _kind(SortedRows, "score value cluster ends ids rows excluded reading"),
+    "Rows": _kind(Rows, "columns ids cluster rows excluded"),
+    "Groups": _kind(Groups, "names groups overall ungrouped"),
+    "Parts": _kind(Parts, "parts lost"),
+    "Signed": _kind(Signed, "gaps excluded"),
+}
+_READINGS = {"SortedReading": SortedReading, "CurveReading": CurveReading}
+_NAMES: dict[type, str] = {
+    **{kind: name for name, (kind, _) in _KINDS.items()},
+    **{kind: name for name, kind in _READINGS.items()},
+}
+
+
+def packed(parts: Sequence[Kept]) -> bytes:
+    """Kept evidence as bytes."""
+    writer = _Writer()
+    header = {"version": VERSION, "parts": [writer.take(part) for part in parts]}
+    buffer = BytesIO()
+    arrays = {f"a{i}": array for i, array in enumerate(writer.arrays)}
+    text = np.frombuffer(json.dumps(header).encode("utf-8", "surrogatepass"), np.uint8)
+    np.savez_compressed(buffer, allow_pickle=False, header=text, **arrays)
+    return buffer.getvalue()
+
+
+def unpacked(data: bytes) -> list[Kept]:
+    """Kept evidence from bytes; anything that is not as it was written is an error."""
+    try:
+        with zipfile.ZipFile(BytesIO(data)) as archive:
+            if any(member.file_size > LARGEST for member in archive.infolist()):
+                raise StorageError("the evidence is larger than this program reads")
+        with np.load(BytesIO(data), allow_pickle=False) as loaded:
+            header = json.loads(loaded["header"].tobytes().decode("utf-8", "surrogatepass"))
+            if header["version"] not in VERSIONS:
+                raise StorageError(
+                    f"the evidence has version {header['version']}; this program reads {VERSIONS[0]} to {VERSIONS[-1]}"
+                )
+            reader = _Reader(loaded)
+            return [reader.make(part) for part in header["parts"]]
+    except (zipfile.BadZipFile, ValueError, KeyError, TypeError, OSError, EOFError) as problem:
+        raise StorageError(f"the evidence cannot be read ({type(problem).__name__})") from None
+
+
+class _Writer:
+    """Values as JSON, arrays by number; what is shared is written once."""
+
+    def __init__(self) -> None:
+        self.arrays: list[Any] = []
+        self._seen: dict[int, Any] = {}
+        self._held: list[Any] = []  # so that an id is not used again
+
+    def take(self, value: Any) -> Any:
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        key = id(value)
+        if key in self._seen:
+            return {"again": self._seen[key]}
+        made = self._made(value)
+        self._seen[key] = len(self._held)
+        self._held.append(value)
+        return {"new": made}
+
+    def _made(self, value: Any) -> Any:
+        if isinstance(value, np.generic):
+            return {"scalar": value.item()}
+        if isinstance(value, np.ndarray):
+            return self._array(value)
+        if isinstance(value, bytes):
+            return {"bytes": value.hex()}
+        if isinstance(value, Labels):
+            return {"labels": [self.take(value.codes), self.take(value.values)]}
+        if isinstance(value, type):
+            return {"type": _NAMES[value]}
+        if isinstance(value, Mapping):
+            return {"map": [[self.take(k), self.take(v)] for k, v in value.items()]}
+        if isinstance(value, tuple | list):
+            return {"tuple": [self.take(v) for v in value]}
+        if type(value) in _NAMES:
+            name = _NAMES[type(value)]
+            return {"kind": name, "fields": {f: self.take(getattr(value, a)) for f, a in _KINDS[name][1].items()}}
+        return {
+            "sparse": [self.take(part) for part in (value.data, value.indices, value.indptr, np.array(value.shape))]
+        }
+
+    def _array(self, value: Any) -> Any:
+        if value.dtype == object:
+            return {"objects": [self.take(v) for v in value.tolist()]}
+        self.arrays.append(value)
+        return {"array": len(self.arrays) - 1}
+
+
+class _Reader:
+    """The reverse of `_Writer`, in the same order."""
+
+    def __init__(self, loaded: Any) -> None:
+        self._loaded = loaded
+        self._held: list[Any] = []
+
+    def make(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        if "again" in value:
+            return self._held[value["again"]]
+        made = self._made(value["new"])
+        self._held.append(made)
+        return made
+
+    def _made(self, value: dict[str, Any]) -> Any:
+        ((what, inside), *_) = value.items()
+        if what == "scalar":
+            return inside
+        if what == "array":
+            return self._loaded[f"a{inside}"]
+        if what == "objects":
+            found = np.empty(len(inside), dtype=object)
+            found[:] = [self.make(v) for v in inside]
+            return found
+        if what == "bytes":
+            return bytes.fromhex(inside)
+        if what == "labels":
+            return Labels(*(self.make(v) for v in inside))
+        if what == "type":
+            return _READINGS[inside]
+        if what == "map":
+            return {self.make(k): self.make(v) for k, v in inside}
+        if what == "tuple":
+            return tuple(self.make(v) for v in inside)
+        if what == "sparse":
+            from scipy import sparse
+
+            data, indices, indptr, shape = (self.make(v) for v in inside)
+            return sparse.csr_array((data, indices, indptr), shape=tuple(shape))
+        kind, attributes = _KINDS[inside]
+        return kind(**{attributes[name]: self.make(v) for name, v in value["fields"].items()})

@@ -1,0 +1,129 @@
+"""Two runs on the same questions, side by side: what every comparison asks of a pair, whatever the runs kept.
+
+`RowPair` has the rows of both runs, `KeptPair` only their evidence. Some questions need single rows; a pair without
+rows answers them with None.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from steelyard.metrics.collector import Side
+from steelyard.metrics.definition import Metric
+from steelyard.metrics.options import Constants
+
+UNEQUAL_MISSING = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class Missing:
+    """Rows that one run cannot count because a value is missing: how many on each side, and what left both."""
+
+    base: int
+    new: int
+    lost: int
+    unit: str  # rows, or the clusters that hold them
+    rows: int
+
+    @property
+    def unequal(self) -> bool:
+        """True where the runs lack values in shares that differ so much that the comparison says little."""
+        return abs(self.base - self.new) / self.rows > UNEQUAL_MISSING + 1e-12
+
+    def __str__(self) -> str:
+        one = f"{self.base} rows of the base run and {self.new} of the new one lack what it reads"
+        return f"{one}: {self.lost} {self.unit} left both"
+
+
+@dataclass(frozen=True)
+class ClustersLeft:
+    """How many clusters of a pair a comparison still stands on, and the share of the asked rows that left."""
+
+    left: int
+    of: int
+    lost: float
+
+
+class Pair(ABC):
+    """Two sides whose questions belong together, on one list of clusters."""
+
+    knows_columns = True  # whether it can be told which rows lack values, and which answers are the same
+
+    @property
+    @abstractmethod
+    def sides(self) -> tuple[Side, Side]:
+        """The base run and the new one."""
+
+    @property
+    @abstractmethod
+    def whole(self) -> int:
+        """All pairs of rows, those that failed included."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """The pairs of rows."""
+
+    @abstractmethod
+    def constants(self, metric: Metric) -> tuple[Constants, Constants]:
+        """What each side must know of the whole."""
+
+    @abstractmethod
+    def checked(self, metric: Metric) -> None:
+        """Refuse runs whose groups or labels to defer differ, where the metric reads them."""
+
+    @abstractmethod
+    def countable(self, metric: Metric) -> tuple[Self, Missing | None]:
+        """What both runs can count for a metric, and what was lost because one of them lacks a value."""
+
+    @abstractmethod
+    def lacking(self, metric: Metric) -> int:
+        """How many rows lack a value in either run."""
+
+    @abstractmethod
+    def lost_groups(self, metric: Metric, inner: Self) -> list[str]:
+        """The groups that a gap is over and of which no row is left to compare."""
+
+    @abstractmethod
+    def unchanged(self, metric: Metric) -> bool:
+        """True if both runs are known to have given the same answers, by every column that the metric reads."""
+
+    @property
+    @abstractmethod
+    def rates(self) -> Sequence[float]:
+        """The answer rates of both runs."""
+
+    @property
+    @abstractmethod
+    def failure_rates(self) -> Sequence[float]:
+        """The shares of rows that failed, of both runs."""
+
+    @property
+    @abstractmethod
+    def same_answered(self) -> bool:
+        """True if both runs answered the same questions."""
+
+    @property
+    @abstractmethod
+    def without_failed(self) -> Self:
+        """The pair without what failed on either side."""
+
+    @abstractmethod
+    def failures(self, left: Self) -> str:
+        """What to say of what failed on either side and left both, or nothing."""
+
+    @property
+    def failed_as_wrong(self) -> Self | None:
+        """Failed rows as if a reply had come that nobody could read: wrong end to end."""
+        return None
+
+    @property
+    def answered_by_both(self) -> Self | None:
+        """The rows that both runs answered."""
+        return None
+
+    def clusters_left(self, inner: Self) -> ClustersLeft | None:  # noqa: ARG002 - with rows, rows leave one by one
+        """How many clusters an inner pair still has, where whole clusters had to leave."""
+        return None

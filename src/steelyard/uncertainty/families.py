@@ -1,0 +1,272 @@
+"""Which interval a metric's value has: the rule of its family, or the method that was asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from steelyard.ground.arrays import Floats
+from steelyard.uncertainty import intervals
+from steelyard.uncertainty.groups import GroupRule, disparity_rule, gap_rule, worst_rule
+from steelyard.uncertainty.intervals import Interval, Rule, Sparse
+from steelyard.uncertainty.number import Caution
+from steelyard.uncertainty.sampling import Sample
+from steelyard.uncertainty.scarcity import Scarcity, scarcity
+from steelyard.uncertainty.settings import Settings
+
+_SHORT_OF_FREEDOM = 0.25  # degrees of freedom per cluster below which a few clusters carry the spread
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """How far a value may be off: the rule of its interval, and what must be said with it."""
+
+    rule: Rule | None
+    se: float = math.nan
+    undefined: int = 0  # resamples without a value
+    notes: tuple[str, ...] = ()
+    cautions: tuple[Caution, ...] = ()
+    bounds: tuple[float | None, float | None] = (None, None)
+    stretched: bool = True  # whether the interval is made to hold the value and kept within the bounds
+
+    def at(self, level: float, value: float) -> Interval | None:
+        """The interval at a level."""
+        if self.rule is None:
+            return None
+        ends = self.rule.at(level)
+        return intervals.within(ends, self.bounds, value) if self.stretched else ends
+
+
+def by_jackknife(s: Sample) -> bool:
+    """True where the standard error is the jackknife's, and no resample is needed."""
+    return bool(s.metric.definition.spread) and not s.is_score and has_spread(s)
+
+
+def never_resampled(s: Sample) -> bool:
+    """True where a bootstrap is off by just what the metric is free of, whatever method is asked for."""
+    return s.metric.definition.spread == "t"
+
+
+def has_spread(s: Sample) -> bool:
+    """True if there is a value, in more than one cluster."""
+    return not math.isnan(s.value) and s.clusters > 1
+
+
+def needs_resampling(s: Sample, settings: Settings) -> bool:
+    """True if the interval is made from resamples."""
+    if not has_spread(s) or not settings.resamples:
+        return False
+    if never_resampled(s):
+        return False
+    if not settings.by_family:
+        return not (s.metric.definition.by_cluster and s.metric.definition.no_interval)
+    known = s.is_score or s.metric.definition.spread or s.metric.definition.over_groups or s.metric.definition._shares
+    return not known and not no_interval(s)
+
+
+def no_interval(s: Sample) -> str:
+    """Why the metric has no honest interval, or nothing."""
+    reason = s.metric.definition.no_interval
+    return reason if isinstance(reason, str) else reason(s.evidence, s.value, s.metric.label)
+
+
+def spread_of(s: Sample, settings: Settings, parts: Scarcity, groups: Mapping[Any, Sample]) -> Spread:
+    """The rule of the metric's family, or the method that was asked for."""
+    definition = s.metric.definition
+    if s.clusters < 2:
+        return Spread(rule=None, notes=("fewer than 2 clusters: no interval",))
+    if settings.by_family:
+        if s.is_share:
+            return _share(s)
+        if s.is_score:
+            return _score(s)
+        if definition.over_groups:
+            return _of_groups(s, settings, groups)
+        if definition._shares is not None:
+            return _shares(s)
+        if definition.spread:
+            return _jackknifed(s, settings, parts)
+    if never_resampled(s):
+        return _jackknifed(s, settings, parts)
+    reason = no_interval(s)
+    if reason and (settings.by_family or (definition.by_cluster and definition.no_interval)):
+        return Spread(rule=None, notes=(f"no interval: {reason}",))
+    if not settings.resamples:
+        return Spread(rule=None, notes=("no interval: no resamples were asked for",))
+    return _resampled(s, settings, parts)
+
+
+def _share(s: Sample) -> Spread:
+    """A share of rows: Wilson's interval with the number of rows that the spread between clusters implies."""
+    totals, rows = s.score_sums
+    se = intervals.cluster_se(totals, rows)
+    rarer = totals if s.value <= 0.5 else rows - totals
+    minority = int(np.count_nonzero(rarer > 0))
+    spread = 0.0 if intervals.no_spread(se, s.value) else se
+    count = intervals.effective_rows(s.value, spread, s.clusters, minority)
+    if count is None:
+        return Spread(rule=None, se=se, notes=("no interval: every cluster has the same share",))
+    return Spread(rule=Rule("wilson", lambda level: intervals.wilson_of(s.value, count, s.clusters, level)), se=se)
+
+
+def _score(s: Sample) -> Spread:
+    """Another row mean: t, on a log scale where it cannot be negative, and room for rare clusters where bounded."""
+    totals, rows = s.score_sums
+    inside = rows > 0
+    se = intervals.cluster_se(totals, rows)
+    worth = intervals.effective_clusters((totals - s.value * rows)[inside])
+    limits, bounds = s.limits, s.metric.bounds
+    log = (s.metric.definition.spread == "log-t" or bounds == (0, None)) and s.value > 0
+    steady = intervals.no_spread(se, s.value)
+    if steady and limits is None:
+        return Spread(rule=None, se=se, notes=("no interval: every cluster has the same value",))
+    plain = intervals.log_student if log else intervals.student
+    method = "log-t" if log else "t"
+    notes = () if steady else _carried(worth, s.clusters)
+    if limits is None:
+        rule = Rule(method, lambda level: plain(s.value, se, worth, level))
+        return Spread(rule=rule, se=se, notes=notes, bounds=bounds)
+    sparse = Sparse.of(totals, rows, *limits)
+    spread = 0.0 if steady else se
+    rule = Rule(method, lambda level: sparse.widened(plain(s.value, spread, worth, level), level))
+    return Spread(rule=rule, se=se, notes=notes, bounds=limits)
+
+
+def _carried(worth: float, clusters: int) -> tuple[str, ...]:
+    few = worth - 1 < _SHORT_OF_FREEDOM * clusters
+    return ("a few clusters carry the spread",) if few else ()
+
+
+def _of_groups(s: Sample, settings: Settings, groups: Mapping[Any, Sample]) -> Spread:
+    """A gap, the worst group, or one group against the whole."""
+    kind = s.metric.definition.over_groups
+    undefined = 0
+    found: GroupRule
+    if kind == "gap":
+        found = gap_rule(s)
+    elif kind == "disparity":
+        found = disparity_rule(s)
+    else:
+        own = {name: spread_of(part, settings, scarcity([part]), {}) for name, part in groups.items()}
+        undefined = max((made.undefined for made in own.values()), default=0)  # the worst group is no surer than any
+        found = worst_rule(s, [(name, part, own[name].rule) for name, part in groups.items()])
+    notes = (*((found.reason,) if found.reason else ()), *found.notes)
+    end: tuple[Caution, ...] = ("open high",) if found.open_end == "high" else ()
+    end = ("open low",) if found.open_end == "low" else end
+    return Spread(
+        rule=found.rule, se=math.nan if found.se is None else found.se, undefined=undefined, notes=notes, cautions=end
+    )
+
+
+def _shares(s: Sample) -> Spread:
+    """A mean of shares: every share with the spread of its own clusters."""
+    found = s.metric.shares(s.evidence)
+    assert found is not None
+    _, se, worth = intervals.shares(*found)
+    if math.isnan(se) or se <= 0:
+        return Spread(rule=None, notes=("no interval: a part of it sits in a single cluster",))
+    return Spread(
+        rule=Rule("t", lambda level: intervals.student(s.value, se, worth, level)), se=se, bounds=s.metric.bounds
+    )
+
+
+def _jackknifed(s: Sample, settings: Settings, parts: Scarcity) -> Spread:
+    """A smooth function whose bootstrap is off: t times the jackknife's standard error."""
+    if np.isnan(s.left_out).any():
+        lost = int(np.isnan(s.left_out).sum())
+        return Spread(
+            rule=None, notes=(f"no interval: undefined without one of {lost} clusters",), cautions=("doubtful",)
+        )
+    influence = intervals.jackknife_influences(s.left_out)
+    se = intervals.jackknife_se(s.left_out)
+    if intervals.no_spread(se, s.value):
+        return _at_bound(s, settings, se, 0, parts)
+    spread = s.metric.definition.spread
+    worth = float(s.clusters) if spread == "t" else intervals.effective_clusters(influence)
+    log = spread == "log-t" and s.value > 0
+    plain = intervals.log_student if log else intervals.student
+    rule = Rule("log-t" if log else "t", lambda level: plain(s.value, se, worth, level))
+    return Spread(rule=rule, se=se, notes=() if spread == "t" else _carried(worth, s.clusters), bounds=s.metric.bounds)
+
+
+def _resampled(s: Sample, settings: Settings, parts: Scarcity) -> Spread:
+    """What only resampling can tell: BCa, the noise ball of a norm, or percentiles on request."""
+    drawn = s.drawn
+    defined = drawn[~np.isnan(drawn)]
+    undefined = len(drawn) - len(defined)
+    if len(defined) < 2:
+        return Spread(rule=None, undefined=undefined, notes=("no interval: undefined in nearly every resample",))
+    se = intervals.cluster_se(*s.score_sums) if s.is_score else float(defined.std(ddof=1))
+    if intervals.no_spread(float(defined.max() - defined.min()), s.value):
+        return _at_bound(s, settings, se, undefined, parts)
+    bounds = s.metric.bounds
+    if settings.percentiles:
+        tail = intervals.tail_of
+        at = intervals.quantiles(defined)
+        rule = Rule("percentile", lambda level: (at(tail(level)), at(1 - tail(level))), 2 / (len(defined) + 1))
+        return Spread(rule=rule, se=se, undefined=undefined, stretched=not settings.unstretched)
+    if settings.by_family and s.vector is not None:
+        ball = _ball(s, drawn)
+        lost = () if ball is not None else ("no interval: the mean that it is relative to is 0",)
+        return Spread(rule=ball, se=se, undefined=undefined, notes=lost, bounds=bounds)
+    if settings.by_family:
+        return Spread(
+            rule=intervals.bca_rule(s.value, defined, s.left_out, s.clusters), se=se, undefined=undefined, bounds=bounds
+        )
+    ends = partial(intervals.bca, s.value, defined, s.left_out)
+    rule = Rule("bca", lambda level: ends(intervals.tail_of(level)), 2 / (len(defined) + 1))
+    return Spread(rule=rule, se=se, undefined=undefined, bounds=bounds)
+
+
+def _at_bound(s: Sample, settings: Settings, se: float, undefined: int, parts: Scarcity) -> Spread:
+    """Every resample gives the same value: at a bound, what so many clusters could have missed; elsewhere nothing."""
+    limits = s.limits
+    at = (
+        None
+        if limits is None or not settings.by_family
+        else next((b for b in limits if math.isclose(b, s.value, abs_tol=1e-12)), None)
+    )
+    if at is None or limits is None or not parts.fewest:
+        return Spread(
+            rule=None,
+            se=se,
+            undefined=undefined,
+            notes=("no interval: every cluster, or every resample, gives the same value",),
+        )
+    low, high = limits
+
+    def ends(level: float) -> Interval:
+        unseen = (1 - ((1 - level) / 2) ** (1 / parts.fewest)) * (high - low)
+        return (high - unseen, high) if at == high else (low, low + unseen)
+
+    return Spread(rule=Rule("bound", ends), se=se, undefined=undefined, bounds=limits)
+
+
+def _ball(s: Sample, drawn: Floats) -> Rule | None:
+    """The noise ball of a norm; where the vector has a second row, its ball says whether the lower end is 0."""
+    assert s.metric.norm is not None
+    assert s.vector is not None
+    moved = np.concatenate(s.distances)
+    defined = ~np.isnan(drawn)
+    if moved.ndim == 1:
+        distances = moved[defined & ~np.isnan(moved)]
+        ends_ = partial(intervals.ball, s.value, distances, s.clusters)
+        return Rule("ball", ends_, 1 / (len(distances) + 1)) if len(distances) else None
+    distances, anchors = (moved[defined & ~np.isnan(moved).any(-1), i] for i in range(2))
+    if not len(distances):
+        return None
+    size, anchor = (float(v) for v in s.metric.norm(s.vector))
+    turned = s.metric.better == "higher"  # the value is 1 − the norm
+
+    def ends(level: float) -> Interval:
+        low, high = intervals.ball(size, distances, s.clusters, level)
+        above = intervals.ball(anchor, anchors, s.clusters, level)[0]
+        low = 0.0 if above == 0 else low if low > 0 else size * above / anchor
+        return (1 - high, 1 - low) if turned else (low, high)
+
+    return Rule("ball", ends, 1 / (len(distances) + 1))
