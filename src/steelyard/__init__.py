@@ -9,28 +9,61 @@ sy.compare(old, new, ["accuracy", "aurc"])["aurc"].delta
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from steelyard.confidence.calibrators import Calibrator as Calibrator
+    from steelyard.decide.gate import Gate as Gate
+    from steelyard.errors import BackendError as BackendError
+    from steelyard.errors import InputError as InputError
+    from steelyard.errors import SteelyardError as SteelyardError
+    from steelyard.errors import StorageError as StorageError
+    from steelyard.errors import UsageError as UsageError
+    from steelyard.metrics.contract import compose as compose
+    from steelyard.metrics.contract import evidence as evidence
+    from steelyard.metrics.contract import metric as metric
+    from steelyard.metrics.contract import over as over
+    from steelyard.metrics.evidence.sums import row_score as row_score
+    from steelyard.metrics.evidence.sums import sums as sums
+    from steelyard.records.readers import read as read
+    from steelyard.records.table import Records as Records
+    from steelyard.records.task import Task as Task
+    from steelyard.study.calibrating import calibrate as calibrate
+    from steelyard.study.comparison import Comparison as Comparison
+    from steelyard.study.comparison import compare as compare
+    from steelyard.study.evaluation import Evaluation as Evaluation
+    from steelyard.study.evaluation import evaluate as evaluate
+    from steelyard.study.evaluation import value as value
+    from steelyard.study.evaluation import values as values
+    from steelyard.study.selective import Selection as Selection
+    from steelyard.study.selective import selective as selective
+    from steelyard.study.wire import load as load
+    from steelyard.uncertainty.number import Delta as Delta
+    from steelyard.uncertainty.number import Estimate as Estimate
 
 __version__ = "0.3.0"
 
 _HOMES = {
+    "BackendError": "steelyard.errors",
     "Calibrator": "steelyard.confidence.calibrators",
     "Comparison": "steelyard.study.comparison",
     "Delta": "steelyard.uncertainty.number",
     "Estimate": "steelyard.uncertainty.number",
+    "Evaluation": "steelyard.study.evaluation",
     "Gate": "steelyard.decide.gate",
     "InputError": "steelyard.errors",
-    "UsageError": "steelyard.errors",
-    "Evaluation": "steelyard.study.evaluation",
     "Records": "steelyard.records.table",
     "Selection": "steelyard.study.selective",
     "SteelyardError": "steelyard.errors",
+    "StorageError": "steelyard.errors",
     "Task": "steelyard.records.task",
+    "UsageError": "steelyard.errors",
     "calibrate": "steelyard.study.calibrating",
     "compare": "steelyard.study.comparison",
     "compose": "steelyard.metrics.contract",
     "evaluate": "steelyard.study.evaluation",
     "evidence": "steelyard.metrics.contract",
+    "load": "steelyard.study.wire",
     "metric": "steelyard.metrics.contract",
     "over": "steelyard.metrics.contract",
     "read": "steelyard.records.readers",
@@ -52,6 +85,10 @@ def __getattr__(name: str) -> Any:
         return import_module("steelyard.retrieval")
     if name not in _HOMES:
         raise AttributeError(f"module 'steelyard' has no attribute '{name}'")
-    found = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = found  # a submodule of the same name must not shadow the function
-    return found
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value  # a submodule of the same name must not shadow the function
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "retrieval"})

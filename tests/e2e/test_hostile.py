@@ -20,8 +20,8 @@ import pytest
 import typer.main
 
 from steelyard.cli.main import app
-from steelyard.cli.options import FORMATS, STORE_FORMATS
 from steelyard.ground.json import dumps
+from steelyard.report.formats import known
 from tests.e2e.test_retrieval import Done, command
 from tests.report.test_renderers import number, shape, visible
 
@@ -253,10 +253,7 @@ COMMANDS = dict(commands(typer.main.get_command(app)))
 
 
 def formats(found: Any) -> tuple[str, ...]:
-    (option,) = [p for p in found.params if "--format" in p.opts] or [None]
-    if option is None:
-        return ("",)
-    return STORE_FORMATS if "csv" in option.help else FORMATS
+    return ("json", *known()) if any("--format" in p.opts for p in found.params) else ("",)
 
 
 def test_every_command_is_tried() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.cli.options import check_outputs
+from steelyard.cli.command import check_outputs
 from steelyard.errors import UsageError
 from tests.e2e.test_cli import answers, lines
 from tests.e2e.test_rank import qrels_text, run_text
@@ -137,11 +137,11 @@ def test_links_stand_for_what_they_lead_to(tmp_path: Path) -> None:
     for output in (soft, hard, tmp_path / "y" / ".." / "given"):
         (tmp_path / "y").mkdir(exist_ok=True)
         with pytest.raises(UsageError, match="is what would be read"):
-            check_outputs({"--out": output}, [None, str(given)])
-    check_outputs({"--a": tmp_path / "a", "--b": tmp_path / "b", "--c": None}, ["-", "best", str(given)])
-    check_outputs({"--a": Path("/dev/null"), "--b": Path("/dev/null")}, [])
+            check_outputs({"--out": [output]}, [None, str(given)])
+    check_outputs({"--a": [tmp_path / "a"], "--b": [tmp_path / "b"]}, ["-", "best", str(given)])
+    check_outputs({"--a": [Path("/dev/null")], "--b": [Path("/dev/null")]}, [])
     with pytest.raises(UsageError, match=r"--a and --b would both write .*; name two files"):
-        check_outputs({"--a": tmp_path / "a", "--b": tmp_path / "y" / ".." / "a"}, [])
+        check_outputs({"--a": [tmp_path / "a"], "--b": [tmp_path / "y" / ".." / "a"]}, [])
 
 
 WRITES: list[tuple[str, Any]] = [

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from steelyard.cli import options
-from steelyard.cli import store_options as store
+from steelyard.cli.command import READS, Shown, command, say
+from steelyard.cli.options import records as of
+from steelyard.cli.options import store
+from steelyard.cli.options.uncertainty import Uncertainty
+from steelyard.cli.progress import progress
 
 
+@command(writes="evaluation.json")
 def evaluate(
-    files: Annotated[list[str], typer.Argument(help="JSONL, CSV or Parquet files of answers; - for standard input.")],
-    metric: options.Metrics = None,
-    by: options.By = None,
-    pool: options.Pool = None,
-    cluster: options.Cluster = None,
-    map_: options.Map = None,
-    where: options.Where = None,
-    task_file: options.TaskFile = None,
-    input_format: options.InputFormat = None,
-    salvage: options.Salvage = False,
-    format_: options.Format = "table",
-    out: options.Out = None,
-    resamples: options.Resamples = 10_000,
-    seed: options.Seed = 42,
-    level: options.Level = 0.95,
-    method: options.Method = "auto",
-    stream: options.Stream = "counter",
+    *,
+    files: Annotated[
+        list[str], typer.Argument(help="JSONL, CSV or Parquet files of answers; - for standard input."), READS
+    ],
+    metric: of.Metrics = None,
+    by: of.By = None,
+    pool: of.Pool = None,
+    reading: of.TornReading,
+    uncertainty: Uncertainty,
     save: Annotated[
         bool, typer.Option("--save", help="Keep the run: numbers, evidence and digests, under the root.")
     ] = False,
@@ -38,67 +34,45 @@ def evaluate(
     workflow: Annotated[
         str | None, typer.Option("--workflow", help="The kind of run. Default: STEELYARD_WORKFLOW, else evaluate.")
     ] = None,
-    label: Annotated[
-        list[str] | None, typer.Option("--label", help="What to find it by: model=m1. Repeatable.")
-    ] = None,
-    run_id: Annotated[str | None, typer.Option("--run-id", help="Its id; by default a new one is made.")] = None,
-    tenant: store.Tenant = None,
-    domain: store.Domain = None,
-    root: store.Root = None,
-) -> None:
+    label: store.Label = None,
+    run_id: store.RunId = None,
+    place: store.Place,
+) -> Shown:
     """Say how good the answers are, and how sure that is: every metric with its interval, per cell and slice."""
-    options.check_format(format_)
-    options.allow_plugins(metric)
-    settings = options.settings(resamples, seed, level, method, stream)
-    target = out / "evaluation.json" if out is not None else None
-    options.check_outputs({"--out": target}, [*files, task_file])
-    labels = {**store.matrix_labels(), **options.pairs(label, "label")}
-    save = save or save_records
-    clock: Any = _clock() if save else None
-    scope: Any = store.scope(root, tenant, domain) if save else None
+    labels = {**store.matrix_labels(), **of.pairs(label, "label")}
     from steelyard.report.details import asked_details
     from steelyard.report.document import evaluation_report
-    from steelyard.study.evaluation import evaluate as run
+    from steelyard.runs.saved import Clock
+    from steelyard.runs.saved import save as keep
+    from steelyard.study.evaluation import evaluate as evaluated
+    from steelyard.study.wire import evaluation_document
 
-    records = options.table(
-        files,
-        cluster=cluster,
-        map_=map_,
-        where=where,
-        task_file=task_file,
-        input_format=input_format,
-        salvage=salvage,
-    )
-    with options.progress("resampling") as progress:
-        result = run(
-            records,
-            options.chosen(metric, records),
+    keeps, clock = save or save_records, Clock()
+    scope = place.scope if keeps else None
+    settings = uncertainty.settings
+    table = reading.table(files)
+    with progress("resampling") as bar:
+        evaluation = evaluated(
+            table,
+            metric or of.default_metrics(table),
             by=by or (),
             pool=pool or (),
             settings=settings,
-            keep_evidence=save,
-            progress=progress,
+            keep_evidence=keeps,
+            progress=bar,
         )
-    document = result.to_dict()
-    if save:
-        from steelyard.runs.saved import save as keep
-
-        run_, folder = keep(
+    document = evaluation_document(evaluation)
+    if scope is not None:
+        run, folder = keep(
             scope,
-            result,
+            evaluation,
             workflow=workflow or os.environ.get("STEELYARD_WORKFLOW") or "evaluate",
             clock=clock,
             labels=labels,
             run_id=run_id,
-            records=records if save_records else None,
+            records=table if save_records else None,
         )
-        document = {**document, "run_id": run_.run_id, "folder": str(folder)}
-        options.say(f"saved run {run_.run_id} in {folder}")
-    report = [*evaluation_report(result), *asked_details(result, metric or ())]
-    options.show(document, report, format_, target)
-
-
-def _clock() -> Any:
-    from steelyard.runs.saved import Clock
-
-    return Clock()
+        document = {**document, "run_id": run.run_id, "folder": str(folder)}
+        say(f"saved run {run.run_id} in {folder}")
+    report = [*evaluation_report(evaluation), *asked_details(evaluation, metric or ())]
+    return Shown(document=document, report=report)

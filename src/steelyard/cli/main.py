@@ -28,6 +28,7 @@ from steelyard.cli import (
     selective,
     shift,
 )
+from steelyard.cli.command import as_options
 from steelyard.errors import SteelyardError, printable
 
 SOFTWARE_FAULT = 70
@@ -76,7 +77,7 @@ def main() -> None:
         sys.exit(code)
     except SteelyardError as problem:
         _take_back()
-        _fail(str(problem), problem.exit_code)
+        _fail(as_options(str(problem)), problem.exit_code)
     except typer.TyperException as problem:
         _refuse(problem)
     except KeyboardInterrupt:

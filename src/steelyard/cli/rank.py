@@ -8,18 +8,26 @@ from typing import Annotated
 
 import typer
 
-from steelyard.cli import options
+from steelyard.cli.command import PLUGINS, READS, Shown, Writes, command
+from steelyard.cli.options.uncertainty import MethodIntervals
 from steelyard.errors import UsageError
 
 
+@command(writes="evaluation.json")
 def rank(
-    qrels: Annotated[str, typer.Argument(help="Judgements: TREC lines (topic iteration document grade) or JSON.")],
+    *,
+    qrels: Annotated[
+        str, typer.Argument(help="Judgements: TREC lines (topic iteration document grade) or JSON."), READS
+    ],
     runs: Annotated[
         list[str],
         typer.Argument(help="One run, or two to compare: TREC lines (topic Q0 document rank score tag) or JSON."),
+        READS,
     ],
     metric: Annotated[
-        list[str] | None, typer.Option("--metric", "-m", help="A ranking metric, such as ndcg@10; repeat for more.")
+        list[str] | None,
+        typer.Option("--metric", "-m", help="A ranking metric, such as ndcg@10; repeat for more."),
+        PLUGINS,
     ] = None,
     relevance_level: Annotated[
         int, typer.Option("--relevance-level", "-l", help="The grade from which a document counts as relevant.")
@@ -31,28 +39,18 @@ def rank(
         str, typer.Option("--align", help="Two runs: strict, or intersection to leave out topics of one run only.")
     ] = "strict",
     per_query: Annotated[
-        Path | None, typer.Option("--per-query", help="A file for every query's own values, as JSON lines.")
+        Path | None, typer.Option("--per-query", help="A file for every query's own values, as JSON lines."), Writes()
     ] = None,
-    format_: options.Format = "table",
-    out: options.Out = None,
-    resamples: options.Resamples = 10_000,
-    seed: options.Seed = 42,
-    level: options.Level = 0.95,
-    method: options.Method = "auto",
-) -> None:
+    uncertainty: MethodIntervals,
+) -> Shown:
     """Say how good a ranking is, and how sure that is; of two rankings, whether the second is better.
 
     Queries are the units of resampling. Metrics: ndcg@k, mrr, map, map@k, precision@k, recall@k, hit@k, rprec.
     """
-    options.check_format(format_)
-    options.allow_plugins(metric)
-    settings = options.settings(resamples, seed, level, method)
     if len(runs) > 2:
         raise UsageError(f"rank takes one run or two, not {len(runs)}")
     if [qrels, *runs].count("-") > 1:
         raise UsageError("standard input can be read once only")
-    target = out / "evaluation.json" if out is not None else None
-    options.check_outputs({"--per-query": per_query, "--out": target}, [qrels, *runs])
     from steelyard.metrics.definition import metric_of
     from steelyard.records.readers.trec import TIES, read_rankings
     from steelyard.report.document import ranking_report
@@ -61,19 +59,14 @@ def rank(
     from steelyard.study.ranked_lists import rank as ranked
     from steelyard.study.wire import ranking_document
 
-    metrics = metric or list(STACK)
+    metrics, settings, aligned = metric or list(STACK), uncertainty.settings, checked_align(align)
     for name in metrics:
         metric_of(name)  # a wrong name is said before large files are read
     tables = read_rankings(qrels, runs, complete=complete, relevance_level=relevance_level)
-    found = ranked(
-        tables,
-        metrics,
-        relevance_level=relevance_level,
-        align=checked_align(align),
-        settings=settings,
-    )
+    ranking = ranked(tables, metrics, relevance_level=relevance_level, align=aligned, settings=settings)
+    files = {}
     if per_query is not None:
         rows = [row for table in tables for row in by_query(table, metrics, relevance_level=relevance_level)]
-        options.write({per_query: "".join(json.dumps(row) + "\n" for row in rows)})
-    document = ranking_document(found, ties=TIES, complete=complete, relevance_level=relevance_level)
-    options.show(document, ranking_report(found), format_, target)
+        files["--per-query"] = {per_query: "".join(json.dumps(row) + "\n" for row in rows)}
+    document = ranking_document(ranking, ties=TIES, complete=complete, relevance_level=relevance_level)
+    return Shown(document=document, report=ranking_report(ranking), files=files)

@@ -6,14 +6,18 @@ from typing import Annotated
 
 import typer
 
+from steelyard.cli.command import Shown, command
 
+
+@command(prints=False)
 def schema(
+    *,
     name: Annotated[
-        str, typer.Argument(help="selective, calibrator, gate-rules, per-query, segments or shift-training-result.")
+        str,
+        typer.Argument(help="evaluation, comparison, run, acceptance-gate and others: see docs/schemas."),
     ],
-) -> None:
+) -> Shown:
     """Print the JSON Schema of a document that Steelyard reads or writes."""
-    from steelyard.ground.json import dumps
     from steelyard.report.schemas import schemas
 
-    typer.echo(dumps(schemas[name]()), nl=False)
+    return Shown(document=schemas[name]())

@@ -7,18 +7,24 @@ from typing import Annotated
 
 import typer
 
-from steelyard.cli import options
+from steelyard.cli.command import DOCUMENT, READS, Shown, command
+from steelyard.cli.options import records as of
+from steelyard.cli.options.uncertainty import Seed, Stream, settings
+from steelyard.cli.progress import progress
 from steelyard.errors import UsageError, printable
 
 
+@command(writes="selective.json")
 def selective(
+    *,
     input_: Annotated[
         list[str],
         typer.Option("--input", help="A run's JSON output, or a records file; a second one is compared with it."),
+        READS,
     ],
     mode: Annotated[
         list[str] | None,
-        typer.Option("--mode", help="The mode (strategy) to take; once for all inputs, or one an input."),
+        typer.Option("--mode", help="The mode (strategy) to take; once for all inputs, or once per input."),
     ] = None,
     confidence: Annotated[
         list[str] | None,
@@ -37,6 +43,7 @@ def selective(
     calibration: Annotated[
         list[Path] | None,
         typer.Option("--calibration", help="A calibrator artifact, for calibrated variants. Repeatable."),
+        READS,
     ] = None,
     allow_in_sample: Annotated[
         bool, typer.Option("--allow-in-sample", help="Apply a calibrator even to rows that it was fitted on.")
@@ -50,55 +57,33 @@ def selective(
     resamples: Annotated[
         int, typer.Option("--bootstrap-resamples", help="Bootstrap resamples of participants; 0 for no intervals.")
     ] = 10_000,
-    seed: options.Seed = 42,
-    stream: options.Stream = "counter",
-    cluster: options.Cluster = None,
-    map_: options.Map = None,
-    where: options.Where = None,
-    task_file: options.TaskFile = None,
-    input_format: options.InputFormat = None,
-    output: Annotated[Path | None, typer.Option("--output", help="The file to write the metrics artifact to.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="A folder to write selective.json to.")] = None,
+    seed: Seed = 42,
+    stream: Stream = "counter",
+    reading: of.Reading,
+    output: Annotated[  # noqa: ARG001 - the artifact is written there
+        Path | None, typer.Option("--output", help="The file to write the metrics artifact to."), DOCUMENT
+    ] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="A folder for the curves as PNG, SVG and PDF.")] = None,
-    format_: options.Format = "table",
-) -> None:
+) -> Shown:
     """Say what declining buys: risk-coverage curves, their areas and intervals, for each confidence variant."""
-    options.check_format(format_)
     if len(input_) > 2:
         raise UsageError("--input takes one run, or two to compare")
     if input_.count("-") > 1:
         raise UsageError("standard input can be read only once")
-    if output is not None and out is not None:
-        raise UsageError("--output names a file, --out a folder: give one of them")
-    target = output or (out / "selective.json" if out else None)
-    written, read = "--output" if output else "--out", [*input_, *(calibration or []), task_file]
-    options.check_outputs({written: target}, read)
-    settings = options.settings(resamples, seed, method="plain", stream=stream)
-    modes = _per_input(mode, len(input_))
-    grid = _grid(coverage_grid)
+    how = settings(resamples, seed, method="plain", stream=stream)
+    modes, grid = _per_input(mode, len(input_)), _grid(coverage_grid)
     from steelyard.confidence.calibrators.wire import read_calibrator
     from steelyard.metrics.evidence.kernels import GRID
     from steelyard.report.selective import selection_report
-    from steelyard.study.selective import selective as run
+    from steelyard.study.selective import selective as selection_of
     from steelyard.study.selective_wire import selective_document
 
     calibrators = [read_calibrator(path) for path in calibration or []]
-    runs = [
-        options.run_of(
-            path,
-            chosen,
-            cluster=cluster,
-            map_=map_,
-            where=where,
-            task_file=task_file,
-            input_format=input_format,
-        )
-        for path, chosen in zip(input_, modes, strict=True)
-    ]
-    with options.progress("resampling") as progress:
-        found = run(
+    runs = [reading.run(path, one) for path, one in zip(input_, modes, strict=True)]
+    with progress("resampling") as bar:
+        selection = selection_of(
             *runs,
-            confidence=options.names(confidence or ["default"]),
+            confidence=of.names(confidence or ["default"]),
             loss=loss,
             coverage=grid or GRID,
             area_coverage=area_coverage,
@@ -106,17 +91,16 @@ def selective(
             allow_in_sample=allow_in_sample,
             allow_other_scale=allow_other_scale,
             intersection_only=intersection_only,
-            settings=settings,
-            progress=progress,
+            settings=how,
+            progress=bar,
         )
-    drawn: dict[Path, bytes] = {}
+    files = {}
     if plot is not None:
+        from steelyard.cli.options.pictures import picture_files
         from steelyard.report.figures.drawing import selection_figures
 
-        drawn = options.pictures(selection_figures(found), plot)
-        options.check_outputs({written: target, "--plot": drawn}, read)
-    options.show(selective_document(found), selection_report(found), format_, target)
-    options.write(drawn)
+        files["--plot"] = picture_files(selection_figures(selection), plot)
+    return Shown(document=selective_document(selection), report=selection_report(selection), files=files)
 
 
 def _per_input(modes: list[str] | None, inputs: int) -> list[str | None]:
@@ -125,7 +109,7 @@ def _per_input(modes: list[str] | None, inputs: int) -> list[str | None]:
     if len(modes) == 1:
         return [modes[0]] * inputs
     if len(modes) != inputs:
-        raise UsageError(f"--mode is given once for all inputs, or once an input; there are {len(modes)} for {inputs}")
+        raise UsageError(f"--mode is given once for all inputs, or once per input; there are {len(modes)} for {inputs}")
     return list(modes)
 
 

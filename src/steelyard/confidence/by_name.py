@@ -46,7 +46,7 @@ def calibrator_of(name: str, calibrators: Sequence[Calibrator]) -> Calibrator:
         return fits[0]
     have = "; ".join(printable(c.name) for c in calibrators) or "none"
     problem = f"{len(fits)} of those given would do" if fits else f"given: {have}"
-    raise UsageError(f"{printable(name)} needs --calibration FILE with {wanted}; {problem}")
+    raise UsageError(f"{printable(name)} needs `calibrators=FILE` with {wanted}; {problem}")
 
 
 def named(calibrators: Sequence[Calibrator]) -> tuple[dict[str, Calibrator], list[Calibrator]]:

@@ -87,16 +87,14 @@ class Known:
         hint = f"did you mean '{printable(near)}'?" if near else "see `steelyard metrics`"
         return f"'{printable(str(rule))}': unknown metric '{printable(written)}'; {hint}"
 
-    def absent(self, name: str, where: str, columns: Sequence[str], *, delta: bool) -> str:
-        """Why a number is not there though its name is known, and the command that would add it."""
+    def absent(self, name: str, where: str, *, delta: bool) -> str:
+        """Why a number is not there though its name is known."""
         if not self.kept:
             return f"{self.run_text} has no value of {name}{where}"
-        sliced = "".join(f" --by {column}" for column in columns)
-        command = f"`steelyard evaluate FILE -m '{name}'{sliced} --save` adds it"
         runs = list(self.lacking.get(name, ())) if delta else []
         who = " and ".join(map(printable, runs)) or self.run_text
         what = "evidence of it" if delta else f"{name}{where}"
-        return f"{who} did not keep {what}; {command}"
+        return f"{who} did not keep {what}"
 
 
 def _nearest(name: str, known: frozenset[str]) -> str:

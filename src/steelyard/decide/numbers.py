@@ -38,6 +38,7 @@ class GateNumber(Number):
     slice: Mapping[str, Any] = field(default_factory=dict)
     problem: str = ""  # why there is no value, or no usable interval
     stands_for: str = ""  # what the number is taken on, where that is not the plain delta
+    would_add: tuple[str, ...] = ()  # a metric that was not kept, and the columns to slice it by, that would add it
     certain: str = ""  # why the value is known without doubt, where it is
     left_out: Mapping[str, int] = field(default_factory=dict)
     missing: float = 0.0  # the share of the asked rows that lack what the metric reads
@@ -164,8 +165,12 @@ def _absent(rule: Rule, name: str, subject: Subject) -> GateNumber:
     elif rule.metric.slice:
         where = f" in {slice_text(dict(rule.metric.slice))}"
     columns = [c for c in ((rule.each,) if rule.each else dict(rule.metric.slice)) if c and c not in (*CELL, "cell")]
-    problem = subject.known.absent(name, where, columns, delta=rule.delta)
-    return GateNumber(value=None, slice=dict(rule.metric.slice), problem=problem)
+    return GateNumber(
+        value=None,
+        slice=dict(rule.metric.slice),
+        problem=subject.known.absent(name, where, delta=rule.delta),
+        would_add=(name, *columns) if subject.known.kept else (),
+    )
 
 
 def _literal(rule: Rule, subject: Subject) -> GateNumber | None:

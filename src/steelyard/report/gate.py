@@ -1,4 +1,4 @@
-"""A gate's decision for people and machines: table, acceptance document, JUnit XML and annotations for CI."""
+"""A gate's decision for people and for CI: table, JUnit XML and annotations."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree
 
-from steelyard.decide.gate import FAIL, INCONCLUSIVE, PASS, Decision, Verdict
+from steelyard.decide.gate import INCONCLUSIVE, PASS, Decision, Verdict
+from steelyard.decide.wire import slice_suffix
 from steelyard.errors import printable
-from steelyard.ground.json import plain
-from steelyard.naming import slice_text
-from steelyard.records.labels import value_name
 from steelyard.report.document import Document, Heading, Note, Remarks, Table, interval_text, number
 
 _RIGHT = frozenset({"value", "threshold", "n", "clusters"})
-_SEVERITY = (PASS, INCONCLUSIVE, FAIL)
-_CHECKS = {"pass": "OK", "fail": "FAIL", "inconclusive": "INCONCLUSIVE"}
 
 
 def gate_report(decision: Decision, about: Mapping[str, Any]) -> Document:
@@ -23,7 +19,7 @@ def gate_report(decision: Decision, about: Mapping[str, Any]) -> Document:
     marks: dict[str, int] = {}
     rows = tuple(
         (
-            v.rule + _slice(v),
+            v.rule + slice_suffix(v),
             v.verdict.upper(),
             number(v.value),
             interval_text(_ends(v)),
@@ -46,7 +42,9 @@ def gate_report(decision: Decision, about: Mapping[str, Any]) -> Document:
     document.append(Table(columns, rows, _RIGHT))
     if marks:
         document.append(Remarks(tuple(marks)))
-    document += [Note(f"to settle {v.rule}{_slice(v)}: {'; '.join(v.advice)}") for v in decision.rules if v.advice]
+    document += [
+        Note(f"to settle {v.rule}{slice_suffix(v)}: {'; '.join(v.advice)}") for v in decision.rules if v.advice
+    ]
     attempt = about.get("attempt")
     if attempt and attempt > 1:
         document.append(
@@ -68,56 +66,6 @@ def _left_out(v: Verdict) -> str:
     return ", ".join(f"{n:,} {reason}" for reason, n in v.number.left_out.items())
 
 
-def acceptance_document(decision: Decision, about: Mapping[str, Any]) -> dict[str, Any]:
-    """`acceptance_gate.json`."""
-    return plain(
-        {
-            "schema_version": "1",
-            "verdict": decision.verdict,
-            "passed": decision.passed,
-            "inconclusive": decision.inconclusive,
-            **about,
-            "rules": [
-                {
-                    "rule": v.rule,
-                    "kind": v.kind,
-                    "slice": {k: value_name(x) for k, x in v.slice.items()},
-                    "value": v.value,
-                    "low": v.low,
-                    "high": v.high,
-                    "level": v.number.level,
-                    "threshold": v.threshold,
-                    "passed": v.passed,
-                    "verdict": v.verdict,
-                    "reason": v.reason,
-                    "p_value": v.p_value,
-                    "p_adjusted": v.p_adjusted,
-                    "detectable": v.detectable,
-                    "n": v.number.n,
-                    "clusters": v.clusters,
-                    "left_out": dict(v.number.left_out),
-                    "notes": list(v.number.notes),
-                    "clusters_needed": v.clusters_needed,
-                    "advice": list(v.advice),
-                }
-                for v in decision.rules
-            ],
-            "checks": _checks(decision),
-            "metrics": {v.key + _slice(v): v.value for v in decision.rules},
-            "notes": list(decision.notes),
-        }
-    )
-
-
-def _checks(decision: Decision) -> dict[str, str]:
-    """The worst that any rule says of each key."""
-    worst: dict[str, str] = {}
-    for v in decision.rules:
-        key = v.key + _slice(v)
-        worst[key] = max(worst.get(key, PASS), v.verdict, key=_SEVERITY.index)
-    return {key: _CHECKS[verdict] for key, verdict in worst.items()}
-
-
 def junit(decision: Decision) -> str:
     """One test case a rule, its numbers in the output; an inconclusive one is a failure unless it may pass."""
     allowed = decision.verdict == INCONCLUSIVE and decision.passed
@@ -132,7 +80,7 @@ def junit(decision: Decision) -> str:
     )
     for v in decision.rules:
         case = ElementTree.SubElement(
-            suite, "testcase", classname="steelyard.gate", name=_xml(v.rule + _slice(v)), time="0"
+            suite, "testcase", classname="steelyard.gate", name=_xml(v.rule + slice_suffix(v)), time="0"
         )
         said = f"{v.verdict}: value {number(v.value)} {interval_text(_ends(v))} {v.reason}"
         if v.verdict != PASS and allowed:
@@ -160,7 +108,7 @@ def github_commands(decision: Decision) -> str:
         if v.verdict == PASS:
             continue
         level = "warning" if v.verdict == INCONCLUSIVE and decision.inconclusive != "fail" else "error"
-        said = ". ".join((f"{v.rule}{_slice(v)}: {v.verdict}. {v.reason}", *v.advice))
+        said = ". ".join((f"{v.rule}{slice_suffix(v)}: {v.verdict}. {v.reason}", *v.advice))
         found.append(f"::{level} title=steelyard gate::{_command(said)}\n")
     return "".join(found)
 
@@ -171,10 +119,6 @@ def _command(text: str) -> str:
 
 def _xml(text: str) -> str:
     return printable(text, limit=2000)
-
-
-def _slice(v: Verdict) -> str:
-    return slice_text({k: value_name(x) for k, x in v.slice.items()}) if "{" not in v.key else ""
 
 
 def _ends(v: Verdict) -> tuple[float, float] | None:

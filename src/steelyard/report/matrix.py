@@ -8,9 +8,10 @@ from typing import Any
 
 from steelyard.ground.json import plain
 from steelyard.report.document import Document, Note, Table
-from steelyard.report.runs import choice_report, ranking_report, standing_document
+from steelyard.report.runs import choice_report, ranking_report
 from steelyard.runner.matrix import Plan, Result
 from steelyard.runs.standing import direction
+from steelyard.runs.wire import standing_document
 
 
 def plan_report(plan: Plan) -> Document:

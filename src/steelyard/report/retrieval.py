@@ -231,3 +231,12 @@ def choice_notes(found: Sequence[Stored]) -> list[str]:
     if not same_queries(usable):
         notes.append("note: they were judged on different queries: the scores are not quite comparable")
     return notes
+
+
+def best_training_report(
+    stored: Sequence[Stored], best: Stored | None, rejected: Sequence[tuple[Stored, str]], problems: Sequence[str]
+) -> Document:
+    """The training that was chosen, which others were not and why, and what cannot be read."""
+    document: Document = [Note("no training can be chosen")] if best is None else training_report(best.result)
+    document += [Note(f"not chosen: {each.id}: {reason}") for each, reason in rejected]
+    return document + [Note(text) for text in (*choice_notes(stored), *problems)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
@@ -13,7 +12,7 @@ from steelyard.records.schema import CELL
 from steelyard.report.details import details_report
 from steelyard.report.document import Document, Heading, Note, Table, interval_text, number
 from steelyard.runs.documented import is_documented
-from steelyard.runs.index import Cell, Listed, Problem
+from steelyard.runs.index import METRIC_COLUMNS, Cell, Listed, Problem
 from steelyard.runs.pointers import PINNED, Pointer
 from steelyard.runs.saved import SEEN, Opened
 from steelyard.runs.standing import Choice, Ranked, split_key
@@ -160,14 +159,6 @@ def ranking_report(rows: Sequence[Ranked], metric: str, reference: Listed | None
     return document
 
 
-def standing_document(row: Ranked) -> dict[str, Any]:
-    """One row of a ranking as data."""
-    own = {k: v for k, v in asdict(row).items() if k != "run"}
-    variant = row.run.labels.get("variant")
-    more = {} if variant is None else {"variant": variant}
-    return {"run_id": row.run.run_id, "workflow": row.run.workflow, **more, **own}
-
-
 def pointer_report(pointer: Pointer) -> Document:
     """The active run and how it came to be."""
     rows = tuple(
@@ -214,35 +205,42 @@ def pivot_report(names: Sequence[str], cells: Sequence[Cell]) -> Document:
     return [Table(("run", "workflow", *CELL, *names), table, frozenset(names))]
 
 
-def pivot_document(names: Sequence[str], cells: Sequence[Cell]) -> dict[str, Any]:
-    """The same as data."""
-    rows = [
-        {"run_id": c.run_id, "workflow": c.workflow, **{column: c.cell.get(column) for column in CELL}}
-        | {"values": {name: c.values[name] for name in names if name in c.values}}
-        for c in cells
-    ]
-    return {"metrics": list(names), "runs": rows}
+def best_report(order: Sequence[Ranked], metric: str, note: str) -> Document:
+    """The best run by a metric, and of how many."""
+    first = order[0]
+    row = (
+        first.run.run_id,
+        first.run.workflow,
+        metric,
+        number(first.value),
+        "" if first.judged is None else number(first.judged),
+        str(len(order)),
+    )
+    columns = ("run", "workflow", "metric", "value", "up to common cmax", "of runs")
+    return [Table(columns, (row,), frozenset({"value", "of runs"})), *([Note(note)] if note else [])]
 
 
-def listed_document(
-    runs: Sequence[Listed], problems: Sequence[Problem], active: Mapping[str, Sequence[str]]
-) -> dict[str, Any]:
-    """`runs list` as data."""
-    return {
-        "runs": [
-            {
-                "run_id": run.run_id,
-                "workflow": run.workflow,
-                "tenant": run.tenant,
-                "domain": run.domain,
-                "started_at": run.started_at,
-                "completed_at": run.completed_at,
-                "labels": dict(run.labels),
-                "active_for": list(active.get(run.path, ())),
-                "metrics": dict(run.metrics),
-                "complete": run.complete,
-            }
-            for run in runs
-        ],
-        "problems": [{"run": p.folder.name, "problem": p.problem} for p in problems],
-    }
+def removal_report(run_id: str, workflow: str, removed: Sequence[str]) -> Document:
+    """What was removed of a run."""
+    table = Table(("run", "workflow", "removed"), ((run_id, workflow, ", ".join(removed)),))
+    return [table] if removed else [table, Note("the run kept no rows")]
+
+
+def index_report(runs: Sequence[Listed], problems: Sequence[Problem]) -> Document:
+    """How many runs the index holds, and which folders cannot be used."""
+    table = Table(("runs", "cannot be used"), ((f"{len(runs):,}", f"{len(problems):,}"),), frozenset({"runs"}))
+    return [table, *(Note(p.problem) for p in problems)]
+
+
+def metrics_report(rows: Sequence[tuple[Any, ...]]) -> Document:
+    """The table of metrics, one row per number."""
+    texts = tuple(
+        tuple("" if cell is None else number(cell) if isinstance(cell, float) else str(cell) for cell in row)
+        for row in rows
+    )
+    return [Table(METRIC_COLUMNS, texts, frozenset({"value", "low", "high", "n"}))]
+
+
+def pointers_report(pointers: Sequence[Pointer]) -> Document:
+    """Every pointer, one after the other."""
+    return [part for pointer in pointers for part in pointer_report(pointer)]

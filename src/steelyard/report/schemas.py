@@ -7,12 +7,15 @@ from typing import Any
 
 from steelyard.confidence.calibrators.wire import calibrator_schema
 from steelyard.decide.rules_file import rules_schema
+from steelyard.decide.wire import AcceptanceFile
 from steelyard.ground.structs import schema
 from steelyard.registry import Registry
 from steelyard.retrieval.per_query import PerQueryEval
 from steelyard.retrieval.shifts.kept import ShiftTrainingResult
 from steelyard.retrieval.shifts.segments_wire import Segments
+from steelyard.runs.run_json import RunFile
 from steelyard.study.selective_wire import selective_schema
+from steelyard.study.wire import ComparisonFile, EvaluationFile
 
 schemas: Registry[Callable[[], dict[str, Any]]] = Registry("schema")
 schemas.add("selective", selective_schema)
@@ -21,3 +24,7 @@ schemas.add("gate-rules", rules_schema)
 schemas.add("per-query", lambda: schema(PerQueryEval, "One entry of eval.perQuery.*.json"))
 schemas.add("segments", lambda: schema(Segments, "Segments file"))
 schemas.add("shift-training-result", lambda: schema(ShiftTrainingResult, "Shift training result"))
+schemas.add("evaluation", lambda: schema(EvaluationFile, "evaluation.json"))
+schemas.add("comparison", lambda: schema(ComparisonFile, "comparison.json"))
+schemas.add("run", lambda: schema(RunFile, "run.json"))
+schemas.add("acceptance-gate", lambda: schema(AcceptanceFile, "acceptance_gate.json"))

@@ -15,7 +15,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from steelyard.retrieval.shifts.shift import Shift, applied
 from steelyard.retrieval.vectors import directions
 from steelyard.study.comparison import Comparison, compare
 from steelyard.study.evaluation import Evaluation, evaluate
+from steelyard.uncertainty.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,7 @@ def diagnose(
     resamples: int = 10_000,
     seed: int = 42,
     level: float = 0.95,
+    settings: Settings | None = None,
 ) -> Diagnosis:
     """Run every evaluator on the shifted queries, and with `baseline` on the queries as they are."""
     chosen = relevance or Relevance()
@@ -127,12 +128,12 @@ def diagnose(
     for side in (new, base or {}):
         side.update({name: np.full(len(queries), np.nan) for name in idle if name in side})
     asked = [f"mean({name}, better=higher)" for name in new]
-    settings: dict[str, Any] = {"resamples": resamples, "seed": seed, "level": level}
+    settings = settings or Settings(resamples=resamples, seed=seed, level=level)
     table = _records(new, sources)
-    comparison = None if base is None else compare(_records(base, sources), table, asked, **settings)
+    comparison = None if base is None else compare(_records(base, sources), table, asked, settings=settings)
     return Diagnosis(
         {**metrics, **durations},
-        evaluate(table, asked, keep_evidence=True, **settings),
+        evaluate(table, asked, keep_evidence=True, settings=settings),
         comparison,
         len(queries),
         len(refs),

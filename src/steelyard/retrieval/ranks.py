@@ -18,6 +18,7 @@ from steelyard.retrieval.search import Floats, search
 from steelyard.retrieval.shifts.shift import Shift, applied
 from steelyard.study.comparison import Comparison, compare
 from steelyard.study.evaluation import Evaluation, evaluate
+from steelyard.uncertainty.settings import Settings
 
 KPIS = ("mrr", "ndcg@3", "hit@1")
 MAP_AT_1 = "map@1"
@@ -51,17 +52,18 @@ def retrieve(
     resamples: int = 10_000,
     seed: int = 42,
     level: float = 0.95,
+    settings: Settings | None = None,
     progress: Progress | None = None,
 ) -> Retrieval:
     """Search the corpus; with a shift, twice. `seen` are digests of the queries that the shift was learned from."""
-    settings: dict[str, Any] = {"resamples": resamples, "seed": seed, "level": level}
+    settings = settings or Settings(resamples=resamples, seed=seed, level=level)
     half = progress if shift is None or progress is None else (lambda share: progress(share / 2))
     baseline = _side(corpus, corpus.queries, (), settings, half)
     if shift is None:
         return Retrieval(baseline, None, None)
     rest = None if progress is None else (lambda share: progress(0.5 + share / 2))
     shifted = _side(corpus, applied(shift, corpus.queries), seen, settings, rest)
-    found = compare(baseline.records, shifted.records, KPIS, **settings)
+    found = compare(baseline.records, shifted.records, KPIS, settings=settings)
     deltas = [
         d for delta in found for d in ((replace(delta, metric=MAP_AT_1), delta) if delta.metric == "mrr" else (delta,))
     ]
@@ -103,12 +105,10 @@ def _top(corpus: Corpus, documents: Any, scores: Floats, place: int) -> tuple[st
     return corpus.doc_ids[documents[place]], float(np.clip(scores[place], -1.0, 1.0))
 
 
-def _side(
-    corpus: Corpus, queries: Any, seen: Collection[str], settings: dict[str, Any], progress: Progress | None
-) -> Side:
+def _side(corpus: Corpus, queries: Any, seen: Collection[str], settings: Settings, progress: Progress | None) -> Side:
     entries, zero = per_query(corpus, queries, seen, progress)
     records = records_of(entries)
-    found = evaluate(records, KPIS, keep_evidence=True, **settings)
+    found = evaluate(records, KPIS, keep_evidence=True, settings=settings)
     counted = tuple(replace(e, excluded={**e.excluded, **corpus.reasons}) for e in found)
     known = sum(entry.seen_in_training or False for entry in entries)
     warnings = (*found.warnings, *([seen_remark(known, len(entries))] if known else []))

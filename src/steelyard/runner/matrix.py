@@ -7,14 +7,14 @@
         evaluate: {files: [answers-small.jsonl], cluster: patient, metrics: [accuracy, aurc]}
         labels: {model: small}
       - name: large
-        command: [python, ask.py, --model, large]
+        command: [python, ask.py, large]
         environment: {TEMPERATURE: "0"}
         timeout: 600
     compare: {metric: accuracy}
     promote: {metric: accuracy, eps: 0.001}        # require_significant: false decides by eps alone
 
 A command finds the place to save to in STEELYARD_ROOT, STEELYARD_TENANT, STEELYARD_DOMAIN and STEELYARD_WORKFLOW; what
-it saves is known by the labels `matrix` and `variant`, which `evaluate --save` takes from STEELYARD_MATRIX and
+it saves is known by the labels `matrix` and `variant`, which `evaluate` takes from STEELYARD_MATRIX and
 STEELYARD_VARIANT.
 The spec is kept with the logs, so it must hold no secret: `$NAME` passes a variable on.
 """
@@ -24,12 +24,10 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import shutil
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -44,9 +42,8 @@ from steelyard.registry import closest
 from steelyard.runs.environment import NO_TENANT
 from steelyard.runs.index import Index, Listed
 from steelyard.runs.layout import DOMAIN, Scope, checked, inside
-from steelyard.runs.pointers import Pointers
-from steelyard.runs.saved import Opened
-from steelyard.runs.standing import PROMOTE, Choice, Ranked, compared, decide, known_key, ranked
+from steelyard.runs.promotion import decided
+from steelyard.runs.standing import Choice, Ranked, compared, known_key, ranked
 
 _SECRET = re.compile(r"(?i)key|token|secret|password|credential")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.+?)`( - at `(.+)`)?")
@@ -97,6 +94,9 @@ class Spec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     promote: PromoteSpec | None = None
 
 
+CommandLine = Callable[[Variant, str, str], list[str]]
+
+
 @dataclass(frozen=True)
 class Plan:
     """A spec that was read and checked, and the text it came from."""
@@ -104,6 +104,7 @@ class Plan:
     spec: Spec
     path: Path
     text: bytes
+    command_line: CommandLine
 
     @property
     def document(self) -> dict[str, Any]:
@@ -111,12 +112,7 @@ class Plan:
 
     def arguments(self, variant: Variant, domain: str = DOMAIN) -> list[str]:
         """The command line of a variant."""
-        if variant.command is not None:
-            return variant.command
-        assert variant.evaluate is not None
-        labels = [part for key, value in variant.labels.items() for part in ("--label", f"{key}={value}")]
-        save = ["--save", "--workflow", self.spec.workflow, "--domain", domain]
-        return ["steelyard", *_evaluate_arguments(variant.evaluate), *save, *labels]
+        return variant.command or self.command_line(variant, self.spec.workflow, domain)
 
 
 @dataclass(frozen=True)
@@ -147,15 +143,18 @@ class Result:
         return all(v.status == "succeeded" for v in self.variants) and not self.problems
 
 
-def load(path: Path) -> Plan:
-    """A spec from its file; an unknown key is an error with a hint."""
+def load(path: Path, command_line: CommandLine) -> Plan:
+    """A spec from its file; an unknown key is an error with a hint.
+
+    `command_line` makes the command of a variant that is to be evaluated, for a workflow and domain.
+    """
     raw = load_yaml(path)
     try:
         spec = msgspec.convert(raw, Spec)
     except msgspec.ValidationError as problem:
         raise UsageError(f"{printable(path)}: {_explained(str(problem))}") from None
     _check(spec, path)
-    return Plan(spec, path, path.read_bytes())
+    return Plan(spec, path, path.read_bytes(), command_line)
 
 
 def run(
@@ -163,10 +162,14 @@ def run(
     scope: Scope,
     environment: Mapping[str, str],
     *,
+    program: Sequence[str],
     progress: Callable[[float], None] | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Result:
-    """Run every variant in this environment, then compare and promote what succeeded."""
+    """Run every variant in this environment, then compare and promote what succeeded.
+
+    `program` is what stands for the first word of the commands that this tool runs itself.
+    """
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     name = f"{plan.spec.workflow}-{stamp}-{secrets.token_hex(3)}"
     own = [_environment(plan, variant, scope, environment, name) for variant in plan.spec.variants]
@@ -189,6 +192,7 @@ def run(
                 own[number],
                 folder / f"{number + 1:02d}-{variant.name}.log",
                 plan.path,
+                program,
             )
         )
         say(f"{variant.name}: {done[-1].status} after {done[-1].seconds:.1f} s")
@@ -219,8 +223,15 @@ def _environment(
     }
 
 
-def _run_variant(arguments: list[str], variant: Variant, environment: dict[str, str], log: Path, spec: Path) -> Done:
-    command = arguments if variant.evaluate is None else [*_steelyard(), *arguments[1:]]
+def _run_variant(
+    arguments: list[str],
+    variant: Variant,
+    environment: dict[str, str],
+    log: Path,
+    spec: Path,
+    program: Sequence[str],
+) -> Done:
+    command = arguments if variant.evaluate is None else [*program, *arguments[1:]]
     started = time.monotonic()
     code, status = None, "failed"
     try:
@@ -270,51 +281,16 @@ def _finished(plan: Plan, scope: Scope, folder: Path, done: tuple[Done, ...], na
             key = known_key(new, spec.compare.metric, cells=True)
             rows = compared(ranked(new, key), key, None)
         if spec.promote is not None and new and not stopped:
-            asked, pointers = spec.promote, Pointers(scope)
-            key = known_key(new, asked.metric)
-            pointed = pointers.chosen(key, asked.profile)
-            held = pointers.get(pointed, asked.profile).name
-            active = next((r for r in mine if r.name == held), None)
-            if held is not None and active is None:
-                raise StorageError(
-                    f"the active run {printable(held)} cannot be used; promote another by hand, or roll back"
-                )
-            choice = decide(new, key, active, eps=asked.eps, point=not asked.require_significant)
-            if choice.action == PROMOTE:
-                opened = Opened.at(choice.candidate.folder)
-                pointers.promote(opened, pointed, asked.profile, reason=choice.reason, instead_of=held)
+            asked = spec.promote
+            point = not asked.require_significant
+            choice, _, _ = decided(
+                scope, mine, asked.metric, asked.profile, among=new, eps=asked.eps, point=point, apply=True
+            )
     except SteelyardError as problem:
         problems.append(str(problem))
     metric = spec.compare.metric if spec.compare else None
     promoted_by = spec.promote.metric if spec.promote else ""
     return Result(folder, done, tuple(rows), metric, choice, promoted_by, tuple(problems))
-
-
-def _steelyard() -> list[str]:
-    """The command that this process is, so that a matrix needs nothing on the path."""
-    script = Path(sys.executable).with_name("steelyard")
-    if script.exists():
-        return [str(script)]
-    found = shutil.which("steelyard")
-    return [found] if found else [sys.executable, "-c", "from steelyard.cli.main import main; main()"]
-
-
-def _evaluate_arguments(asked: Evaluate) -> list[str]:
-    found = ["evaluate", *asked.files]
-    lists: Mapping[str, list[str]] = {"--metric": asked.metrics, "--by": asked.by, "--pool": asked.pool}
-    for option, values in lists.items():
-        found += [part for value in values for part in (option, value)]
-    for option, pairs in (("--where", asked.where), ("--map", asked.map)):
-        found += [part for key, value in pairs.items() for part in (option, f"{key}={value}")]
-    single = {
-        "--cluster": asked.cluster,
-        "--task-file": asked.task_file,
-        "--resamples": asked.resamples,
-        "--seed": asked.seed,
-    }
-    for option, given in single.items():
-        found += [option, str(given)] if given is not None else []
-    return found
 
 
 def _check(spec: Spec, path: Path) -> None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from steelyard.errors import StorageError, UsageError, printable
 from steelyard.ground.digests import CHANGED, digest_of
@@ -41,6 +43,27 @@ class Counted:
         """As it stands in a file: an object, or as earlier versions had it, a plain number."""
         known = {name: n for name, n in asdict(self).items() if n is not None}
         return known if len(known) > 1 else self.n_evaluated
+
+
+class RunFile(msgspec.Struct, rename="pascal"):
+    """`run.json`: one run and its numbers. `Counts` are whole numbers in files of earlier versions."""
+
+    schema_version: str
+    run_id: str
+    workflow: str
+    tenant: str
+    started_at_utc: str
+    completed_at_utc: str | None
+    complete: bool
+    labels: dict[str, str]
+    metrics: dict[str, float]
+    intervals: dict[str, tuple[float | None, float | None]]
+    counts: dict[str, int | dict[str, int]]
+    better: dict[str, str]
+    inputs: list[dict[str, Any]]
+    files: dict[str, str]
+    digest: str
+    details: dict[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -100,6 +123,14 @@ def nearest_keys(key: str, known: Iterable[str]) -> list[str]:
     plain_ = [k for k in named if k == _head(k) or _head(k) == _head(key)]
     close = difflib.get_close_matches(key, plain_, n=3)
     return close or list(dict.fromkeys(map(_head, named)))[:8]
+
+
+def checked_key(key: str, known: Sequence[str]) -> str:
+    """The known key that is meant; one that nobody has is an error that names the nearest."""
+    meant = same_but_case(key, known)
+    if meant is None:
+        raise no_such_key(key, known)
+    return meant
 
 
 def no_such_key(key: str, known: Iterable[str]) -> UsageError:

@@ -60,7 +60,8 @@ def choose(records: Records) -> list[Choice]:
         ]
     if not chosen:
         raise UsageError(
-            "no metric suits these columns; give target and prediction, or name one with --metric (`steelyard metrics`)"
+            "no metric suits these columns; give target and prediction, or name one with `metric=` "
+            "(`steelyard metrics`)"
         )
     return chosen
 

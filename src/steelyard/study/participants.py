@@ -44,7 +44,7 @@ def included(runs: Sequence[Records], intersection_only: bool) -> tuple[list[Rec
     if left != right and not intersection_only:
         raise InputError(
             f"{len(left - right)} participants are in the first run only and {len(right - left)} in the second only; "
-            "--intersection-only compares the others",
+            "`intersection_only=True` compares the others",
             file=runs[1].name,
         )
     succeeded = left_ok & right_ok
@@ -66,7 +66,7 @@ def _paired(runs: Sequence[Records], intersection_only: bool) -> list[Records]:
     alone = [int((rows & (run.outcome != FAILED)).sum()) for rows, run in zip(unpaired(*runs), runs, strict=True)]
     if max(alone) and not intersection_only:
         raise InputError(
-            f"{max(alone)} items have no partner in the other run; --intersection-only compares the others",
+            f"{max(alone)} items have no partner in the other run; `intersection_only=True` compares the others",
             file=runs[0 if alone[0] else 1].name,
         )
     left, right = (_counting(run) for run in runs)

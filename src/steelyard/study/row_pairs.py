@@ -185,7 +185,7 @@ def paired_slices(
         if align == "strict":
             raise InputError(
                 f"{len(lonely)} cells have no partner in the other run: {printable(shown)}. "
-                "Use --align intersection to compare the others, or --where to choose"
+                "Use `align=intersection` to compare the others, or `where=` to choose"
             )
         unmatched.cells = [dict(zip(columns, key, strict=True)) for key in lonely]
     for key, (values, part) in sides[0].items():
@@ -221,7 +221,7 @@ def _paired(base: Records, new: Records, align: str, unmatched: Unmatched) -> Ro
     for side, keys, table in (("base", mine, base), ("new", theirs, new)):
         if len(np.unique(keys)) != len(keys):
             raise InputError(
-                f"the {side} run holds several rows for one ({', '.join(names)}); choose with --where or --versus",
+                f"the {side} run holds several rows for one ({', '.join(names)}); choose with `where=` or `versus=`",
                 file=table.name,
             )
     common, at_mine, at_theirs = np.intersect1d(mine, theirs, assume_unique=True, return_indices=True)
@@ -231,7 +231,7 @@ def _paired(base: Records, new: Records, align: str, unmatched: Unmatched) -> Ro
         file, line = table.where(int(np.flatnonzero(~np.isin(keys, other))[0]))
         raise InputError(
             f"{lost[0]} rows of the base run and {lost[1]} of the new one have no partner (this is the first). "
-            "Use --align intersection to compare the common rows",
+            "Use `align=intersection` to compare the common rows",
             file=file,
             line=line,
         )

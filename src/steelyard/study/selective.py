@@ -334,7 +334,7 @@ def _seen(run: Records, calibrator: Calibrator, allowed: bool) -> list[str]:
     if several and not allowed:
         raise InputError(
             f"{own} of these rows trained the calibrator ({printable(calibrator.name)}); in sample every calibrator "
-            "looks good. Judge it on other rows, or say --allow-in-sample",
+            "looks good. Judge it on other rows, or say `allow_in_sample=True`",
             file=run.name,
         )
     flatter = "; the numbers are in-sample and flatter it" if several else ""

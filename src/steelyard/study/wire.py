@@ -1,21 +1,34 @@
-"""The wire form of comparisons, and what evaluations' is read back by; `selective` and `calibration` have their own.
+"""`evaluation.json` and `comparison.json`: written, read back and described here.
 
 Non-finite numbers are never written: they become null, and a note says why. Equal inputs and settings give equal bytes.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
-from steelyard.ground.json import head, plain
+import msgspec
+
+from steelyard.errors import InputError
+from steelyard.ground.json import head, plain, read_strict, refusal
 from steelyard.naming import slice_text
 from steelyard.records.labels import value_name
+from steelyard.records.table import Source
 from steelyard.study.comparison import Comparison
 from steelyard.study.evaluation import Evaluation
 from steelyard.study.ranked_lists import Ranked
+from steelyard.uncertainty.settings import Method, Settings, Stream
 from steelyard.uncertainty.weights import scheme
-from steelyard.uncertainty.wire import delta_document, estimate_document
+from steelyard.uncertainty.wire import (
+    DeltaDocument,
+    EstimateDocument,
+    delta_document,
+    estimate_document,
+    read_delta,
+    read_estimate,
+)
 
 
 def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
@@ -55,6 +68,121 @@ def ranking_document(ranked: Ranked, *, ties: str, complete: bool, relevance_lev
     if ranked.comparison is not None:
         document["comparison"] = comparison_document(ranked.comparison)
     return document
+
+
+# -- read back, and described ------------------------------------------------------------------------------------------
+
+
+class InputFile(msgspec.Struct):
+    """A file that was read."""
+
+    path: str
+    sha256: str | None
+    rows: int
+
+
+class UncertaintySettings(msgspec.Struct):
+    """How uncertainty was computed."""
+
+    resamples: int
+    seed: int
+    level: float
+    method: Method
+    stream: Stream
+    cluster: list[str]
+    edition: int = 1
+    clusters: int = 0
+    weights: str = "multinomial"
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(
+            resamples=self.resamples, seed=self.seed, level=self.level, method=self.method, stream=self.stream
+        )
+
+
+class Tool(msgspec.Struct):
+    """What wrote a document."""
+
+    name: str
+    version: str
+
+
+class EvaluationFile(msgspec.Struct):
+    """`evaluation.json`: every estimate of one table."""
+
+    schema_version: str
+    kind: str
+    tool: Tool
+    inputs: list[InputFile]
+    population: dict[str, int]
+    uncertainty: UncertaintySettings
+    estimates: list[EstimateDocument]
+    warnings: list[str]
+
+
+class ComparisonFile(msgspec.Struct):
+    """`comparison.json`: every paired delta of two runs."""
+
+    schema_version: str
+    kind: str
+    tool: Tool
+    inputs: dict[str, list[InputFile]]
+    population: dict[str, Any]
+    unmatched: dict[str, Any]
+    uncertainty: UncertaintySettings
+    deltas: list[DeltaDocument]
+    warnings: list[str]
+
+
+def load(path: str | os.PathLike[str]) -> Evaluation | Comparison:
+    """The evaluation or comparison in a file that `evaluate` or `compare` wrote.
+
+    It holds every number with its interval; what needs the rows (an interval at another level, evidence) it does not.
+    """
+    name = os.fspath(path)
+    document, _ = read_strict(name)
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if kind not in ("evaluation", "comparison"):
+        raise InputError("neither evaluation.json nor comparison.json: its kind is another", file=name, field="kind")
+    future = refusal(document)
+    if future:
+        raise InputError(future, file=name, field="schema_version")
+    try:
+        return read_evaluation(document) if kind == "evaluation" else read_comparison(document)
+    except (msgspec.ValidationError, ValueError, KeyError, TypeError):
+        raise InputError(f"not a valid {kind} document", file=name) from None
+
+
+def read_evaluation(document: Mapping[str, Any]) -> Evaluation:
+    """The evaluation that a document holds; a ValueError, KeyError or TypeError where it holds none."""
+    file = msgspec.convert(dict(document), EvaluationFile)
+    return Evaluation(
+        estimates=tuple(map(read_estimate, document["estimates"])),
+        settings=file.uncertainty.settings,
+        population=file.population,
+        cluster=tuple(file.uncertainty.cluster),
+        clusters=file.uncertainty.clusters,
+        sources=tuple(Source(each.path, each.sha256, each.rows) for each in file.inputs),
+        warnings=tuple(file.warnings),
+    )
+
+
+def read_comparison(document: Mapping[str, Any]) -> Comparison:
+    """The comparison that a document holds; a ValueError, KeyError or TypeError where it holds none."""
+    file = msgspec.convert(dict(document), ComparisonFile)
+    return Comparison(
+        deltas=tuple(map(read_delta, document["deltas"])),
+        settings=file.uncertainty.settings,
+        population=file.population,
+        cluster=tuple(file.uncertainty.cluster),
+        sources={
+            side: tuple(Source(each.path, each.sha256, each.rows) for each in inputs)
+            for side, inputs in file.inputs.items()
+        },
+        unmatched=file.unmatched,
+        warnings=tuple(file.warnings),
+    )
 
 
 # -- flat keys ---------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ Target = Literal["correctness", "near_correct", "loss"]
 TARGETS: tuple[Target, ...] = get_args(Target)
 DIGEST = 8  # bytes kept of each training row's digest
 _NEAR_CONSTANT = 1e-12
-_FILL = "; --fill, when it is fitted, says what a missing value counts as"
+_FILL = "; `fill=`, when it is fitted, says what a missing value counts as"
 _ENOUGH = 10  # values from which another scale is told from chance
 _SOME, _TIMES = 0.1, 20
 
@@ -143,7 +143,7 @@ class Calibrator(msgspec.Struct, frozen=True):
             if reason:
                 raise InputError(
                     f"the calibrator was trained on another scale; here are {reason}. Bring both to one scale, "
-                    "fit a calibrator on data like these, or say --allow-other-scale",
+                    "fit a calibrator on data like these, or say `allow_other_scale=True`",
                     file=records.name,
                     field=feature.name,
                 )

@@ -273,3 +273,36 @@ def _order(stored: Stored) -> tuple[float, str, str]:
 def same_queries(found: Sequence[Stored]) -> bool:
     """Whether these trainings were judged on the same queries, so that their scores can be compared."""
     return len({tuple(stored.result.query_digests) for stored in found}) <= 1
+
+
+def history_document(stored: Sequence[Stored], best: str | None, problems: Sequence[str]) -> dict[str, Any]:
+    """What `shift history` prints for programs."""
+    return {"trainings": [_entry(training) for training in stored], "best": best, "problems": list(problems)}
+
+
+def best_document(
+    best: Stored | None, rejected: Sequence[tuple[Stored, str]], problems: Sequence[str]
+) -> dict[str, Any]:
+    """What `shift best` prints for programs."""
+    return {
+        "best": None if best is None else _entry(best),
+        "rejected": [{"training": stored.id, "reason": reason} for stored, reason in rejected],
+        "problems": list(problems),
+    }
+
+
+def _entry(stored: Stored) -> dict[str, Any]:
+    result = stored.result
+    held_out = result.held_out
+    return {
+        "training": stored.id,
+        "workflow": result.workflow_name,
+        "created": result.created_utc,
+        "held_out_score": None if held_out is None else held_out.score,
+        "interval": None if held_out is None or held_out.interval is None else list(held_out.interval),
+        "norm": result.delta_norm,
+        "cancelled": result.is_cancelled,
+        "usable": result.usable,
+        "why_not": result.why_not,
+        "folder": str(stored.folder),
+    }

@@ -101,7 +101,7 @@ def _best(scope: Scope | None, workflow: str | None, embedder: EmbedderResult | 
         counts[reason] = counts.get(reason, 0) + 1
     shown = [f"{n} {reason}" for reason, n in counts.items()] + ([f"{len(said)} damaged"] if said else [])
     raise UsageError(
-        f"no training of {where} can be chosen as best: {', '.join(shown)}; use --shift none, or name one by its id"
+        f"no training of {where} can be chosen as best: {', '.join(shown)}; use `shift=none`, or name one by its id"
     )
 
 
@@ -139,7 +139,8 @@ def _of_training(
 ) -> Named:
     if found.is_cancelled and not allow_cancelled:
         raise UsageError(
-            f"the shift {printable(name)} was cancelled when it was trained; --allow-cancelled applies it all the same"
+            f"the shift {printable(name)} was cancelled when it was trained; "
+            "`allow_cancelled=True` applies it all the same"
         )
     notes = [f"the shift {printable(name)} is {found.why_not}"] if found.why_not else []
     if found.embedder is not None and found.embedder.differs(embedder):

@@ -10,8 +10,7 @@ A query in the baseline's file alone has no partner and is left out; one without
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -67,15 +66,15 @@ def propose(
 ) -> Segments:
     """Decide for every query that stands in both files."""
     if rule not in RULES:
-        raise UsageError(f"--rule is one of {', '.join(RULES)}, not '{printable(rule)}'")
+        raise UsageError(f"`rule=` is one of {', '.join(RULES)}, not '{printable(rule)}'")
     if metric not in METRICS:
-        raise UsageError(f"--metric is map@1 or ndcg@3, not '{printable(metric)}'")
+        raise UsageError(f"`metric=` is map@1 or ndcg@3, not '{printable(metric)}'")
     if not np.isfinite(eps) or (tau is not None and not np.isfinite(tau)):
         raise UsageError("eps and tau are finite numbers")
     if eps and rule != "oracle":
-        raise UsageError(f"--eps is for the rule oracle; {rule} does not use it")
+        raise UsageError(f"`eps=` is for the rule oracle; {rule} does not use it")
     if (tau is not None) != (rule == "gap"):
-        raise UsageError("the rule gap needs --tau" if rule == "gap" else f"the rule {rule} takes no --tau")
+        raise UsageError("the rule gap needs `tau=`" if rule == "gap" else f"the rule {rule} takes no `tau=`")
     pairs = _pairs(baseline, shifted)
     gains = np.array([_value(new, metric) - _value(base, metric) for base, new in pairs])
     cut = tau
@@ -105,7 +104,17 @@ def propose(
     )
 
 
-def compared(segments: Segments, baseline: PerQuery, shifted: PerQuery, name: str, **settings: Any) -> Compared:
+def compared(
+    segments: Segments,
+    baseline: PerQuery,
+    shifted: PerQuery,
+    name: str,
+    *,
+    resamples: int = 10_000,
+    seed: int = 42,
+    level: float = 0.95,
+    settings: Settings | None = None,
+) -> Compared:
     """The means of baseline, shifted and segmented queries, with paired intervals between them."""
     decisions = decided(segments, name)
     ours, theirs = by_id(baseline, baseline.source.name), by_id(shifted, shifted.source.name)
@@ -121,7 +130,7 @@ def compared(segments: Segments, baseline: PerQuery, shifted: PerQuery, name: st
         side: {metric: float(np.mean([_value(entry, metric) for entry in entries])) for metric in METRICS}
         for side, entries in sides.items()
     }
-    used = Settings(**settings)
+    used = settings or Settings(resamples=resamples, seed=seed, level=level)
     effective = {base.query_id.casefold() for base, _ in pairs}
     return Compared(
         used=len(pairs),
@@ -150,7 +159,7 @@ def _differences(tables: dict[str, Records], settings: Settings) -> dict[str, tu
     found = [
         replace(delta, metric=names[delta.metric])
         for base, new in versus.values()
-        for delta in compare(tables[base], tables[new], asked, **asdict(settings))
+        for delta in compare(tables[base], tables[new], asked, settings=settings)
     ]
     together = list(judged(found, settings))
     return {title: tuple(together[i * len(asked) : (i + 1) * len(asked)]) for i, title in enumerate(versus)}

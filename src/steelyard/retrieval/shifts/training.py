@@ -32,6 +32,7 @@ from steelyard.retrieval.shifts.shift import (
 from steelyard.study.comparison import Comparison, compare
 from steelyard.uncertainty.folds import held_out_folds
 from steelyard.uncertainty.number import Delta
+from steelyard.uncertainty.settings import Settings
 
 SELECTION = "mean(selection, better=higher)"
 MAP_SHARE, NDCG_SHARE = 0.7, 0.3  # of the selection score
@@ -106,9 +107,14 @@ class Trained:
 
 
 def train(
-    corpus: Corpus, options: Options | None = None, *, resamples: int = 10_000, progress: Progress | None = None
+    corpus: Corpus,
+    options: Options | None = None,
+    *,
+    resamples: int = 10_000,
+    settings: Settings | None = None,
+    progress: Progress | None = None,
 ) -> Trained:
-    """Learn a shift and judge it on held-out queries."""
+    """Learn a shift and judge it on held-out queries; `settings` has the seed of the options where it is not given."""
     chosen = options or Options()
     docs = corpus.docs.matrix
     units = _together(corpus)
@@ -127,10 +133,10 @@ def train(
         found.append(Fold(int(held.sum()), base, new, without.stats.pairs, without.cancelled))
         if progress is not None:
             progress((fold + 1) / (count + 1))
-    settings: dict[str, Any] = {"resamples": resamples, "seed": chosen.seed, "level": LEVEL}
+    settings = settings or Settings(resamples=resamples, seed=chosen.seed, level=LEVEL)
     base_table, new_table = (_records(corpus, ranks, units) for ranks in (before, after))
-    score: Delta = compare(base_table, new_table, SELECTION, **settings)[SELECTION]
-    parts = compare(base_table, new_table, KPIS, **settings)
+    score: Delta = compare(base_table, new_table, SELECTION, settings=settings)[SELECTION]
+    parts = compare(base_table, new_table, KPIS, settings=settings)
     training = learned(pairs, docs, **limits)
     everyone = np.ones(len(corpus), bool)
     in_sample = _in_sample(before, _ranks(corpus, Additive(training.delta, chosen.scale), everyone))

@@ -1,0 +1,350 @@
+"""`@command`: a function of values becomes a command; what it reads and writes is checked in one place.
+
+A parameter says in its annotation what it is: `READS` names a file that is read, `Writes()` one that is written,
+`DOCUMENT` the file for the result document. A parameter whose type is a dataclass of options (a `Bundle`) stands for
+all of them. The body returns what is to be shown; nothing is written before every output was checked against every
+input and every other output.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from functools import wraps
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_type_hints
+
+import typer
+
+from steelyard.errors import UsageError, printable
+
+_KEPT = ("run.json", "evaluation.json")  # what lies in the folder of a run that was kept
+
+
+@dataclass(frozen=True)
+class Reads:
+    """Marks a parameter that names what is read; `files` are the paths that its text may mean."""
+
+    files: Callable[[Any], Iterable[str | Path]] = lambda given: [given]
+
+
+@dataclass(frozen=True)
+class Writes:
+    """Marks a parameter that names what is written: a file, or a folder for files of these names."""
+
+    names: Callable[[], Iterable[str]] | None = None
+    document: bool = False  # the result document goes there
+
+
+@dataclass(frozen=True)
+class Plugins:
+    """Marks a parameter whose texts may name plug-ins, `module:name`, in the working folder."""
+
+
+READS, DOCUMENT, PLUGINS = Reads(), Writes(document=True), Plugins()
+Format = Annotated[str, typer.Option("--format", help="table, json, markdown, csv, html or latex; several: json,md.")]
+
+
+class Bundle:
+    """Options that belong together: a dataclass of annotated fields, which a command takes as one parameter."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a file holds, and what is said of it once it is written."""
+
+    content: str | bytes
+    about: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What a command shows: the document for programs, the report for people, and files by the option that asks.
+
+    `reads` are inputs that only the body could know. `afterwards` is called with the format that was printed when
+    everything is written; what it writes itself stands in `also_writes`.
+    """
+
+    document: Any = None
+    report: Any = None  # a report's Document, or a function that makes it where it is asked for
+    exit_code: int = 0
+    files: Mapping[str, Mapping[Path, str | bytes | Output]] = field(default_factory=dict)
+    reads: tuple[str | Path | None, ...] = ()
+    also_writes: Mapping[str, Path] = field(default_factory=dict)
+    afterwards: Callable[[str], None] | None = None
+
+
+def command(*, writes: str = "", prints: bool = True) -> Callable[[Callable[..., Shown]], Callable[..., None]]:
+    """Make a command of a function: `writes` names the document that `--out FOLDER` takes, `prints` adds `--format`."""
+
+    def decorate(body: Callable[..., Shown]) -> Callable[..., None]:
+        shape = _Shape(body, writes, prints)
+
+        @wraps(body)
+        def run(**given: Any) -> None:
+            call = _Call(shape, given)
+            call.check()
+            shown = body(**shape.arguments(given))
+            call.present(shown)
+            if shown.exit_code:
+                raise typer.Exit(shown.exit_code)
+
+        run.__signature__ = inspect.Signature(shape.parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in shape.parameters}
+        del run.__wrapped__
+        return run
+
+    return decorate
+
+
+class _Shape:
+    """The parameters of a command, bundles spread out, and what each of them is."""
+
+    def __init__(self, body: Callable[..., Any], writes: str, prints: bool) -> None:
+        self.writes, self.prints = writes, prints
+        self._bundles: dict[str, type[Any]] = {}
+        self._own: list[str] = []
+        self.parameters: list[inspect.Parameter] = []
+        hints = get_type_hints(body, include_extras=True)
+        for name, parameter in inspect.signature(body).parameters.items():
+            hint = hints[name]
+            if isinstance(hint, type) and issubclass(hint, Bundle):
+                self._bundles[name] = hint
+                inner = get_type_hints(hint, include_extras=True)
+                self.parameters += [_keyword(f.name, inner[f.name], f.default) for f in fields(hint)]  # type: ignore[arg-type]
+            else:
+                self._own.append(name)
+                self.parameters.append(_keyword(name, hint, parameter.default))
+        if writes:
+            folder = typer.Option("--out", help="A folder to write the result document to.")
+            self.parameters.append(_keyword("out", Annotated[Path | None, folder], None))
+        if prints:
+            self.parameters.append(_keyword("format_", Format, "table"))
+
+    def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What the body is called with."""
+        own = {name: given[name] for name in self._own}
+        made = {name: kind(**{f.name: given[f.name] for f in fields(kind)}) for name, kind in self._bundles.items()}
+        return {**own, **made}
+
+    def marked(self, kind: type[Any], given: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+        """The parameters with a mark of this kind: option, mark and value of those that were given."""
+        for parameter in self.parameters:
+            for mark in get_args(parameter.annotation)[1:]:
+                if isinstance(mark, kind) and given[parameter.name] is not None:
+                    yield _option(parameter), mark, given[parameter.name]
+
+
+def _keyword(name: str, hint: Any, default: Any) -> inspect.Parameter:
+    nothing = default is inspect.Parameter.empty or type(default).__name__ == "_MISSING_TYPE"
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if nothing else default,
+        annotation=hint,
+    )
+
+
+def _option(parameter: inspect.Parameter) -> str:
+    """What a user calls a parameter."""
+    for mark in get_args(parameter.annotation)[1:]:
+        # typer takes the first name of an annotated option for its default
+        names = (getattr(mark, "default", None), *(getattr(mark, "param_decls", None) or ()))
+        named = next((name for name in names if isinstance(name, str) and name.startswith("--")), None)
+        if named is not None:
+            return named
+    return parameter.name
+
+
+class _Call:
+    """One call of a command: what it reads, what it may write, and how it shows what it found."""
+
+    def __init__(self, shape: _Shape, given: Mapping[str, Any]) -> None:
+        self.formats = _formats(given["format_"]) if shape.prints else ("json",)
+        out = given.get("out") if shape.writes else None
+        if len(self.formats) > 1 and out is None:
+            raise UsageError("several formats are written to a folder: name it with --out")
+        self.inputs = [path for _, mark, value in shape.marked(Reads, given) for path in _paths(mark, value)]
+        self.outputs: dict[str, list[Path]] = {}
+        documents: dict[str, Path] = {}
+        for option, mark, value in shape.marked(Writes, given):
+            if mark.names is not None:
+                _check_folder(option, value, self.inputs)
+            self.outputs[option] = [value] if mark.names is None else [value / name for name in mark.names()]
+            if mark.document:
+                documents[option] = value
+        if out is not None:
+            if documents:
+                raise UsageError(f"{next(iter(documents))} names a file, --out a folder: give one of them")
+            target = out / shape.writes
+            documents["--out"] = target
+            self.outputs["--out"] = [target, *(target.with_suffix(f".{s}") for s in self._suffixes())]
+        self.document = next(iter(documents.values()), None)
+        plugins = [text for _, _, value in shape.marked(Plugins, given) for text in _texts(value)]
+        allow_plugins(plugins)
+
+    def check(self) -> None:
+        check_outputs(self.outputs, self.inputs)
+
+    def present(self, shown: Shown) -> None:
+        """Check every output again, now that all are known; then write, print, and do what comes afterwards."""
+        from steelyard.ground.files import write_atomic
+
+        named = {option: [*self.outputs.get(option, ()), *files] for option, files in shown.files.items()}
+        named |= {option: [path] for option, path in shown.also_writes.items()}
+        check_outputs({**self.outputs, **{k: dict.fromkeys(v) for k, v in named.items()}}, [*self.inputs, *shown.reads])
+        for files in shown.files.values():
+            write(files)
+        written = dict(self._rendered(shown))
+        for path, text in written.items():
+            write_atomic(path, text)
+        self._print(shown)
+        for path in written:
+            say(f"wrote {path}")
+        if shown.afterwards is not None:
+            shown.afterwards(self.formats[0])
+
+    def _rendered(self, shown: Shown) -> Iterator[tuple[Path, str]]:
+        """The document, and every further format next to it, where a folder or a file is named."""
+        from steelyard.ground.json import dumps
+
+        if self.document is None:
+            return
+        yield self.document, dumps(shown.document)
+        if len(self.formats) > 1:
+            for name in self.formats:
+                if name != "json":
+                    yield self.document.with_suffix(f".{_suffix(name)}"), _text(name, shown)
+
+    def _print(self, shown: Shown) -> None:
+        if shown.document is not None or shown.report is not None:
+            sys.stdout.write(_text(self.formats[0], shown))
+            sys.stdout.flush()
+
+    def _suffixes(self) -> list[str]:
+        return [_suffix(name) for name in self.formats if name != "json"] if len(self.formats) > 1 else []
+
+
+def _text(format_: str, shown: Shown) -> str:
+    from steelyard.ground.json import dumps
+    from steelyard.report.formats import render
+
+    if format_ == "json":
+        return dumps(shown.document)
+    return render(format_, shown.report() if callable(shown.report) else shown.report)
+
+
+def _formats(text: str) -> tuple[str, ...]:
+    """The formats that are asked for, by their own names, each once."""
+    from steelyard.report.formats import canonical, known
+
+    names = ("table", "json", *(name for name in known() if name != "table"))
+    asked = [canonical(part.strip()) for part in text.split(",")]
+    for name, part in zip(asked, text.split(","), strict=True):
+        if name not in names:
+            raise UsageError(f"--format is one of {', '.join(names)}, not '{printable(part)}'")
+    return tuple(dict.fromkeys(asked))
+
+
+def _suffix(format_: str) -> str:
+    from steelyard.report.formats import suffix
+
+    return suffix(format_)
+
+
+def _paths(mark: Reads, value: Any) -> list[str | Path]:
+    given = value if isinstance(value, list) else [value]
+    return [path for each in given for path in mark.files(each)]
+
+
+def _texts(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)
+
+
+def allow_plugins(names: Iterable[str]) -> None:
+    """Let `module:name` find a module in the working folder."""
+    if any(":" in name for name in names) and "" not in sys.path:
+        sys.path.insert(0, "")
+
+
+# -- outputs and inputs ------------------------------------------------------------------------------------------------
+
+
+def check_outputs(outputs: Mapping[str, Iterable[Path]], inputs: Iterable[str | Path | None]) -> None:
+    """Refuse, before anything is written, to write over what is read, over a kept run, or twice to one file.
+
+    `outputs` are files by the option that names them; an option may stand for several.
+    """
+    written = [(option, path) for option, paths in outputs.items() for path in paths]
+    read = [name for name in inputs if name is not None and os.path.exists(name)]
+    for _, path in written:
+        if any(_same_file(path, name) for name in read):
+            raise UsageError(f"{printable(path)} is what would be read; name another file to write to")
+        if os.path.exists(path) and all(os.path.isfile(path.parent / name) for name in _KEPT):
+            raise UsageError(f"{printable(path)} belongs to a run that was kept; name another file to write to")
+    for (one, path), (two, other) in combinations(written, 2):
+        if _same_file(path, other) and (os.path.isfile(path) or not os.path.exists(path)):  # a device takes both
+            raise UsageError(f"{one} and {two} would both write {printable(other)}; name two files")
+        if _inside(path, other) or _inside(other, path):
+            raise UsageError(f"{one} and {two}: what is a file to one is a folder to the other; name two places")
+
+
+def _check_folder(option: str, folder: Path, inputs: Iterable[str | Path]) -> None:
+    """Refuse a folder that is a file, or that is read."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{option} is a folder; {printable(folder)} is a file")
+    if any(not Path(name).is_file() and _same_file(folder, name) for name in inputs):
+        raise UsageError(f"{option} is a folder that is read: what is written there would be read next time")
+
+
+def _same_file(one: str | Path, two: str | Path) -> bool:
+    """True if two names stand for one file, through links too, and also where it is not there yet."""
+    if os.path.exists(one) and os.path.exists(two):
+        return os.path.samefile(one, two)
+    return os.path.realpath(one) == os.path.realpath(two)
+
+
+def _inside(folder: Path, path: Path) -> bool:
+    return Path(os.path.realpath(folder)) in Path(os.path.realpath(path)).parents
+
+
+# -- what is said and written ------------------------------------------------------------------------------------------
+
+
+def write(files: Mapping[Path, str | bytes | Output]) -> None:
+    """Write files, and name each."""
+    from steelyard.ground.files import write_atomic
+
+    for path, given in files.items():
+        output = given if isinstance(given, Output) else Output(given)
+        write_atomic(path, output.content)
+        say(f"wrote {path}{output.about}")
+
+
+_PARAMETER = re.compile(r"`([a-z_]+)=([^`]*)`")
+_OPTIONS = {"rename": "map", "task": "task-file", "format": "input-format", "calibrators": "calibration"}
+
+
+def as_options(message: str) -> str:
+    """A message of the library for people at a command line: its parameters as options.
+
+    >>> as_options("use `align=intersection`, or `allow_in_sample=True`; `fill=` says")
+    'use --align intersection, or --allow-in-sample; --fill says'
+    """
+
+    def option(match: re.Match[str]) -> str:
+        name, value = match[1], match[2]
+        flag = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
+        return flag if value in ("", "True") else f"{flag} {value}"
+
+    return _PARAMETER.sub(option, message)
+
+
+def say(message: str) -> None:
+    """Say something next to the result: on standard error, so that pipes stay clean."""
+    sys.stderr.write(printable(message, limit=2000) + "\n")

@@ -1,0 +1,152 @@
+"""Options of commands that read files of answers, and the table that they mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from steelyard.cli.command import PLUGINS, READS, Bundle, say
+from steelyard.errors import UsageError, printable
+
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric",
+        "-m",
+        help="A metric, such as accuracy or ece(bins=15); repeat for more. See `steelyard metrics`.",
+    ),
+    PLUGINS,
+]
+By = Annotated[
+    list[str] | None, typer.Option("--by", help="Also per value of this column; a*b crosses two. Repeatable.")
+]
+Pool = Annotated[
+    list[str] | None,
+    typer.Option("--pool", help="Cell columns to pool over: model, strategy, task, perturbation. Repeatable."),
+]
+Align = Annotated[
+    str, typer.Option("--align", help="strict: unmatched rows are an error; intersection: left out and counted.")
+]
+Unchanged = Annotated[
+    str,
+    typer.Option("--unchanged", help="Runs with the same answers: say so (say), or judge them as any others (judge)."),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        help="The column that is resampled as a unit, such as patient. Default: cluster, else task and item.",
+    ),
+]
+Map = Annotated[
+    list[str] | None,
+    typer.Option("--map", help="Rename columns: item=item_id,repeat=epoch (known=original)."),
+]
+Where = Annotated[list[str] | None, typer.Option("--where", help="Keep rows with this value: model=a. Repeatable.")]
+TaskFile = Annotated[
+    Path | None, typer.Option("--task-file", help="YAML with labels, range, direction of the task."), READS
+]
+InputFormat = Annotated[
+    str | None, typer.Option("--input-format", help="jsonl, csv, parquet or phq8; default: from the file's name.")
+]
+Salvage = Annotated[
+    bool, typer.Option("--salvage", help="Keep the whole lines before a torn last one, and say how many.")
+]
+Versus = Annotated[str | None, typer.Option("--versus", help="Two parts of one table: model=old,new.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading(Bundle):
+    """How files of answers are read."""
+
+    cluster: Cluster = None
+    map_: Map = None
+    where: Where = None
+    task_file: TaskFile = None
+    input_format: InputFormat = None
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """What `read` is called with: only what was given."""
+        named = {
+            "format": self.input_format,
+            "cluster": self.cluster,
+            "task": self.task_file,
+            "rename": pairs(self.map_, "map"),
+            "where": pairs(self.where, "where"),
+        }
+        return {name: value for name, value in named.items() if value}
+
+    def table(self, paths: list[str]) -> Any:
+        """The records of some files."""
+        from steelyard.records.readers import read
+
+        return read(paths, **self.stated)
+
+    def run(self, path: str, mode: str | None) -> Any:
+        """One run of a file: the rows of a mode, where the file has several."""
+        records = self.table([path])
+        if mode is not None:
+            if "strategy" not in records:
+                raise UsageError(f"--mode: {printable(path)} has no column 'strategy'")
+            return records.filter({"strategy": mode})
+        modes = records.labels("strategy").values if "strategy" in records else ()
+        if len(modes) > 1:
+            shown = ", ".join(printable(m, limit=30) for m in modes)
+            raise UsageError(f"{printable(path)} holds several modes; choose one with --mode: {shown}")
+        return records
+
+
+@dataclass(frozen=True, kw_only=True)
+class TornReading(Reading):
+    """The same, where the whole lines of a torn file may be kept."""
+
+    salvage: Salvage = False
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        return {**super().stated, **({"salvage": True} if self.salvage else {})}
+
+
+def pairs(texts: list[str] | None, option: str) -> dict[str, str]:
+    """`a=b,c=d` and repeated options as a mapping."""
+    known: dict[str, str] = {}
+    for text in texts or []:
+        for part in text.split(","):
+            name, equals, value = part.partition("=")
+            if not equals or not name.strip() or not value.strip():
+                raise UsageError(f"--{option} takes name=value, not '{printable(part)}'")
+            if name.strip() in known:
+                raise UsageError(f"--{option} names '{printable(name.strip())}' twice")
+            known[name.strip()] = value.strip()
+    return known
+
+
+def names(texts: list[str]) -> list[str]:
+    """`a,b` and repeated options as a list."""
+    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
+
+
+def versus_of(text: str) -> tuple[str, str, str]:
+    """A column, and the values of it that are the base run and the new one."""
+    column, equals, values = text.partition("=")
+    sides = tuple(v.strip() for v in values.split(","))
+    if not equals or len(sides) != 2 or not all(sides) or sides[0] == sides[1]:
+        raise UsageError("--versus takes a column and two values: model=old,new")
+    return column.strip(), sides[0], sides[1]
+
+
+def default_metrics(records: Any, *, comparable: bool = False) -> list[str]:
+    """The stack that suits the columns; says which it is and why."""
+    from steelyard.metrics.definition import metric_of
+    from steelyard.study.defaults import choose
+
+    stack: list[str] = []
+    for choice in choose(records):
+        metrics = [m for m in choice.metrics if not (comparable and metric_of(m).definition.no_delta)]
+        stack += metrics
+        say(f"chose {', '.join(metrics)}: {choice.why}")
+    return stack

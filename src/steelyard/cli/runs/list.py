@@ -1,0 +1,32 @@
+"""`steelyard runs list`: the runs that were kept."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from steelyard.cli.command import Shown, command
+from steelyard.cli.options import store
+from steelyard.errors import UsageError
+
+
+@command()
+def list_(
+    *,
+    workflow: store.OfWorkflow = None,
+    all_tenants: Annotated[bool, typer.Option("--all-tenants", help="The runs of every tenant, and of none.")] = False,
+    place: store.Place,
+) -> Shown:
+    """List the runs, the newest first, with their main numbers and what is active; unusable folders are named below."""
+    from steelyard.report.runs import list_report
+    from steelyard.runs.pointers import standing
+    from steelyard.runs.wire import listed_document
+
+    if all_tenants and place.tenant is not None:
+        raise UsageError("--all-tenants looks at every tenant; leave --tenant out")
+    with place.index(all_tenants=all_tenants) as index:
+        runs, problems = index.runs(workflow=workflow), index.problems()
+    active, broken = standing(runs)
+    problems = [*problems, *broken]
+    return Shown(document=listed_document(runs, problems, active), report=list_report(runs, problems, active))

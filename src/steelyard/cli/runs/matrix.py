@@ -1,0 +1,69 @@
+"""`steelyard runs matrix`: every variant of a spec."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from steelyard.cli.command import READS, Shown, command, say
+from steelyard.cli.options import store
+from steelyard.cli.progress import progress
+
+if TYPE_CHECKING:
+    from steelyard.runner.matrix import Variant
+
+
+@command()
+def matrix(
+    *,
+    spec: Annotated[Path, typer.Option("--spec", help="YAML with the variants to run."), READS],
+    dry: Annotated[bool, typer.Option("--dry", help="Print the plan and run nothing.")] = False,
+    place: store.Place,
+) -> Shown:
+    """Run every variant of a spec, keep logs, then compare and promote as the spec says."""
+    from steelyard.report.matrix import matrix_document, matrix_report, plan_report
+    from steelyard.runner.matrix import load, run
+
+    plan, scope = load(spec, command_line), place.scope
+    if dry:
+        return Shown(document=plan.document, report=plan_report(plan))
+    with progress("variants") as bar:
+        result = run(plan, scope, dict(os.environ), program=_program(), progress=bar, say=say)
+    return Shown(document=matrix_document(result), report=matrix_report(result), exit_code=0 if result.succeeded else 1)
+
+
+def command_line(variant: Variant, workflow: str, domain: str) -> list[str]:
+    """The command that evaluates a variant and keeps its run."""
+    asked = variant.evaluate
+    assert asked is not None
+    words = ["steelyard", "evaluate", *asked.files]
+    lists: Mapping[str, list[str]] = {"--metric": asked.metrics, "--by": asked.by, "--pool": asked.pool}
+    for option, values in lists.items():
+        words += [part for value in values for part in (option, value)]
+    for option, pairs in (("--where", asked.where), ("--map", asked.map)):
+        words += [part for key, value in pairs.items() for part in (option, f"{key}={value}")]
+    single = {
+        "--cluster": asked.cluster,
+        "--task-file": asked.task_file,
+        "--resamples": asked.resamples,
+        "--seed": asked.seed,
+    }
+    for option, given in single.items():
+        words += [option, str(given)] if given is not None else []
+    labels = [part for key, value in variant.labels.items() for part in ("--label", f"{key}={value}")]
+    return [*words, "--save", "--workflow", workflow, "--domain", domain, *labels]
+
+
+def _program() -> list[str]:
+    """The command that this process is, so that a matrix needs nothing on the path."""
+    script = Path(sys.executable).with_name("steelyard")
+    if script.exists():
+        return [str(script)]
+    elsewhere = shutil.which("steelyard")
+    return [elsewhere] if elsewhere else [sys.executable, "-c", "from steelyard.cli.main import main; main()"]

@@ -1,0 +1,32 @@
+"""`steelyard runs metrics`: the table of metrics."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from steelyard.cli.command import Shown, command
+from steelyard.cli.options import store
+
+
+@command()
+def metrics(
+    *,
+    pivot: Annotated[bool, typer.Option("--pivot", help="Runs and their cells as rows, metrics as columns.")] = False,
+    metric: store.MetricKey = None,
+    place: store.Place,
+) -> Shown:
+    """The table of metrics: one row per number, or pivoted to a row per run and cell."""
+    from steelyard.report.runs import metrics_report, pivot_report
+    from steelyard.runs.run_json import checked_key
+    from steelyard.runs.wire import metrics_document, pivot_document
+
+    with place.index() as index:
+        if pivot:
+            names, cells = index.cells()
+            names = names if metric is None else [checked_key(metric, names)]
+            return Shown(document=pivot_document(names, cells), report=partial(pivot_report, names, cells))
+        rows = list(index.rows(None if metric is None else checked_key(metric, index.names())))
+    return Shown(document=metrics_document(rows), report=partial(metrics_report, rows))

@@ -1,0 +1,47 @@
+"""`steelyard segment propose`: decide for every query whether to apply a shift."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from steelyard.cli.command import DOCUMENT, READS, Shown, command
+from steelyard.cli.options.uncertainty import Seed
+
+
+@command()
+def propose(
+    *,
+    baseline: Annotated[str, typer.Option("--baseline", help="eval.perQuery.baseline.json of a run."), READS],
+    shifted: Annotated[str, typer.Option("--shifted", help="eval.perQuery.posneg.json of the same run."), READS],
+    output: Annotated[  # noqa: ARG001 - the decisions are written there
+        Path, typer.Option("--output", "-o", help="The segments file to write."), DOCUMENT
+    ],
+    rule: Annotated[str, typer.Option("--rule", help="oracle (an upper bound), gap, or learned.")] = "gap",
+    tau: Annotated[
+        float | None, typer.Option("--tau", help="gap: apply where the first two scores are closer than this.")
+    ] = None,
+    eps: Annotated[float, typer.Option("--eps", help="oracle: apply where the shift gains more than this.")] = 0.0,
+    metric: Annotated[str, typer.Option("--metric", "-m", help="What to gain in: ndcg@3 or map@1.")] = "ndcg@3",
+    folds: Annotated[int, typer.Option("--folds", help="learned: folds, each decided by the others.")] = 5,
+    seed: Seed = 42,
+) -> Shown:
+    """Decide for every query whether to apply the shift, and write the decisions."""
+    from steelyard.report.segment import proposal_report
+    from steelyard.retrieval.per_query import read_per_query
+    from steelyard.retrieval.shifts.segments import propose as proposed
+    from steelyard.retrieval.shifts.segments_wire import segments_document
+
+    segments = proposed(
+        read_per_query(baseline),
+        read_per_query(shifted),
+        rule=rule,
+        metric=metric,
+        eps=eps,
+        tau=tau,
+        folds=folds,
+        seed=seed,
+    )
+    return Shown(document=segments_document(segments), report=proposal_report(segments))

@@ -1,0 +1,53 @@
+"""Which pointer is meant, and whether the best run takes the place of the active one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from steelyard.errors import StorageError, printable
+from steelyard.runs.index import Index, Listed
+from steelyard.runs.layout import Scope, View
+from steelyard.runs.pointers import ANY, Pointers
+from steelyard.runs.saved import Opened
+from steelyard.runs.standing import PROMOTE, Choice, decide, known_key
+
+
+def pointed(view: View, metric: str | None, profile: str) -> str:
+    """The metric that a pointer is asked for by; one that neither a pointer nor a run knows is an error."""
+    pointers = Pointers(view.scope())
+    named = pointers.chosen(metric, profile)
+    if metric is None or pointers.get(named, profile).stack or named == ANY:
+        return named
+    with Index.within(view) as index:
+        return known_key(index.runs(), metric)
+
+
+def decided(
+    scope: Scope,
+    runs: Sequence[Listed],
+    metric: str,
+    profile: str,
+    *,
+    among: Sequence[Listed] | None = None,
+    eps: float,
+    point: bool = False,
+    apply: bool = False,
+) -> tuple[Choice, str, bool]:
+    """Whether the best of some runs replaces the active one, the metric's key, and whether `apply` promoted it.
+
+    `runs` are all of the scope; `among` those that may be promoted, where that is not all.
+    """
+    candidates = runs if among is None else among
+    key = known_key(candidates, metric)
+    pointers = Pointers(scope)
+    name = pointers.chosen(key, profile)
+    held = pointers.get(name, profile).name
+    active = next((run for run in runs if run.name == held), None)
+    if held is not None and active is None:
+        raise StorageError(f"the active run {printable(held)} cannot be used; promote another by hand, or roll back")
+    choice = decide(candidates, key, active, eps=eps, point=point)
+    applied = apply and choice.action == PROMOTE
+    if applied:
+        candidate = Opened.at(choice.candidate.folder)
+        pointers.promote(candidate, name, profile, reason=choice.reason, instead_of=held)
+    return choice, key, applied

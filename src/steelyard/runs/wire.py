@@ -1,0 +1,128 @@
+"""What `runs` prints for programs: lists, standings, choices, pointers and pivots, key by key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from steelyard.ground.json import plain
+from steelyard.records.schema import CELL
+from steelyard.runs.index import METRIC_COLUMNS, Cell, Listed, Problem
+from steelyard.runs.pointers import Pointer, pointer_document
+from steelyard.runs.standing import Choice, Ranked
+
+
+def pivot_document(names: Sequence[str], cells: Sequence[Cell]) -> dict[str, Any]:
+    """The same as data."""
+    rows = [
+        {"run_id": c.run_id, "workflow": c.workflow, **{column: c.cell.get(column) for column in CELL}}
+        | {"values": {name: c.values[name] for name in names if name in c.values}}
+        for c in cells
+    ]
+    return {"metrics": list(names), "runs": rows}
+
+
+def listed_document(
+    runs: Sequence[Listed], problems: Sequence[Problem], active: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    """`runs list` as data."""
+    return {
+        "runs": [
+            {
+                "run_id": run.run_id,
+                "workflow": run.workflow,
+                "tenant": run.tenant,
+                "domain": run.domain,
+                "started_at": run.started_at,
+                "completed_at": run.completed_at,
+                "labels": dict(run.labels),
+                "active_for": list(active.get(run.path, ())),
+                "metrics": dict(run.metrics),
+                "complete": run.complete,
+            }
+            for run in runs
+        ],
+        "problems": _problems(problems),
+    }
+
+
+def standing_document(row: Ranked) -> dict[str, Any]:
+    """One row of a ranking as data."""
+    own = {k: v for k, v in asdict(row).items() if k != "run"}
+    variant = row.run.labels.get("variant")
+    more = {} if variant is None else {"variant": variant}
+    return {"run_id": row.run.run_id, "workflow": row.run.workflow, **more, **own}
+
+
+def standings_document(rows: Sequence[Ranked], metric: str, better: str, reference: Listed | None) -> dict[str, Any]:
+    """Runs from best to worst by a metric."""
+    against = reference.run_id if reference else None
+    return plain(
+        {"metric": metric, "better": better, "against": against, "runs": [standing_document(row) for row in rows]}
+    )
+
+
+def best_document(order: Sequence[Ranked], metric: str, note: str) -> dict[str, Any]:
+    """The best run by a metric, and of how many."""
+    first = order[0]
+    return {
+        "metric": metric,
+        "run_id": first.run.run_id,
+        "workflow": first.run.workflow,
+        "value": first.value,
+        "judged": first.judged,
+        "of": len(order),
+        "note": note,
+    }
+
+
+def choice_document(choice: Choice, metric: str, profile: str, *, applied: bool) -> dict[str, Any]:
+    """What to do about the best run, and whether it was done."""
+    return plain(
+        {
+            "action": choice.action,
+            "metric": metric,
+            "profile": profile,
+            "candidate": choice.candidate.run_id,
+            "value": choice.value,
+            "active": choice.active_run_id,
+            "active_value": choice.active_value,
+            "delta": choice.delta,
+            "interval": choice.interval,
+            "eps": choice.eps,
+            "reason": choice.reason,
+            "applied": applied,
+        }
+    )
+
+
+def pointer_state(pointer: Pointer) -> dict[str, Any]:
+    """A pointer as `runs active` prints it."""
+    document = pointer_document(pointer)
+    keys = {"metric": "Metric", "profile": "Profile", "run_id": "RunId", "stack": "Stack", "history": "History"}
+    return {key: document[written] for key, written in keys.items()}
+
+
+def pointers_document(pointers: Sequence[Pointer]) -> dict[str, Any]:
+    """Every pointer."""
+    return {"pointers": [pointer_state(pointer) for pointer in pointers]}
+
+
+def removal_document(run_id: str, workflow: str, removed: Sequence[str]) -> dict[str, Any]:
+    """What was removed of a run."""
+    return {"run_id": run_id, "workflow": workflow, "removed": list(removed)}
+
+
+def index_document(runs: Sequence[Listed], problems: Sequence[Problem]) -> dict[str, Any]:
+    """How many runs the index holds, and which folders cannot be used."""
+    return {"runs": len(runs), "problems": _problems(problems)}
+
+
+def metrics_document(rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+    """The table of metrics, one row per number."""
+    return {"rows": [dict(zip(METRIC_COLUMNS, row, strict=True)) for row in rows]}
+
+
+def _problems(problems: Sequence[Problem]) -> list[dict[str, str]]:
+    return [{"run": p.folder.name, "problem": p.problem} for p in problems]

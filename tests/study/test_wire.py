@@ -1,0 +1,85 @@
+"""`evaluation.json` and `comparison.json` are read back as they were written, and their schemas describe them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import steelyard as sy
+from steelyard.decide.wire import acceptance_document, read_decision
+from steelyard.ground.json import dumps
+from steelyard.report.schemas import schemas
+from steelyard.study.comparison import compare
+from steelyard.study.evaluation import evaluate
+
+FEW = {"resamples": 200}
+
+
+def table(seed: int) -> sy.Records:
+    rows = [
+        {
+            "item": f"q{i}",
+            "patient": f"p{i // 3}",
+            "target": "ab"[i % 2],
+            "prediction": None if i % 11 == seed else "ab"[(i * seed) % 2],
+            "confidence": ((7 * i + seed) % 10) / 10,
+            "group.site": "xyz"[i % 3],
+        }
+        for i in range(60)
+    ]
+    return sy.Records.from_columns({name: [row[name] for row in rows] for name in rows[0]}, cluster="patient")
+
+
+METRICS = ["accuracy", "aurc", "ece", "f1", "selective_accuracy", "fairness_gap(accuracy, by=group.site)"]
+
+
+def test_an_evaluation_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    evaluation = evaluate(table(2), METRICS, by="group.site", **FEW)
+    path = tmp_path / "evaluation.json"
+    path.write_text(dumps(evaluation.to_dict()))
+    loaded = sy.load(path)
+    assert isinstance(loaded, sy.Evaluation)
+    assert loaded.to_dict() == evaluation.to_dict()
+    assert loaded["accuracy"].interval == evaluation["accuracy"].interval
+    jsonschema.validate(evaluation.to_dict(), schemas["evaluation"]())
+
+
+def test_a_comparison_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    comparison = compare(table(2), table(3), METRICS, **FEW)
+    path = tmp_path / "comparison.json"
+    path.write_text(dumps(comparison.to_dict()))
+    loaded = sy.load(path)
+    assert isinstance(loaded, sy.Comparison)
+    assert loaded.to_dict() == comparison.to_dict()
+    jsonschema.validate(comparison.to_dict(), schemas["comparison"]())
+
+
+def test_a_gate_can_judge_what_was_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "evaluation.json"
+    path.write_text(dumps(evaluate(table(2), ["accuracy"], **FEW).to_dict()))
+    loaded = sy.load(path)
+    decision = sy.Gate.parse(["accuracy >= 0.1", "low(accuracy) >= 0.99"]).check(loaded)
+    document = acceptance_document(decision, {"run": "one", "baseline": None})
+    jsonschema.validate(document, schemas["acceptance-gate"]())
+    again = acceptance_document(read_decision(document), {"run": "one", "baseline": None})
+    assert again == document
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"kind": "other"}, "its kind is another"),
+        ({"schema_version": "9"}, "version 9; this program reads 1"),
+        ({"estimates": [{"metric": "accuracy"}]}, "not a valid evaluation document"),
+        ({"uncertainty": {}}, "not a valid evaluation document"),
+    ],
+)
+def test_what_is_no_evaluation_is_refused(tmp_path: Path, change: dict[str, object], problem: str) -> None:
+    document = {**evaluate(table(2), ["accuracy"], **FEW).to_dict(), **change}
+    path = tmp_path / "evaluation.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(sy.InputError, match=problem):
+        sy.load(path)

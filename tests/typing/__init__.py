@@ -1,0 +1,1 @@
+"""What users of the library see through a type checker."""
