@@ -50,7 +50,7 @@ $(VENV)/.made: scripts/venv
 	PYTHON="$(PYTHON)" VENV="$(VENV)" sh scripts/venv
 	touch $@
 
-$(VENV)/.run: $(VENV)/.made requirements.lock pyproject.toml
+$(VENV)/.run: $(VENV)/.made requirements.lock pyproject.toml src/steelyard/__init__.py
 	@echo "installing the locked packages into $(VENV) (about a minute, once)"
 	@$(PIP) $(LOCKED) requirements.lock
 	@$(PIP) -qq --no-deps --no-build-isolation -e .
