@@ -15,7 +15,7 @@ TRIAGE := examples/triage
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench coverage docs lock clean
+.PHONY: help demo test check coverage bench simulate docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -36,11 +36,20 @@ check: $(VENV)/.dev ## lint, format, types, import contracts, declared dependenc
 	$(VENV)/bin/lint-imports
 	$(VENV)/bin/deptry src
 
+coverage: $(VENV)/.dev ## run the tests, say which lines they reach, and write build/coverage
+	rm -rf build/coverage
+	mkdir -p build/coverage
+	COVERAGE_FILE="$(CURDIR)/build/coverage/data" $(PY) -m coverage run -m pytest $(ARGS)
+	$(PY) -m coverage combine --quiet
+	$(PY) -m coverage html --quiet
+	$(PY) -m coverage xml --quiet
+	$(PY) -m coverage report
+
 bench: $(VENV)/.bench ## measure against the peers (installed on demand) and print ratios
 	$(PY) -m bench
 
-coverage: $(VENV)/.bench ## simulate how often the intervals hold the true value, and what peers would say
-	$(PY) -m bench.coverage
+simulate: $(VENV)/.bench ## simulate how often the intervals hold the true value, and what peers would say
+	$(PY) -m bench.simulate
 
 docs: $(VENV)/.dev ## write the outputs in README and docs anew, and docs/metrics.md
 	$(PY) scripts/docs.py
