@@ -4,6 +4,7 @@
 
 PYTHON ?= python3
 VENV   ?= .venv
+LOWEST ?= .venv-lowest
 ARGS   ?= -n 2
 UV     ?= uv
 
@@ -15,10 +16,10 @@ TRIAGE := examples/triage
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench coverage docs lock clean
+.PHONY: help demo test test-lowest check coverage bench simulate docs lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.run $(TRIAGE)/answers.jsonl ## evaluate the bundled example: table on screen, artifact in build/demo
 	$(VENV)/bin/steelyard evaluate $(TRIAGE)/answers.jsonl --task-file $(TRIAGE)/triage.task.yaml --cluster patient --where perturbation=none --out build/demo
@@ -29,6 +30,9 @@ $(TRIAGE)/answers.jsonl: | $(VENV)/.run
 test: $(VENV)/.dev ## run the tests (ARGS="-n 2")
 	$(PY) -m pytest $(ARGS)
 
+test-lowest: $(LOWEST)/.tests ## run the tests with the lowest versions that pyproject.toml allows (Python 3.11)
+	$(LOWEST)/bin/python -m pytest $(ARGS)
+
 check: $(VENV)/.dev ## lint, format, types, import contracts, declared dependencies
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
@@ -36,11 +40,20 @@ check: $(VENV)/.dev ## lint, format, types, import contracts, declared dependenc
 	$(VENV)/bin/lint-imports
 	$(VENV)/bin/deptry src
 
+coverage: $(VENV)/.dev ## run the tests, say which lines they reach, and write build/coverage
+	rm -rf build/coverage
+	mkdir -p build/coverage
+	COVERAGE_FILE="$(CURDIR)/build/coverage/data" $(PY) -m coverage run -m pytest $(ARGS)
+	$(PY) -m coverage combine --quiet
+	$(PY) -m coverage html --quiet
+	$(PY) -m coverage xml --quiet
+	$(PY) -m coverage report
+
 bench: $(VENV)/.bench ## measure against the peers (installed on demand) and print ratios
 	$(PY) -m bench
 
-coverage: $(VENV)/.bench ## simulate how often the intervals hold the true value, and what peers would say
-	$(PY) -m bench.coverage
+simulate: $(VENV)/.bench ## simulate how often the intervals hold the true value, and what peers would say
+	$(PY) -m bench.simulate
 
 docs: $(VENV)/.dev ## write the outputs in README and docs anew, and docs/metrics.md
 	$(PY) scripts/docs.py
@@ -50,7 +63,7 @@ $(VENV)/.made: scripts/venv
 	PYTHON="$(PYTHON)" VENV="$(VENV)" sh scripts/venv
 	touch $@
 
-$(VENV)/.run: $(VENV)/.made requirements.lock pyproject.toml
+$(VENV)/.run: $(VENV)/.made requirements.lock pyproject.toml src/steelyard/__init__.py
 	@echo "installing the locked packages into $(VENV) (about a minute, once)"
 	@$(PIP) $(LOCKED) requirements.lock
 	@$(PIP) -qq --no-deps --no-build-isolation -e .
@@ -66,14 +79,26 @@ $(VENV)/.bench: $(VENV)/.run requirements-bench.lock
 	@$(PIP) $(LOCKED) requirements-bench.lock
 	@touch $@
 
+$(LOWEST)/.tests: override VENV := $(LOWEST)
+$(LOWEST)/.tests: scripts/venv requirements-lowest.lock pyproject.toml src/steelyard/__init__.py
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info[:2] > (3, 12))' || \
+		{ echo "the lowest versions have no wheels for Python 3.13 and newer: make test-lowest PYTHON=python3.11"; exit 1; }
+	PYTHON="$(PYTHON)" VENV="$(VENV)" sh scripts/venv
+	@echo "installing the lowest versions into $(VENV) (about a minute, once)"
+	@$(PIP) $(LOCKED) requirements-lowest.lock
+	@$(PIP) -qq --no-deps --no-build-isolation -e .
+	@touch $@
+
 # Pins that still fit are kept; `make lock UPGRADE=--upgrade` moves them.
 COMPILE = $(UV) pip compile pyproject.toml --universal --generate-hashes --python-version 3.11 --only-binary :all: \
 	--quiet --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(UPGRADE)
 
-lock: ## resolve the requirements*.lock files anew (needs uv)
+# A lowered bound is a pin that still fits: `make lock UPGRADE="--upgrade-package numpy"` moves that one down.
+lock: ## resolve the requirements*.lock files again (needs uv)
 	$(COMPILE) --extra fast --group build -o requirements.lock
 	$(COMPILE) --extra fast --extra embeddings --extra dev --group build -c requirements.lock -o requirements-dev.lock
 	$(COMPILE) --extra fast --extra bench --group build -c requirements-dev.lock -o requirements-bench.lock
+	$(COMPILE) --resolution lowest-direct --extra fast --extra embeddings --extra test --group build -o requirements-lowest.lock
 	@! grep -nE '://|--(index|extra-index|find-links|trusted-host)|@ ' requirements*.lock
 
 clean: ## remove build output and caches (the virtual environment stays)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -287,8 +288,9 @@ def test_percentile_interval_of_accuracy(answer_rate: float) -> None:
     """Both are quantiles of 10,000 resampled shares of 300 rows, which lie on a grid of 1/300."""
     columns = classified(6, answer_rate=answer_rate)
     found = evaluate(Records.from_columns(columns), "accuracy", method="percentile")["accuracy"]
+    seeded = "rng" if "rng" in signature(stats.bootstrap).parameters else "random_state"  # scipy before 1.15
     theirs = stats.bootstrap(
-        (hits(columns),), np.mean, n_resamples=10_000, method="percentile", vectorized=True, rng=generator(0)
+        (hits(columns),), np.mean, n_resamples=10_000, method="percentile", vectorized=True, **{seeded: generator(0)}
     )
     assert found.interval is not None
     low, high = (float(end) for end in found.interval)

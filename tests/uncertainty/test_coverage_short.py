@@ -1,4 +1,4 @@
-"""A short form of `make coverage`: do 95% intervals hold the truth, and are equal runs called equal?
+"""A short form of `make simulate`: do 95% intervals hold the truth, and are equal runs called equal?
 
 Seeds are fixed, so a test passes or fails for good. The bounds are those that a right method would miss in one of a
 thousand seeds; `test_bounds_notice` shows that wrong methods do miss them. Where a rule replaced one of the first
@@ -13,8 +13,8 @@ from functools import cache
 import pytest
 from scipy.stats import binom
 
-from bench.coverage.populations import GAP, PAIRINGS, POPULATIONS, STABLE, WORST, Pairing, Population, Random
-from bench.coverage.study import FIRST, NOW, Plan, Tally, comparisons, evaluations, true_deltas, true_values
+from bench.simulate.populations import GAP, PAIRINGS, POPULATIONS, STABLE, WORST, Pairing, Population, Random
+from bench.simulate.study import FIRST, NOW, Plan, Tally, comparisons, evaluations, true_deltas, true_values
 from steelyard.records.table import Records
 
 PLAN = Plan(replications=240, resamples=500, truth_clusters=20_000, seed=7)

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -30,6 +31,12 @@ from steelyard.cli import (
 )
 from steelyard.cli.command import as_options
 from steelyard.errors import SteelyardError, printable
+
+if TYPE_CHECKING:
+    from typer import TyperException
+else:
+    # the root of the parser's errors; typer before 0.28 has the one of click, below no name of its own
+    TyperException = getattr(typer, "TyperException", typer.BadParameter.__mro__[2])
 
 SOFTWARE_FAULT = 70
 
@@ -78,7 +85,7 @@ def main() -> None:
     except SteelyardError as problem:
         _take_back()
         _fail(as_options(str(problem)), problem.exit_code)
-    except typer.TyperException as problem:
+    except TyperException as problem:
         _refuse(problem)
     except KeyboardInterrupt:
         _fail("stopped", 130)
@@ -100,7 +107,7 @@ def main() -> None:
         )
 
 
-def _refuse(problem: typer.TyperException) -> None:
+def _refuse(problem: TyperException) -> None:
     """End as the parser says: one line, and where to read more. A command that only shows its help has no message."""
     if not problem.format_message():
         sys.exit(problem.exit_code)

@@ -64,7 +64,8 @@ def packed(parts: Sequence[Kept]) -> bytes:
     buffer = BytesIO()
     arrays = {f"a{i}": array for i, array in enumerate(writer.arrays)}
     text = np.frombuffer(json.dumps(header).encode("utf-8", "surrogatepass"), np.uint8)
-    np.savez_compressed(buffer, allow_pickle=False, header=text, **arrays)
+    # numpy before 2.1 takes allow_pickle for the name of an array; `_Writer` gives it none that holds objects
+    np.savez_compressed(buffer, header=text, **arrays)
     return buffer.getvalue()
 
 
@@ -128,7 +129,7 @@ class _Writer:
         }
 
     def _array(self, value: Any) -> Any:
-        if value.dtype == object:
+        if value.dtype.hasobject:
             return {"objects": [self.take(v) for v in value.tolist()]}
         self.arrays.append(value)
         return {"array": len(self.arrays) - 1}

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.coverage.peers import peers
-from bench.coverage.populations import (
+from bench.simulate.peers import peers
+from bench.simulate.populations import (
     CLUSTERS,
     GAP,
     LOSSES,
@@ -19,7 +19,7 @@ from bench.coverage.populations import (
     Pairing,
     Population,
 )
-from bench.coverage.study import (
+from bench.simulate.study import (
     CALIBRATION,
     EDITIONS,
     GATE,

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from bench.coverage import first_edition
-from bench.coverage.peers import called_different
-from bench.coverage.populations import (
+from bench.simulate import first_edition
+from bench.simulate.peers import called_different
+from bench.simulate.populations import (
     CLUSTERS,
     PAIRINGS,
     POPULATIONS,

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from scipy.special import ndtr
 from scipy.stats import binomtest
 
-from bench.coverage import first_edition
-from bench.coverage.populations import Codes, Random, as_records
+from bench.simulate import first_edition
+from bench.simulate.populations import Codes, Random, as_records
 from steelyard.study.comparison import compare
 
 Floats = npt.NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""`make coverage`, or `python -m bench.coverage`: run the study, or some parts of it, and print its page."""
+"""`make simulate`, or `python -m bench.simulate`: run the study, or some parts of it, and print its page."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.coverage import __doc__ as about
-from bench.coverage.page import rendered
-from bench.coverage.study import PARTS, Plan, run
+from bench.simulate import __doc__ as about
+from bench.simulate.page import rendered
+from bench.simulate.study import PARTS, Plan, run
 
 QUICK = Plan(16, 300, 20_000)
 
@@ -17,7 +17,7 @@ QUICK = Plan(16, 300, 20_000)
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study and print its page."""
     parser = argparse.ArgumentParser(
-        prog="python -m bench.coverage", description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m bench.simulate", description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", type=_parts, default=PARTS, help=f"some parts, joined by commas: {','.join(PARTS)}")
     parser.add_argument("--replications", type=int, help="tables drawn for each cell (500)")
