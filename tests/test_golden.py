@@ -57,7 +57,7 @@ from steelyard.runs.saved import Clock, Opened, compare_runs, save
 from steelyard.study.comparison import compare_kept
 from steelyard.study.evaluation import evaluate
 from steelyard.uncertainty.number import Delta
-from tests.e2e.test_retrieval import Done, command
+from tests.support.commands import Done, command
 
 HERE = Path(__file__).parent / "golden"
 STORE, DATA = HERE / "first_edition", HERE / "data"

@@ -18,24 +18,9 @@ from steelyard.study.evaluation import evaluate
 from steelyard.study.kept_wire import packed, unpacked
 from steelyard.study.wire import comparison_document
 from steelyard.uncertainty.number import Delta
-from tests.metrics.tables import every_instance, fitting, table
+from tests.support.tables import every_instance, fitting, other, table
 
 FIELDS = ("base", "new", "delta", "se", "p_value", "p_adjusted", "n", "n_base", "n_new", "clusters")
-
-
-def other(records: Records, seed: int) -> Records:
-    """Another run on the same questions: some answers, confidences and scores differ, none failed anew."""
-    rng = np.random.default_rng(seed)
-    changed: dict[str, Any] = {}
-    for name in ("prediction", "confidence", "score", "latency_ms", "signal.s", "output_tokens"):
-        column = records.column(name)
-        given = np.flatnonzero(column.is_valid())
-        moved = np.arange(len(records))
-        moved[given] = np.where(rng.random(len(given)) < 0.4, rng.permutation(given), given)
-        changed[name] = column.take(pa.array(moved))
-    gains = records.column("gains")
-    changed["gains"] = pa.array([g[::-1] if g and rng.random() < 0.4 else g for g in gains.to_pylist()], gains.type)
-    return records.with_columns(changed)
 
 
 def through_disk(records: Records, metrics: list[str], **how: Any) -> Any:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,10 +22,10 @@ from steelyard.study.comparison import compare
 from steelyard.study.evaluation import evaluate, value
 from steelyard.study.selective import selective
 from steelyard.study.selective_wire import selective_document
+from tests.support.oracles import oracle
 
-HERE = Path(__file__).parent / "oracles"
 SELECTIVE, CALIBRATION, DEFERRAL, RUN = (
-    json.loads((HERE / f"{name}.json").read_text()) for name in ("selective", "calibration", "deferral", "runmetrics")
+    oracle(name) for name in ("selective", "calibration", "deferral", "runmetrics")
 )
 SCALARS = {
     "cmax": "cmax",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,8 +19,9 @@ from steelyard.study.calibrating import calibrate
 from steelyard.study.evaluation import evaluate, value
 from steelyard.study.selective import coverage_keys, selective
 from steelyard.study.selective_wire import selective_document
+from tests.support.oracles import oracle
 
-ORACLE = json.loads((Path(__file__).parent / "oracles/selective.json").read_text())
+ORACLE = oracle("selective")
 ITEMS = 4
 
 

@@ -16,7 +16,7 @@ from steelyard.ground.digests import digest_of as content_digest
 from steelyard.ground.json import dumps
 from steelyard.records.table import Records
 from steelyard.study.calibrating import calibrate
-from tests.e2e.test_retrieval import command
+from tests.support.commands import command
 
 WORD, NUMBER = "canary", 8675.309
 Change = Callable[[dict[str, Any]], Any]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import itertools
 import json
 import math
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,7 +16,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
-from unittest import mock
 from xml.etree import ElementTree
 
 import jsonschema
@@ -29,7 +26,6 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from steelyard.cli.main import main
 from steelyard.decide.gate import FAIL, INCONCLUSIVE, PASS, PROFILES, Decision, Gate
 from steelyard.decide.numbers import Subject
 from steelyard.decide.rules_file import load_rules
@@ -47,38 +43,15 @@ from steelyard.study.evaluation import Evaluation, evaluate
 from steelyard.uncertainty.estimate import Settings
 from steelyard.uncertainty.number import Delta, Estimate
 from steelyard.uncertainty.power import OUT_OF_REACH, detectable, estimate_clusters, fewest_clusters
-from tests.e2e.test_cli import lines, steelyard
+from tests.support.answers import lines
+from tests.support.commands import command, steelyard
+from tests.support.gates import step_down
+from tests.support.oracles import oracle
 
-ORACLE = json.loads((Path(__file__).parents[1] / "oracles" / "retrieval.json").read_text())
+ORACLE = oracle("retrieval")
 WHOLE: Mapping[str, str] = {}
 CELL_COLUMNS = {"model", "strategy", "task", "perturbation"}
 RELATIONS = (">=", ">", "<=", "<")
-
-QUIET = {"GITHUB_ACTIONS": "", "STEELYARD_ROOT": "", "STEELYARD_TENANT": "", "STEELYARD_WORKFLOW": ""}
-
-
-def outside(*arguments: Any, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
-    """The program as a process of its own."""
-    return steelyard(*arguments, cwd=cwd, **{**QUIET, **env})
-
-
-def inside(*arguments: Any, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
-    """The program in this process, which is much faster."""
-    out, err, code = io.StringIO(), io.StringIO(), 0
-    handler = signal.getsignal(signal.SIGTERM)
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(contextlib.chdir(cwd or os.getcwd()))
-        stack.enter_context(mock.patch.dict(os.environ, {**QUIET, **env}))
-        stack.enter_context(mock.patch.object(sys, "argv", ["steelyard", *map(str, arguments)]))
-        stack.enter_context(contextlib.redirect_stdout(out))
-        stack.enter_context(contextlib.redirect_stderr(err))
-        try:
-            main()
-        except SystemExit as end:
-            code = int(end.code or 0)
-        finally:
-            signal.signal(signal.SIGTERM, handler)
-    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 # -- the definition, read naively: plain numbers in, a word out --------------------------------------------------------
@@ -164,15 +137,6 @@ def p_of_missing(relation: str, threshold: float, x: Plain) -> float:
     if half == 0:
         return 0.0
     return student_below(-student_quantile(0.975, x.clusters - 1) * missed / half, x.clusters - 1)
-
-
-def step_down(p_values: Sequence[float]) -> list[float]:
-    """Holm: the smallest times m, the next times m − 1, never below the one before."""
-    found = [0.0] * len(p_values)
-    before = 0.0
-    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
-        before = found[place] = max(before, min(1.0, p_values[place] * (len(p_values) - rank)))
-    return found
 
 
 def naive_gate(checks: Sequence[tuple[str | None, str, float, Plain]]) -> tuple[str, list[str]]:
@@ -765,7 +729,7 @@ def test_documented_gates_decide_as_documented(case: dict[str, Any], cased: Any)
 @pytest.mark.parametrize("case", ORACLE["gate_cases"], ids=lambda case: case["id"])
 def test_documented_gates_decide_as_documented_on_the_command_line(case: dict[str, Any], tmp_path: Path) -> None:
     folder = foreign_run(tmp_path / "elsewhere" / case["id"], case["metrics"])
-    done = inside(
+    done = command(
         "gate", "--run", folder, "--gate-profile", case["profile"], "--format", "json", "--root", tmp_path,
         "--output", tmp_path / "acceptance_gate.json",
     )  # fmt: skip
@@ -1358,7 +1322,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_files_are_gated_with_exit_codes_for_the_three_verdicts(
     files: Path, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
-    done = inside("gate", *arguments, "--cluster", "patient", "--resamples", 200, cwd=files)
+    done = command("gate", *arguments, "--cluster", "patient", "--resamples", 200, cwd=files)
     assert done.returncode == code, done.stdout + done.stderr
     assert said in done.stdout
     assert done.stderr == ""
@@ -1376,7 +1340,7 @@ def test_files_are_gated_with_exit_codes_for_the_three_verdicts(
     ],
 )
 def test_the_process_ends_with_the_documented_code(files: Path, tmp_path: Path, run: str, rule: str, code: int) -> None:
-    done = outside("gate", "--run", run, "--rule", rule, "--cluster", "patient", "--root", tmp_path, cwd=files)
+    done = steelyard("gate", "--run", run, "--rule", rule, "--cluster", "patient", "--root", tmp_path, cwd=files)
     assert done.returncode == code, done.stdout + done.stderr
     assert bool(done.stdout) == (code in (0, 1, 6))
     assert bool(done.stderr) == (code in (2, 3, 5))
@@ -1425,7 +1389,7 @@ def test_the_process_ends_with_the_documented_code(files: Path, tmp_path: Path, 
 def test_what_cannot_be_gated_ends_in_one_line_and_its_code(
     files: Path, tmp_path: Path, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
-    done = inside("gate", *arguments, "--cluster", "patient", "--resamples", 200, "--root", tmp_path, cwd=files)
+    done = command("gate", *arguments, "--cluster", "patient", "--resamples", 200, "--root", tmp_path, cwd=files)
     assert done.returncode == code, done.stdout + done.stderr
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -1439,7 +1403,7 @@ def test_everything_that_ci_reads_is_written(files: Path, tmp_path: Path) -> Non
         for i, r in enumerate(rows_of(2, 0.8))
     ]
     (tmp_path / "new.jsonl").write_text(lines(rows))
-    done = outside(
+    done = steelyard(
         "gate", "--run", "new.jsonl", "--rule", "accuracy >= 0.99 for each group.site", "--rule", "accuracy >= 0.1",
         "--rule", "low(accuracy) >= 0.76", "--cluster", "patient", "--resamples", 200, "--junit", "out/gate.xml",
         "--summary", "out/gate.md", "--output", "out/acceptance_gate.json", "--github", "--format", "json",
@@ -1463,13 +1427,13 @@ def test_everything_that_ci_reads_is_written(files: Path, tmp_path: Path) -> Non
 
 def test_annotations_come_by_themselves_inside_github_actions(files: Path) -> None:
     arguments = ("gate", "--run", "new.jsonl", "--rule", "accuracy >= 0.99", "--cluster", "patient")
-    assert "::error" in inside(*arguments, cwd=files, GITHUB_ACTIONS="true").stdout
-    assert "::error" not in inside(*arguments, cwd=files).stdout
+    assert "::error" in command(*arguments, cwd=files, GITHUB_ACTIONS="true").stdout
+    assert "::error" not in command(*arguments, cwd=files).stdout
 
 
 @pytest.mark.parametrize("format_", ["json", "csv", "markdown"])
 def test_annotations_do_not_run_into_what_a_program_reads(files: Path, format_: str) -> None:
-    done = inside(
+    done = command(
         "gate", "--run", "new.jsonl", "--rule", "accuracy >= 0.99", "--github", "--format", format_, cwd=files
     )
     assert done.returncode == 1
@@ -1480,7 +1444,7 @@ def test_annotations_do_not_run_into_what_a_program_reads(files: Path, format_: 
 @pytest.mark.parametrize("content", ["rules: [accuracy == 0.5]", "profile: gold"])
 def test_a_rule_that_cannot_be_read_is_named_with_its_file(files: Path, tmp_path: Path, content: str) -> None:
     (tmp_path / "gate.yaml").write_text(content)
-    done = inside("gate", "--run", "new.jsonl", "--rules", tmp_path / "gate.yaml", cwd=files)
+    done = command("gate", "--run", "new.jsonl", "--rules", tmp_path / "gate.yaml", cwd=files)
     assert done.returncode == 2
     assert "gate.yaml" in done.stderr
 
@@ -1490,7 +1454,7 @@ def test_no_output_is_written_over_the_answers(tmp_path: Path, option: str) -> N
     path = tmp_path / "new.jsonl"
     path.write_text(lines(rows_of(2, 0.8)))
     before = path.read_bytes()
-    done = inside("gate", "--run", path, "--rule", "accuracy >= 0", option, path, "--resamples", 200)
+    done = command("gate", "--run", path, "--rule", "accuracy >= 0", option, path, "--resamples", 200)
     assert path.read_bytes() == before
     assert done.returncode == 2, done.stdout
 
@@ -1500,7 +1464,7 @@ def test_no_output_is_written_over_a_baseline_that_the_rules_name(tmp_path: Path
         (tmp_path / f"{name}.jsonl").write_text(lines(rows_of(1, share)))
     (tmp_path / "gate.yaml").write_text("rules: [delta(accuracy) >= -1]\nbaseline: old.jsonl\n")
     before = (tmp_path / "old.jsonl").read_bytes()
-    done = inside("gate", "--run", "new.jsonl", "--rules", "gate.yaml", "--output", "old.jsonl", cwd=tmp_path)
+    done = command("gate", "--run", "new.jsonl", "--rules", "gate.yaml", "--output", "old.jsonl", cwd=tmp_path)
     assert (tmp_path / "old.jsonl").read_bytes() == before
     assert done.returncode == 2, done.stdout
 
@@ -1517,13 +1481,13 @@ def test_a_metric_from_a_module_in_the_working_folder_can_be_gated(tmp_path: Pat
 
 
 def test_a_mistyped_file_leaves_nothing_behind(tmp_path: Path) -> None:
-    done = inside("gate", "--run", "nwe.jsonl", "--rule", "accuracy >= 0", cwd=tmp_path)
+    done = command("gate", "--run", "nwe.jsonl", "--rule", "accuracy >= 0", cwd=tmp_path)
     assert done.returncode in (2, 3, 5)
     assert os.listdir(tmp_path) == []
 
 
 def test_the_schema_is_printed(tmp_path: Path) -> None:
-    done = inside("schema", "gate-rules")
+    done = command("schema", "gate-rules")
     assert done.returncode == 0, done.stderr
     schema = json.loads(done.stdout)
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -1541,19 +1505,19 @@ def store(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three kept runs: old, new (better), failing; old is active and pinned."""
     root = tmp_path_factory.mktemp("store")
     for name in ("old", "new", "failing"):
-        done = inside(
+        done = command(
             "evaluate", files / f"{name}.jsonl", "--cluster", "patient", "-m", "accuracy", "-m", "aurc", "-m",
             "failure_rate", "--by", "group.site", "--resamples", 200, "--save", "--run-id", name, "--root", root,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
     for arguments in (("promote", "old", "--metric", "accuracy"), ("pin", "old", "--as", "release-1")):
-        done = inside("runs", *arguments, "--root", root)
+        done = command("runs", *arguments, "--root", root)
         assert done.returncode == 0, done.stderr
     return root
 
 
 def gate(root: Path, *arguments: Any, code: int = 0) -> dict[str, Any]:
-    done = inside("gate", *arguments, "--root", root, "--format", "json")
+    done = command("gate", *arguments, "--root", root, "--format", "json")
     assert done.returncode == code, done.stdout + done.stderr
     return json.loads(done.stdout) if done.stdout else {"error": done.stderr}
 
@@ -1587,8 +1551,8 @@ def test_baselines_by_every_name_mean_the_same_run_and_attempts_count_up(own: Pa
 
 def test_the_second_look_is_said(own: Path) -> None:
     arguments = ("gate", "--run", "new", "--baseline", "old", "--rule", "delta(accuracy) >= 0", "--root", own)
-    assert "attempt" not in outside(*arguments).stdout
-    assert "attempt 2 on these data against this baseline" in outside(*arguments).stdout
+    assert "attempt" not in steelyard(*arguments).stdout
+    assert "attempt 2 on these data against this baseline" in steelyard(*arguments).stdout
 
 
 @pytest.mark.parametrize(
@@ -1627,7 +1591,7 @@ def test_kept_runs_are_gated_with_exit_codes_for_the_three_verdicts(
 def test_a_run_or_baseline_that_is_not_there_is_said(
     store: Path, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
-    done = inside("gate", *arguments, "--rule", "accuracy >= 0", "--root", store)
+    done = command("gate", *arguments, "--rule", "accuracy >= 0", "--root", store)
     assert done.returncode == code, done.stdout + done.stderr
     assert said in done.stderr
 
@@ -1639,7 +1603,7 @@ def test_a_tampered_run_is_not_gated(own: Path, side: str, file: str) -> None:
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
-    done = inside("gate", "--run", "new", "--baseline", "pinned:release-1", "--rule", "accuracy >= 0", "--root", own)
+    done = command("gate", "--run", "new", "--baseline", "pinned:release-1", "--rule", "accuracy >= 0", "--root", own)
     assert done.returncode == 5, done.stdout + done.stderr
     assert done.stdout == ""
 
@@ -1649,19 +1613,19 @@ def test_an_incomplete_baseline_gates_nothing(own: Path) -> None:
     document = json.loads((folder / "run.json").read_text())
     del document["CompletedAtUtc"]
     (folder / "run.json").write_text(json.dumps(document))
-    done = inside("gate", "--run", "new", "--baseline", "half", "--rule", "accuracy >= 0", "--root", own)
+    done = command("gate", "--run", "new", "--baseline", "half", "--rule", "accuracy >= 0", "--root", own)
     assert done.returncode == 5, done.stdout + done.stderr
     assert "not complete" in done.stderr
     assert gate(own, "--run", "half", "--rule", "accuracy >= 0", code=1)["passed"] is False
 
 
 def test_the_level_of_the_interval_is_shown_as_it_is(files: Path, tmp_path: Path) -> None:
-    saved = inside(
+    saved = command(
         "evaluate", files / "new.jsonl", "--cluster", "patient", "-m", "accuracy", "--level", 0.8, "--save", "--run-id",
         "wide", "--root", tmp_path,
     )  # fmt: skip
     assert saved.returncode == 0, saved.stderr
-    done = inside("gate", "--run", "wide", "--rule", "low(accuracy) >= 0.5", "--root", tmp_path)
+    done = command("gate", "--run", "wide", "--rule", "low(accuracy) >= 0.5", "--root", tmp_path)
     assert done.returncode == 0, done.stderr
     assert "95% interval" not in done.stdout
 

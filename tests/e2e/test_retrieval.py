@@ -2,57 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
-import signal
-import sys
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import jsonschema
 import numpy as np
 import pytest
 
-from steelyard.cli.main import main
-from tests.e2e.test_cli import steelyard
-
-
-@dataclass(frozen=True)
-class Done:
-    """How a command ended, and what it wrote."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out, parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
-
-
-def command(*arguments: Any, root: Path, **env: str) -> Done:
-    """`steelyard` inside this process: as its script does it, without the second that a new interpreter takes."""
-    out, err, code = io.StringIO(), io.StringIO(), 0
-    clean = {key: text for key, text in os.environ.items() if not key.startswith(("STEELYARD_", "GITHUB_"))}
-    before = signal.getsignal(signal.SIGTERM)
-    with (
-        patch.dict(os.environ, {**clean, "STEELYARD_ROOT": str(root), **env}, clear=True),
-        patch.object(sys, "argv", ["steelyard", *map(str, arguments)]),
-        redirect_stdout(out),
-        redirect_stderr(err),
-    ):
-        try:
-            main()
-        except SystemExit as ended:
-            code = ended.code if isinstance(ended.code, int) else int(bool(ended.code))
-        finally:
-            signal.signal(signal.SIGTERM, before)
-    return Done(code, out.getvalue(), err.getvalue())
-
+from tests.support.commands import command, steelyard
+from tests.support.retrieval import FAST, World
 
 DOCUMENTED = (
     "WorkflowName", "CreatedUtc", "BaseDirectory", "ComparisonRuns", "TrainingMode", "CancelOutEpsilon", "IsCancelled",
@@ -62,45 +21,7 @@ STATS = {
     "Pairs", "UniquePairs", "ZeroDirections", "Clipped", "NormBeforeClip", "DirectionNormMin", "DirectionNormMean",
     "DirectionNormMax", "CancelOutSuspected",
 }  # fmt: skip
-FAST = ("--resamples", 200)
 STYLES = ("table", "json", "markdown")
-
-
-class World:
-    """Drifted queries as files, and a store with a baseline run, a training, and a run with its shift."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.root = folder, folder / "root"
-        rng = np.random.default_rng(0)
-        docs, gold = rng.normal(size=(30, 8)), rng.integers(0, 30, 80)
-        queries = docs[gold] + 0.4 * rng.normal(size=(80, 8)) + 3.0 * np.eye(8)[0]
-        self.docs, self.queries = docs, queries
-        (folder / "docs.json").write_text(json.dumps([{"id": f"d{i}", "vector": list(v)} for i, v in enumerate(docs)]))
-        rows = [
-            {"id": f"q{i}", "vector": list(v), "relevantDocId": f"d{g}"}
-            for i, (v, g) in enumerate(zip(queries, gold, strict=True))
-        ]
-        rows.append({"id": "lost", "vector": list(queries[0]), "relevantDocId": "nowhere"})
-        (folder / "queries.json").write_text(json.dumps(rows))
-        self.files = ("--docs", folder / "docs.json", "--queries", folder / "queries.json")
-        run = ("retrieval", "run", *self.files, *FAST, "--format", "json", "--workflow", "PosNeg")
-        self.baseline = self.ok(*run)
-        self.training = self.ok("shift", "train", *self.files, *FAST, "--format", "json")
-        self.shifted = self.ok(*run, "--shift", "best", "--label", "model=m1")
-
-    def __call__(self, *arguments: Any, **env: str) -> Done:
-        return command(*arguments, root=self.root, **env)
-
-    def ok(self, *arguments: Any) -> Any:
-        done = self(*arguments)
-        assert done.code == 0, done.err
-        return done.json
-
-    @property
-    def per_query(self) -> tuple[Any, ...]:
-        folder = Path(self.shifted["folder"])
-        baseline, shifted = folder / "eval.perQuery.baseline.json", folder / "eval.perQuery.posneg.json"
-        return "--baseline", baseline, "--shifted", shifted
 
 
 @pytest.fixture(scope="module")

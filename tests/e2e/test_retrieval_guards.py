@@ -15,7 +15,8 @@ import pytest
 
 from steelyard.errors import BackendError
 from steelyard.retrieval.embedders import embedder
-from tests.e2e.test_retrieval import FAST, Done, World, command
+from tests.support.commands import Done, command
+from tests.support.retrieval import FAST, World
 
 
 @pytest.fixture(scope="module")

@@ -25,8 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from steelyard import __version__
-from tests.e2e.test_hostile import COMMANDS
-from tests.e2e.test_retrieval import command
+from tests.support.commands import COMMANDS, command
 
 HERE = Path(__file__).resolve().parent
 NET = HERE / "net"

@@ -19,8 +19,54 @@ from steelyard.metrics import metrics as registry
 from steelyard.metrics.definition import metric_of
 from steelyard.records.table import Records
 from steelyard.study.evaluation import evaluate, value
-from tests.metrics import naive
-from tests.metrics.naive import NAIVE, Oracle, Table
+from tests.support.naive import NAIVE
+from tests.support.naive.calibration import (
+    CALIBRATION,
+    brier,
+    calibration_rows,
+    ece,
+    ece_null,
+    gaps,
+    mass_bins,
+    null_eces,
+    p_calibrated,
+    sampled_null_eces,
+    width_bin,
+)
+from tests.support.naive.correctness import (
+    CORRECTNESS,
+    SCORES,
+    accuracy,
+    balanced_accuracy,
+    f1,
+    f1_macro,
+    f1_weighted,
+    precision,
+    recall,
+)
+from tests.support.naive.deferral import DEFERRAL, deferral_cells
+from tests.support.naive.efficiency import COST
+from tests.support.naive.groups import (
+    GROUPS_LABELS,
+    GROUPS_NUMBERS,
+    PERTURBED_LABELS,
+    PERTURBED_NUMBERS,
+    REPEATS_LABELS,
+    REPEATS_NUMBERS,
+    grouped,
+    stability,
+)
+from tests.support.naive.ranking import RANKINGS
+from tests.support.naive.regression import REGRESSION, errors, root
+from tests.support.naive.selective import (
+    SELECTIVE_LABELS,
+    SELECTIVE_NUMBERS,
+    aurc_exact_ties,
+    aurc_over_orders,
+    curve,
+    selective_family,
+)
+from tests.support.naive.table import Oracle, Row, Table, answered
 
 fixed = settings(derandomize=True)  # the same examples in every run
 few = settings(derandomize=True, max_examples=30)
@@ -46,7 +92,7 @@ EXTRA: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-def a_row(draw: Any, targets: list[Any], predictions: list[Any], outcomes: list[Any], extra: Columns) -> naive.Row:
+def a_row(draw: Any, targets: list[Any], predictions: list[Any], outcomes: list[Any], extra: Columns) -> Row:
     """One row but for its keys; an answered row always has a prediction and something to rank by."""
     outcome = draw(st.sampled_from(outcomes))
     prediction = draw(st.sampled_from(predictions))
@@ -164,7 +210,7 @@ def check(oracles: Mapping[str, Oracle], table: Table, *, to: float = 1e-9, scal
 
 def largest_loss(table: Table) -> float:
     """The unit in which rounding of an area or an error is measured."""
-    return max((abs(float(e)) for e in naive.errors(table)), default=1.0)
+    return max((abs(float(e)) for e in errors(table)), default=1.0)
 
 
 # -- coverage of the registry ------------------------------------------------------------------------------------------
@@ -176,7 +222,7 @@ def heads() -> set[str]:
 
 @pytest.mark.parametrize("name", list(registry))
 def test_every_metric_has_an_oracle(name: str) -> None:
-    assert name in heads(), f"{name} has no oracle in tests/metrics/naive.py"
+    assert name in heads(), f"{name} has no oracle in tests/support/naive"
 
 
 def test_no_oracle_is_left_of_a_metric_that_is_gone() -> None:
@@ -208,13 +254,13 @@ def graded_rankings(draw: Any) -> Table:
 @fixed
 @given(graded_rankings())
 def test_rankings(table: Table) -> None:
-    check(naive.RANKINGS, table, to=1e-12)
+    check(RANKINGS, table, to=1e-12)
 
 
 @fixed
 @given(st.lists(st.one_of(st.none(), st.integers(0, 12), st.sampled_from([999, 1000, 1001])), min_size=1, max_size=20))
 def test_rankings_as_gold_ranks(ranks: list[int | None]) -> None:
-    check(naive.RANKINGS, Table([{"item": i, "gold_rank": rank} for i, rank in enumerate(ranks)]), to=1e-12)
+    check(RANKINGS, Table([{"item": i, "gold_rank": rank} for i, rank in enumerate(ranks)]), to=1e-12)
 
 
 @fixed
@@ -225,19 +271,19 @@ def test_rankings_as_lists_of_documents(documents: list[Any], data: Any) -> None
         {"item": item, "target": data.draw(lists), "prediction": data.draw(lists)}
         for item in range(data.draw(st.integers(1, 8)))
     ]
-    check(naive.RANKINGS, Table(rows), to=1e-12)
+    check(RANKINGS, Table(rows), to=1e-12)
 
 
 @fixed
 @given(graded_rankings())
 def test_rankings_of_failed_queries_are_not_counted(table: Table) -> None:
     fates = ["answered", "failed", "unparsed", "abstained"]
-    check(naive.RANKINGS, table.of([{**row, "outcome": fates[row["item"] % 4]} for row in table.rows]), to=1e-12)
+    check(RANKINGS, table.of([{**row, "outcome": fates[row["item"] % 4]} for row in table.rows]), to=1e-12)
 
 
 def test_queries_without_relevant_documents_are_counted() -> None:
     columns = {"item": list(range(4)), "gains": [[1], [0], [], None], "judged": [[1, 0], [0], [-1], None]}
-    found = evaluate(Records.from_columns(columns), list(naive.RANKINGS), resamples=100)
+    found = evaluate(Records.from_columns(columns), list(RANKINGS), resamples=100)
     assert {e.n for e in found} == {3}
     assert all(e.excluded == {"no judged": 1} for e in found)
     assert {e.metric: e.detail for e in found}["map"] == {"queries_without_relevant": 2}
@@ -322,122 +368,122 @@ def test_lists_that_arrow_holds_in_other_ways() -> None:
 @fixed
 @given(label_tables(("signal.x",), missing=("confidence", "signal.x")))
 def test_correctness(table: Table) -> None:
-    check(naive.CORRECTNESS, table, to=1e-12)
+    check(CORRECTNESS, table, to=1e-12)
 
 
 @fixed
 @given(label_tables(("signal.x",), missing=("target", "confidence", "signal.x")))
 def test_correctness_without_some_targets(table: Table) -> None:
-    check(naive.CORRECTNESS, table, to=1e-12)
+    check(CORRECTNESS, table, to=1e-12)
 
 
 @fixed
 @given(label_tables(missing=("target", "confidence")))
 def test_calibration(table: Table) -> None:
-    check(naive.CALIBRATION, table)
+    check(CALIBRATION, table)
 
 
 @fixed
 @given(label_tables(("signal.x",)))
 def test_selective_labels(table: Table) -> None:
-    check(naive.SELECTIVE_LABELS, table)
+    check(SELECTIVE_LABELS, table)
 
 
 @fixed
 @given(label_tables(("should_abstain",)))
 def test_deferral(table: Table) -> None:
-    check(naive.DEFERRAL, table, to=1e-12)
+    check(DEFERRAL, table, to=1e-12)
 
 
 @fixed
 @given(label_tables(("latency_ms", "input_tokens", "output_tokens", "score")))
 def test_cost_and_row_scores(table: Table) -> None:
-    check({**naive.COST, **naive.SCORES}, table)
+    check({**COST, **SCORES}, table)
 
 
 @fixed
 @given(label_tables(("group.site",)))
 def test_groups_of_labels(table: Table) -> None:
-    check(naive.GROUPS_LABELS, table)
+    check(GROUPS_LABELS, table)
 
 
 @fixed
 @given(st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6)), min_size=1, max_size=25))
 def test_row_scores_without_predictions_are_all_answered(scores: list[float | None]) -> None:
-    check(naive.SCORES, Table([{"item": i, "score": score} for i, score in enumerate(scores)]))
+    check(SCORES, Table([{"item": i, "score": score} for i, score in enumerate(scores)]))
 
 
 @fixed
 @given(number_tables(EIGHTHS))
 def test_regression(table: Table) -> None:
-    check(naive.REGRESSION, table)
+    check(REGRESSION, table)
 
 
 @fixed
 @given(number_tables([1, 2, 3, 4, 5, 8, 13, 21, 34, 40, 100, -2, 0]))
 def test_regression_of_whole_numbers(table: Table) -> None:
-    check({**naive.REGRESSION, "accuracy": naive.accuracy, "brier": naive.brier}, table)
+    check({**REGRESSION, "accuracy": accuracy, "brier": brier}, table)
 
 
 @fixed
 @given(number_tables([k / 8 for k in range(9)], offset=1e8))
 def test_regression_far_from_zero(table: Table) -> None:
     """Spread 1 at offset 1e8: one pass of raw squares would lose all sixteen digits."""
-    check(naive.REGRESSION, table)
+    check(REGRESSION, table)
 
 
 @fixed
 @given(number_tables([k / 8 for k in range(9)], offset=-1e12))
 def test_regression_farther_from_zero(table: Table) -> None:
-    check(naive.REGRESSION, table, to=1e-6)
+    check(REGRESSION, table, to=1e-6)
 
 
 @fixed
 @given(number_tables([0.0, -0.0, 1e-300, -3e-300, 2e-300], size=8))
 def test_regression_of_tiny_numbers(table: Table) -> None:
     """Squares of 1e-300 underflow; the correlation and r2 of such numbers are as defined as any other."""
-    absolute = {t: o for t, o in naive.REGRESSION.items() if t not in ("r2", "pearson", "spearman")}
+    absolute = {t: o for t, o in REGRESSION.items() if t not in ("r2", "pearson", "spearman")}
     check(absolute, table, scale=largest_loss(table))
-    check({t: naive.REGRESSION[t] for t in ("r2", "pearson", "spearman")}, table)
+    check({t: REGRESSION[t] for t in ("r2", "pearson", "spearman")}, table)
 
 
 @fixed
 @given(number_tables([0.0, 1.0, 3.0, 1e-300, 1e150, -1e150, 2e150], size=8))
 def test_regression_of_huge_numbers(table: Table) -> None:
-    absolute = {t: o for t, o in naive.REGRESSION.items() if t not in ("r2", "pearson", "spearman")}
+    absolute = {t: o for t, o in REGRESSION.items() if t not in ("r2", "pearson", "spearman")}
     check(absolute, table, scale=largest_loss(table))
-    check({t: naive.REGRESSION[t] for t in ("r2", "pearson", "spearman")}, table)
+    check({t: REGRESSION[t] for t in ("r2", "pearson", "spearman")}, table)
 
 
 @few
 @given(number_tables(EIGHTHS))
 def test_selective_numbers(table: Table) -> None:
-    check(naive.SELECTIVE_NUMBERS, table, scale=max(1.0, largest_loss(table)))
+    check(SELECTIVE_NUMBERS, table, scale=max(1.0, largest_loss(table)))
 
 
 @few
 @given(number_tables([0.0, 1.0, 3.0, 1e-300, 1e150, -1e150], size=8))
 def test_selective_huge_numbers(table: Table) -> None:
-    check(naive.SELECTIVE_NUMBERS, table, scale=max(1.0, largest_loss(table)))
+    check(SELECTIVE_NUMBERS, table, scale=max(1.0, largest_loss(table)))
 
 
 @few
 @given(number_tables([0.0, 1e-300, 3e-300, -1e-300], size=8))
 def test_selective_tiny_numbers(table: Table) -> None:
     """All points lie within 1e-10 of any chord: the hull keeps its ends alone."""
-    check(naive.selective("loss=abs", loss="abs"), table, scale=largest_loss(table))
+    check(selective_family("loss=abs", loss="abs"), table, scale=largest_loss(table))
 
 
 @fixed
 @given(number_tables(EIGHTHS, extra=("group.site",)))
 def test_groups_of_numbers(table: Table) -> None:
-    check(naive.GROUPS_NUMBERS, table)
+    check(GROUPS_NUMBERS, table)
 
 
 @fixed
 @given(repeat_tables(labels_of, ("latency_ms",)))
 def test_repeats_of_labels(table: Table) -> None:
-    check(naive.REPEATS_LABELS, table)
+    check(REPEATS_LABELS, table)
 
 
 @fixed
@@ -446,23 +492,23 @@ def test_repeats_of_numbers(table: Table) -> None:
     """A coefficient of variation around a mean that is 0 but for rounding is left out."""
     near_zero = set()
     for base in ("mae", "bias", "r2"):
-        centre = naive.stability(table, base=base, of="mean")
-        spread = naive.stability(table, base=base, of="stddev")
+        centre = stability(table, base=base, of="mean")
+        spread = stability(table, base=base, of="stddev")
         if centre is not None and spread is not None and 0 < abs(centre) < 1e-6 * spread:
             near_zero.add(f"stability({base}).cv")
-    check({t: o for t, o in naive.REPEATS_NUMBERS.items() if t not in near_zero}, table)
+    check({t: o for t, o in REPEATS_NUMBERS.items() if t not in near_zero}, table)
 
 
 @fixed
 @given(perturbed_tables(labels_of))
 def test_perturbations_of_labels(table: Table) -> None:
-    check(naive.PERTURBED_LABELS, table)
+    check(PERTURBED_LABELS, table)
 
 
 @fixed
 @given(perturbed_tables(numbers_of))
 def test_perturbations_of_numbers(table: Table) -> None:
-    check(naive.PERTURBED_NUMBERS, table)
+    check(PERTURBED_NUMBERS, table)
 
 
 # -- expectation over tie orders ---------------------------------------------------------------------------------------
@@ -488,8 +534,8 @@ def tiny_tables(draw: Any) -> Table:
 def test_exact_ties_are_the_mean_over_every_order(table: Table) -> None:
     """Enumerated, in closed form, and by the package."""
     for loss in ("abs", "zero_one"):
-        enumerated = naive.aurc_over_orders(table, loss=loss)
-        assert agrees(naive.aurc_exact_ties(table, loss=loss), enumerated, 1e-12, 1.0)
+        enumerated = aurc_over_orders(table, loss=loss)
+        assert agrees(aurc_exact_ties(table, loss=loss), enumerated, 1e-12, 1.0)
         assert agrees(value(f"aurc(loss={loss}, ties=exact)", records(table)), enumerated, 1e-12, 1.0)
 
 
@@ -501,7 +547,7 @@ def test_a_perfect_ranker_with_two_levels_is_flattered_by_the_trapezoid() -> Non
     ]
     data = records(Table(rows))
     assert value("eaurc(ties=exact)", data) == pytest.approx(0, abs=1e-12)
-    assert value("eaurc", data) == pytest.approx(naive.NAIVE["eaurc"](Table(rows)), abs=1e-12)
+    assert value("eaurc", data) == pytest.approx(NAIVE["eaurc"](Table(rows)), abs=1e-12)
     assert value("eaurc", data) < -0.02
 
 
@@ -528,15 +574,15 @@ def test_chance_against_all_signs_of_few_clusters(table: Table, bins: int) -> No
     """Exact ties count in p; ties up to rounding may."""
     data = records(table)
     got, p = value(f"ece_null(bins={bins})", data), value(f"p_calibrated(bins={bins})", data)
-    found = [float(e) for e in naive.null_eces(table, bins)]
+    found = [float(e) for e in null_eces(table, bins)]
     if not found:
         assert math.isnan(got)
         assert math.isnan(p)
         return
-    wanted = naive.ece_null(table, bins=bins)
+    wanted = ece_null(table, bins=bins)
     spread = math.sqrt(math.fsum((e - wanted) ** 2 for e in found) / len(found))
     assert within(got, wanted, spread / math.sqrt(SIGNS))
-    low, high = (naive.p_calibrated(table, bins=bins, slack=slack) for slack in (0.0, 1e-12))
+    low, high = (p_calibrated(table, bins=bins, slack=slack) for slack in (0.0, 1e-12))
     slack = [5 * math.sqrt(share * (1 - share) / SIGNS) + 1 / SIGNS for share in (low, high)]
     assert low - slack[0] <= p <= high + slack[1]
 
@@ -546,11 +592,11 @@ def test_chance_against_other_random_signs(clusters: int) -> None:
     """Many clusters: a naive Monte Carlo with signs of its own, both errors counted."""
     table, draws = large(11 + clusters, clusters=clusters), 2_000
     data = records(table)
-    found = naive.sampled_null_eces(table, 10, draws, Random(3))
+    found = sampled_null_eces(table, 10, draws, Random(3))
     centre = math.fsum(found) / draws
     spread = math.sqrt(math.fsum((e - centre) ** 2 for e in found) / draws)
     assert within(value("ece_null", data), centre, spread * math.sqrt(1 / draws + 1 / SIGNS))
-    reached = sum(e >= naive.ece(table) for e in found) / draws
+    reached = sum(e >= ece(table) for e in found) / draws
     error = math.sqrt(max(reached * (1 - reached), 1 / draws) * (1 / draws + 1 / SIGNS))
     assert within(value("p_calibrated", data), reached, error + 0.2 / SIGNS)
 
@@ -563,7 +609,7 @@ def test_clusters_that_share_no_bin_cannot_look_miscalibrated() -> None:
     ]
     table = Table(rows, cluster="patient")
     assert value("p_calibrated", records(table)) == 1
-    assert value("ece_null", records(table)) == pytest.approx(naive.ece(table), abs=1e-12)
+    assert value("ece_null", records(table)) == pytest.approx(ece(table), abs=1e-12)
 
 
 # -- larger tables, by both ways to a value ----------------------------------------------------------------------------
@@ -601,7 +647,7 @@ def large(seed: int, *, numbers: bool = False, clusters: int = 40, repeats: int 
 def ranked(seed: int) -> Table:
     """300 queries of clusters, with up to fifty ranked documents."""
     random = Random(seed)
-    rows: list[naive.Row] = []
+    rows: list[Row] = []
     for i in range(300):
         judged = random.choices([-1, 0, 1, 2, 3], [1, 10, 5, 3, 1], k=random.randrange(30))
         gains = random.sample([*judged, *[None] * 30], random.randrange(len(judged) + 31))
@@ -624,20 +670,20 @@ def altered(table: Table, seed: int) -> Table:
 
 
 LARGE: dict[str, tuple[dict[str, Oracle], Any]] = {
-    "correctness": ({**naive.CORRECTNESS, **naive.SCORES}, lambda seed: large(seed)),
-    "calibration": (naive.CALIBRATION, lambda seed: large(seed)),
-    "rankings": (naive.RANKINGS, ranked),
-    "deferral and cost": ({**naive.DEFERRAL, **naive.COST}, lambda seed: large(seed)),
-    "selective labels": (naive.selective(""), lambda seed: large(seed)),
-    "selective signal": (naive.selective("rank=signal.x", rank="signal.x"), lambda seed: large(seed)),
-    "selective numbers": (naive.selective("loss=abs", loss="abs"), lambda seed: large(seed, numbers=True)),
-    "regression": (naive.REGRESSION, lambda seed: large(seed, numbers=True)),
-    "groups of labels": (naive.GROUPS_LABELS, lambda seed: large(seed)),
-    "groups of numbers": (naive.GROUPS_NUMBERS, lambda seed: large(seed, numbers=True)),
-    "repeats of labels": (naive.REPEATS_LABELS, lambda seed: large(seed, repeats=3)),
-    "repeats of numbers": (naive.REPEATS_NUMBERS, lambda seed: large(seed, numbers=True, repeats=3)),
-    "perturbed labels": (naive.PERTURBED_LABELS, lambda seed: altered(large(seed), seed)),
-    "perturbed numbers": (naive.PERTURBED_NUMBERS, lambda seed: altered(large(seed, numbers=True), seed)),
+    "correctness": ({**CORRECTNESS, **SCORES}, lambda seed: large(seed)),
+    "calibration": (CALIBRATION, lambda seed: large(seed)),
+    "rankings": (RANKINGS, ranked),
+    "deferral and cost": ({**DEFERRAL, **COST}, lambda seed: large(seed)),
+    "selective labels": (selective_family(""), lambda seed: large(seed)),
+    "selective signal": (selective_family("rank=signal.x", rank="signal.x"), lambda seed: large(seed)),
+    "selective numbers": (selective_family("loss=abs", loss="abs"), lambda seed: large(seed, numbers=True)),
+    "regression": (REGRESSION, lambda seed: large(seed, numbers=True)),
+    "groups of labels": (GROUPS_LABELS, lambda seed: large(seed)),
+    "groups of numbers": (GROUPS_NUMBERS, lambda seed: large(seed, numbers=True)),
+    "repeats of labels": (REPEATS_LABELS, lambda seed: large(seed, repeats=3)),
+    "repeats of numbers": (REPEATS_NUMBERS, lambda seed: large(seed, numbers=True, repeats=3)),
+    "perturbed labels": (PERTURBED_LABELS, lambda seed: altered(large(seed), seed)),
+    "perturbed numbers": (PERTURBED_NUMBERS, lambda seed: altered(large(seed, numbers=True), seed)),
 }
 
 
@@ -672,18 +718,18 @@ ODD = ["a b", "c,d", "e.f"]
 @pytest.mark.parametrize(
     ("labels", "text", "oracle"),
     [
-        ([0, 1, 2], "f1.1", partial(naive.f1, label=1)),
-        ([0, 1, 2], "precision.0", partial(naive.precision, label=0)),
-        ([0, 1, 2], "recall.2", partial(naive.recall, label=2)),
-        ([0, 1, 2], "f1_macro(labels=[0, 1, 2, 3])", partial(naive.f1_macro, labels=(0, 1, 2, 3))),
-        ([True, False], "f1.true", partial(naive.f1, label=True)),
-        ([True, False], "precision.false", partial(naive.precision, label=False)),
-        ([True, False], "balanced_accuracy", naive.balanced_accuracy),
-        ([True, False], "f1_macro(labels=[true, false])", partial(naive.f1_macro, labels=(True, False))),
-        (ODD, 'f1."a b"', partial(naive.f1, label="a b")),
-        (ODD, 'precision."c,d"', partial(naive.precision, label="c,d")),
-        (ODD, 'recall."e.f"', partial(naive.recall, label="e.f")),
-        (ODD, 'f1_weighted(labels=["c,d", "e.f", "a b"])', naive.f1_weighted),
+        ([0, 1, 2], "f1.1", partial(f1, label=1)),
+        ([0, 1, 2], "precision.0", partial(precision, label=0)),
+        ([0, 1, 2], "recall.2", partial(recall, label=2)),
+        ([0, 1, 2], "f1_macro(labels=[0, 1, 2, 3])", partial(f1_macro, labels=(0, 1, 2, 3))),
+        ([True, False], "f1.true", partial(f1, label=True)),
+        ([True, False], "precision.false", partial(precision, label=False)),
+        ([True, False], "balanced_accuracy", balanced_accuracy),
+        ([True, False], "f1_macro(labels=[true, false])", partial(f1_macro, labels=(True, False))),
+        (ODD, 'f1."a b"', partial(f1, label="a b")),
+        (ODD, 'precision."c,d"', partial(precision, label="c,d")),
+        (ODD, 'recall."e.f"', partial(recall, label="e.f")),
+        (ODD, 'f1_weighted(labels=["c,d", "e.f", "a b"])', f1_weighted),
     ],
 )
 def test_labels_of_every_kind(labels: list[Any], text: str, oracle: Oracle) -> None:
@@ -714,7 +760,7 @@ def test_a_group_of_failed_rows_has_no_value(labels: Any) -> None:
     rows = [
         {"item": i, "target": t, "prediction": t, "outcome": o, "group.site": g} for i, (g, t, o) in enumerate(fates)
     ]
-    check(naive.grouped("f1_macro"), Table(rows, labels=labels))
+    check(grouped("f1_macro"), Table(rows, labels=labels))
 
 
 # -- what stands beside a value ----------------------------------------------------------------------------------------
@@ -727,7 +773,7 @@ def beside(text: str, table: Table) -> Any:
 def test_the_four_cells_stand_beside_deferral() -> None:
     table = large(4)
     found = beside("deferral_alignment", table)
-    cells = naive.deferral_cells(table)
+    cells = deferral_cells(table)
     assert found.detail == cells
     assert found.n == sum(cells.values())
 
@@ -748,7 +794,7 @@ def test_rows_left_out_of_deferral_are_counted_by_reason() -> None:
 def test_the_confusion_matrix_stands_beside_f1_macro() -> None:
     table = large(4)
     detail = beside("f1_macro", table).detail
-    rows = naive.answered(table)
+    rows = answered(table)
     for i, true in enumerate(detail["labels"]):
         for j, said in enumerate(detail["labels"]):
             wanted = sum(row["target"] == true and row["prediction"] == said for row in rows)
@@ -758,7 +804,7 @@ def test_the_confusion_matrix_stands_beside_f1_macro() -> None:
 def test_the_curve_stands_beside_aurc() -> None:
     table = large(4)
     detail = beside("aurc", table).detail
-    points = naive.curve(table)
+    points = curve(table)
     assert detail["loss"] == "zero_one"
     assert detail["curve"]["coverage"] == pytest.approx([p.coverage for p in points], abs=1e-12)
     assert detail["curve"]["selective_risk"] == pytest.approx([p.risk for p in points], abs=1e-12)
@@ -768,10 +814,10 @@ def test_the_curve_stands_beside_aurc() -> None:
 @pytest.mark.parametrize("name", ["ece", "mce", "ace"])
 def test_the_bins_stand_beside_calibration(name: str) -> None:
     table = large(4)
-    rows = naive.calibration_rows(table)
+    rows = calibration_rows(table)
     confidences = [row["confidence"] for row in rows]
-    width = [naive.width_bin(c, 10) for c in confidences]
-    wanted = naive.gaps(rows, naive.mass_bins(confidences, 10) if name == "ace" else width)
+    width = [width_bin(c, 10) for c in confidences]
+    wanted = gaps(rows, mass_bins(confidences, 10) if name == "ace" else width)
     bins = [b for b in beside(name, table).detail["bins"] if b["n"]]
     assert [b["n"] for b in bins] == [n for n, _ in wanted]
     assert [abs(b["accuracy"] - b["confidence"]) for b in bins] == pytest.approx([gap for _, gap in wanted], abs=1e-12)
@@ -786,6 +832,6 @@ def test_the_worst_group_of_equals_is_the_first_by_name() -> None:
 
 
 def test_the_oracles_square_root_where_floats_overflow_or_underflow() -> None:
-    assert naive.root(Fraction(1e300) ** 2) == 1e300
-    assert naive.root(Fraction(1e-300) ** 2) == 1e-300
-    assert naive.root(Fraction(2)) == math.sqrt(2)
+    assert root(Fraction(1e300) ** 2) == 1e300
+    assert root(Fraction(1e-300) ** 2) == 1e-300
+    assert root(Fraction(2)) == math.sqrt(2)

@@ -20,9 +20,9 @@ from steelyard.records.schema import texts
 from steelyard.records.table import Records
 from steelyard.study.evaluation import values
 from steelyard.study.ranked_lists import by_query
-from tests.records.trec_eval import trec_eval
+from tests.support.places import SHARED
+from tests.support.trec_eval import trec_eval
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "trec"
 fixed = settings(derandomize=True, max_examples=80)
 
 Judged = Mapping[str, Mapping[str, int]]
@@ -154,12 +154,13 @@ def test_many_topics(tmp_path: Path, level: int) -> None:
 def test_the_published_files() -> None:
     """Numbers that trec_eval's own documentation gives for its test files."""
     pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval is trec_eval itself; it is not installed")
-    if not SHARED.is_dir():
+    shared = SHARED / "trec"
+    if not shared.is_dir():
         pytest.skip("needs ../shared/data")
-    (records,) = read_rankings(SHARED / "qrels.test", [SHARED / "results.test"])
+    (records,) = read_rankings(shared / "qrels.test", [shared / "results.test"])
     found = values(("map", "mrr", "precision@5"), records)
     assert [round(found[name], 4) for name in ("map", "mrr", "precision@5")] == [0.1785, 0.4064, 0.2667]
-    with open(SHARED / "qrels.test") as judgements, open(SHARED / "results.test") as answers:
+    with open(shared / "qrels.test") as judgements, open(shared / "results.test") as answers:
         judged, run = pytrec_eval.parse_qrel(judgements), pytrec_eval.parse_run(answers)
     for level in (1, 2):
         check(records, judged, run, level=level)

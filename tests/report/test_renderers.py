@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv as reader
 import io
-import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 
 from steelyard.report.document import Document, Figure, Heading, Note, Remarks, Table
 from steelyard.report.formats import csv, markdown, text
+from tests.support.markdown import MARKDOWN, number, shape, visible
 
 HOSTILE = (
     "## GATE: PASSED", "# x", "===", "---", "***", "___", "- x", "+ x", "* x", "1. x", "12) x", "> x", "    x", "\tx",
@@ -23,26 +22,11 @@ HOSTILE = (
     "a\"b",
 )  # fmt: skip
 TEXTS = st.sampled_from(HOSTILE) | st.text(st.characters(exclude_categories=()), max_size=12)
-MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
 def document(word: str) -> Document:
     table = Table(("fact", word), (("a", word), (word, "b")), frozenset({"b"}))
     return [Heading(word), Note(word), table, Remarks((word, word)), Figure(word, word), Note("end")]
-
-
-def shape(page: str) -> list[str]:
-    """Every block and everything inside a line that is not text."""
-    return [
-        kind.type
-        for token in MARKDOWN.parse(page)
-        for kind in (token, *(child for child in token.children or () if child.type not in ("text", "text_special")))
-    ]
-
-
-def visible(page: str) -> bool:
-    kinds = ("Cc", "Cf", "Cs", "Zl", "Zp")
-    return not any(unicodedata.category(c) in kinds for c in page if c != "\n")
 
 
 @given(TEXTS)
@@ -80,14 +64,6 @@ def test_csv_keeps_its_cells_and_runs_nothing(word: str) -> None:
     rows = list(reader.reader(io.StringIO(shown), strict=True))
     assert [len(row) for row in rows] == [2, 2, 2]
     assert not any(cell.lstrip()[:1] in tuple("=+-@＝＋－＠") for row in rows for cell in row if not number(cell))
-
-
-def number(cell: str) -> bool:
-    try:
-        float(cell.replace(",", ""))
-    except ValueError:
-        return not cell
-    return True
 
 
 @pytest.mark.parametrize("cell", ["-0.5", "+0.0123", "1,234", "-1,234.5", "1e-07", "-2e+09", "0", "n/a", "[-0.1, 0.2]"])

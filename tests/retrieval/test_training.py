@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,55 +11,13 @@ from hypothesis import strategies as st
 
 from steelyard.errors import InputError, UsageError
 from steelyard.ground.json import dumps
-from steelyard.records.table import Source
 from steelyard.retrieval.corpus import Corpus
-from steelyard.retrieval.documents import Ingest
 from steelyard.retrieval.shifts.kept import training_document
 from steelyard.retrieval.shifts.training import Options, train
-from steelyard.retrieval.vectors import Vectors
 from steelyard.retrieval.wire import training_result
 from steelyard.uncertainty.folds import held_out_folds
-from tests.retrieval.test_shift import naive_rank, naive_training
-
-
-def corpus_of(
-    docs: Any,
-    queries: Any,
-    gold: Sequence[int],
-    *,
-    clusters: Sequence[str] | None = None,
-    doc_ids: Sequence[str] | None = None,
-    query_ids: Sequence[str] | None = None,
-    gold_ids: Sequence[str] | None = None,
-    left_out: dict[str, str] | None = None,
-    kind: Any = np.float64,
-) -> Corpus:
-    """A corpus in memory, past the readers: vectors may be zero."""
-    matrix = np.array(docs, kind)
-    names = tuple(doc_ids or (f"d{i}" for i in range(len(matrix))))
-    size, dimension = matrix.shape
-    return Corpus(
-        Vectors("docs", matrix, names),
-        names,
-        np.array(queries, kind),
-        tuple(query_ids or (f"q{i}" for i in range(len(queries)))),
-        np.array(gold, np.int64),
-        tuple(gold_ids or (names[i] for i in gold)),
-        None if clusters is None else tuple(clusters),
-        left_out or {},
-        Ingest(size, size, dimension, "given", "", False, None, 0, (), None, 0, 0),
-        (Source("queries", "0" * 64, len(queries)),),
-    )
-
-
-def drifted(seed: int, *, queries: int = 80, docs: int = 30, offset: float = 3.0, noise: float = 0.4) -> Corpus:
-    """Queries are their documents with some noise and one offset that all of them share."""
-    rng = np.random.default_rng(seed)
-    made = rng.normal(size=(docs, 8))
-    gold = rng.integers(0, docs, queries)
-    shared = offset * np.eye(8)[0]
-    return corpus_of(made, made[gold] + noise * rng.normal(size=(queries, 8)) + shared, gold)
-
+from tests.support.retrieval import corpus_of, drifted
+from tests.support.search import naive_rank, naive_training
 
 # -- folds -------------------------------------------------------------------------------------------------------------
 

@@ -18,23 +18,9 @@ from steelyard.runs.attempts import counted
 from steelyard.runs.layout import Scope
 from steelyard.runs.pointers import ANY, Pointer, Pointers
 from steelyard.runs.saved import Opened
-from tests.e2e.test_cli import steelyard
-from tests.runs.test_store import (
-    FAILURES,
-    FOREIGN,
-    call,
-    edit,
-    failing,
-    foreign,
-    kept,
-    killed,
-    leftovers,
-    linked,
-    printed,
-    race,
-    raised,
-    tree,
-)
+from tests.support.commands import steelyard
+from tests.support.failures import FAILURES, failing, killed, race
+from tests.support.stores import FOREIGN, call, edit, foreign, kept, leftovers, linked, printed, raised, tree
 
 ACTIVE = Path("results/evaluation/active")
 
@@ -170,20 +156,20 @@ def test_metrics_profiles_and_tenants_have_pointers_of_their_own(tmp_path: Path)
         found.get("accuracy", "../default")
 
 
-def test_the_commands_promote_and_roll_back_step_by_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands_promote_and_roll_back_step_by_step(tmp_path: Path) -> None:
     at = ("--root", tmp_path)
     for run_id in ("one", "two", "three", "four"):
         kept(tmp_path, run_id)
-        shown = printed(capsys, "runs", "promote", run_id, "--metric", "accuracy", "--reason", f"try {run_id}", *at)
+        shown = printed("runs", "promote", run_id, "--metric", "accuracy", "--reason", f"try {run_id}", *at)
         assert shown["run_id"] == run_id
-    assert printed(capsys, "runs", "rollback", *at)["run_id"] == "three"
-    assert printed(capsys, "runs", "rollback", "--steps", 2, *at)["run_id"] == "one"
-    assert printed(capsys, "runs", "active", *at)["run_id"] == "one"
+    assert printed("runs", "rollback", *at)["run_id"] == "three"
+    assert printed("runs", "rollback", "--steps", 2, *at)["run_id"] == "one"
+    assert printed("runs", "active", *at)["run_id"] == "one"
     with pytest.raises(StorageError) as refused:
         call("runs", "rollback", *at)
     assert refused.value.exit_code == 5
-    assert printed(capsys, "runs", "promote", "four", *at)["run_id"] == "four"  # the only metric with a pointer
-    history = printed(capsys, "runs", "history", *at)["history"]
+    assert printed("runs", "promote", "four", *at)["run_id"] == "four"  # the only metric with a pointer
+    history = printed("runs", "history", *at)["history"]
     assert [entry["Seq"] for entry in history] == [1, 2, 3, 4, 5, 6, 7]
     assert [entry["RunId"] for entry in history] == ["one", "two", "three", "four", "three", "one", "four"]
     assert [entry["Reason"] for entry in history][:2] == ["try one", "try two"]
@@ -209,9 +195,7 @@ INCOMPLETE = {
 
 
 @pytest.mark.parametrize("why", INCOMPLETE)
-def test_an_incomplete_run_is_never_promoted_pinned_or_chosen(
-    tmp_path: Path, why: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_incomplete_run_is_never_promoted_pinned_or_chosen(tmp_path: Path, why: str) -> None:
     foreign(tmp_path, {**FOREIGN, "RunId": "half", "Metrics": {"ndcg@3": 0.9}, **INCOMPLETE[why]}, "half")
     foreign(tmp_path, {**FOREIGN, "RunId": "whole", "Metrics": {"ndcg@3": 0.5}}, "whole")
     at = ("--root", tmp_path)
@@ -219,8 +203,8 @@ def test_an_incomplete_run_is_never_promoted_pinned_or_chosen(
         with pytest.raises(StorageError, match="half"):
             call("runs", *command, *at)
     assert not list((tmp_path / ACTIVE).glob("*/*.json"))
-    assert printed(capsys, "runs", "decide", "--metric", "ndcg@3", "--apply", *at)["candidate"] == "whole"
-    assert printed(capsys, "runs", "active", *at)["run_id"] == "whole"
+    assert printed("runs", "decide", "--metric", "ndcg@3", "--apply", *at)["candidate"] == "whole"
+    assert printed("runs", "active", *at)["run_id"] == "whole"
 
 
 def test_a_run_without_the_metric_is_not_promoted_by_it(tmp_path: Path) -> None:
@@ -305,21 +289,19 @@ def test_promotion_of_a_damaged_run_promotes_no_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tenant", ["acme", "Acme Corp, Ltd.", "../up"])
-def test_a_run_that_names_another_tenant_is_named_or_active_where_it_was_promoted(
-    tmp_path: Path, tenant: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_names_another_tenant_is_named_or_active_where_it_was_promoted(tmp_path: Path, tenant: str) -> None:
     foreign(tmp_path, {**FOREIGN, "Tenant": tenant})
     kept(tmp_path, "good")
     at = ("--root", tmp_path)
-    document = printed(capsys, "runs", "list", *at)
+    document = printed("runs", "list", *at)
     if document["problems"]:
         assert [run["run_id"] for run in document["runs"]] == ["good"]
         assert "Tenant" in document["problems"][0]["problem"]
         call("runs", "promote", "good", *at)
-        assert printed(capsys, "runs", "active", *at)["run_id"] == "good"
+        assert printed("runs", "active", *at)["run_id"] == "good"
     else:
-        assert printed(capsys, "runs", "promote", "b7c1", "--metric", "ndcg@3", *at)["run_id"] == "b7c1"
-        assert printed(capsys, "runs", "active", "--metric", "ndcg@3", *at)["run_id"] == "b7c1"
+        assert printed("runs", "promote", "b7c1", "--metric", "ndcg@3", *at)["run_id"] == "b7c1"
+        assert printed("runs", "active", "--metric", "ndcg@3", *at)["run_id"] == "b7c1"
 
 
 # -- racing and failing writers ----------------------------------------------------------------------------------------
@@ -595,12 +577,12 @@ def test_a_baseline_is_the_run_that_was_promoted_or_none(tmp_path: Path, what: s
         call("gate", "--run", "three", "--baseline", "active", "--rule", "delta(accuracy) >= -1", "--root", root)
 
 
-def test_one_damaged_pointer_hides_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_damaged_pointer_hides_no_other(tmp_path: Path) -> None:
     found = promoted(tmp_path, "one")
     file_of(tmp_path).write_text("{")
     found.promote(Opened.at(kept(tmp_path, "two")), ANY)
     at = ("--root", tmp_path)
-    assert printed(capsys, "runs", "active", "--metric", ANY, *at)["run_id"] == "two"
+    assert printed("runs", "active", "--metric", ANY, *at)["run_id"] == "two"
     assert found.get(ANY).run_id == "two"
 
 
@@ -666,14 +648,14 @@ print(json.dumps([
     assert sorted(n for numbers in race(root, 3, code) for n in numbers) == list(range(1, 31))
 
 
-def test_a_gate_says_which_attempt_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_gate_says_which_attempt_it_is(tmp_path: Path) -> None:
     promoted(tmp_path, "base")
     kept(tmp_path, "first", no_every=4)
     kept(tmp_path, "second", no_every=5)
     seen = []
     for run_id in ("first", "first", "second"):
         arguments = ("--baseline", "active", "--rule", "delta(accuracy) >= -1", "--root", tmp_path)
-        seen.append(printed(capsys, "gate", "--run", run_id, *arguments))
+        seen.append(printed("gate", "--run", run_id, *arguments))
     assert [document["attempt"] for document in seen] == [1, 2, 3]
     assert {document["verdict"] for document in seen} == {"pass"}
 

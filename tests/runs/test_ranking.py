@@ -23,9 +23,11 @@ from steelyard.runs.saved import Clock, save
 from steelyard.runs.standing import KEEP, PROMOTE, Ranked, candidates, compared, decide, direction, ranked, value_of
 from steelyard.study.comparison import compare
 from steelyard.study.evaluation import evaluate
-from tests.decide.test_gate import inside, step_down
+from tests.support.commands import command
+from tests.support.gates import step_down
+from tests.support.oracles import oracle
 
-ORACLE = json.loads((Path(__file__).parents[1] / "oracles" / "retrieval.json").read_text())["runs"]
+ORACLE = oracle("retrieval")["runs"]
 METRIC = ORACLE["metric"]
 
 
@@ -94,15 +96,15 @@ def test_the_case_of_a_documented_key_does_not_matter(documented: Scope, key: st
 
 def test_documented_runs_on_the_command_line(documented: Scope) -> None:
     root = ("--root", documented.root, "--format", "json", "--metric", METRIC)
-    ranking = json.loads(inside("runs", "compare", *root).stdout)
+    ranking = json.loads(command("runs", "compare", *root).stdout)
     assert [run["value"] for run in ranking["runs"]] == ORACLE["compare_scores"]
     assert ranking["better"] == "higher"
-    best = json.loads(inside("runs", "best", *root).stdout)
+    best = json.loads(command("runs", "best", *root).stdout)
     assert (best["run_id"], best["value"], best["of"]) == ("r2", 0.7, 4)
     assert "optimistic" in best["note"]
-    top = json.loads(inside("runs", "compare", *root, "--top", 2).stdout)
+    top = json.loads(command("runs", "compare", *root, "--top", 2).stdout)
     assert [run["run_id"] for run in top["runs"]] == ["r2", "r3"]
-    shown = inside("runs", "compare", "--root", documented.root, "--metric", METRIC).stdout
+    shown = command("runs", "compare", "--root", documented.root, "--metric", METRIC).stdout
     assert [row.split()[0] for row in shown.split("\n") if row.startswith("r") and row[1].isdigit()] == names(
         ranked(listed(documented), METRIC)
     )
@@ -130,15 +132,15 @@ def test_documented_decisions_on_the_command_line(scope: Scope, case: dict[str, 
     root = ("--root", scope.root, "--metric", METRIC, "--format", "json")
     if case["active"] is not None:
         foreign(scope, "active", {METRIC.upper(): case["active"]}, second=1)
-        assert inside("runs", "promote", "active", *root).returncode == 0
+        assert command("runs", "promote", "active", *root).returncode == 0
     foreign(scope, "candidate", {METRIC: case["candidate"]}, second=2)
-    done = inside("runs", "decide", *root, "--eps", case["eps"], "--apply")
+    done = command("runs", "decide", *root, "--eps", case["eps"], "--apply")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert document["action"] == case["expected"]["action"]
     assert document["delta"] == case["expected"]["delta"]
     assert document["applied"] is (case["expected"]["action"] == "Promote")
-    now = json.loads(inside("runs", "active", *root).stdout)["run_id"]
+    now = json.loads(command("runs", "active", *root).stdout)["run_id"]
     assert now == ("candidate" if document["applied"] else "active")
 
 
@@ -266,7 +268,7 @@ def test_an_incomplete_run_is_listed_but_never_chosen(scope: Scope) -> None:
     assert names(ranked(runs, "m")) == ["half", "whole"]
     assert names(candidates(runs, "m")) == ["whole"]
     assert decide(runs, "m", None, eps=0).candidate.run_id == "whole"
-    done = inside("runs", "promote", "half", "--metric", "m", "--root", scope.root)
+    done = command("runs", "promote", "half", "--metric", "m", "--root", scope.root)
     assert done.returncode == 5
     assert "not complete" in done.stderr
 
@@ -281,9 +283,7 @@ def test_eps_is_a_number_from_0_on(scope: Scope, eps: float) -> None:
 
 def test_without_the_metric_both_commands_end_alike(scope: Scope) -> None:
     foreign(scope, "r", {"m": 0.5})
-    codes = {
-        inside("runs", command, "--metric", "ece", "--root", scope.root).returncode for command in ("best", "decide")
-    }
+    codes = {command("runs", word, "--metric", "ece", "--root", scope.root).returncode for word in ("best", "decide")}
     assert len(codes) == 1
     assert codes <= {2, 3}
 
@@ -372,7 +372,7 @@ def test_deltas_are_paired_and_corrected_over_every_run_compared(four: Scope, ag
 def test_how_many_are_shown_changes_no_p_value(four: Scope) -> None:
     root = ("--root", four.root, "--format", "json", "--metric", "accuracy")
     for against in ((), ("--against", "fair")):
-        whole, part = (json.loads(inside("runs", "compare", *root, *against, "--top", top).stdout) for top in (20, 2))
+        whole, part = (json.loads(command("runs", "compare", *root, *against, "--top", top).stdout) for top in (20, 2))
         assert part["runs"] == whole["runs"][:2]
         assert part["against"] == whole["against"] == (against[1] if against else "best")
 
@@ -380,7 +380,7 @@ def test_how_many_are_shown_changes_no_p_value(four: Scope) -> None:
 def test_the_run_that_deltas_are_against_is_named_even_if_another_tool_s_run_leads(four: Scope) -> None:
     foreign(four, "elsewhere", {"accuracy": 0.99})
     ranking = json.loads(
-        inside("runs", "compare", "--metric", "accuracy", "--root", four.root, "--format", "json").stdout
+        command("runs", "compare", "--metric", "accuracy", "--root", four.root, "--format", "json").stdout
     )
     assert ranking["runs"][0]["run_id"] == "elsewhere"
     values = {run["run_id"]: run["value"] for run in ranking["runs"]}
@@ -402,11 +402,11 @@ def test_a_tampered_run_is_not_promoted_though_it_leads(four: Scope) -> None:
     path = one(four, "best").folder / "evidence.npz"
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     root = ("--root", four.root, "--metric", "accuracy", "--format", "json")
-    assert inside("runs", "promote", "fair", *root).returncode == 0
-    done = inside("runs", "decide", *root, "--apply")
+    assert command("runs", "promote", "fair", *root).returncode == 0
+    done = command("runs", "decide", *root, "--apply")
     assert done.returncode == 5
     assert "was changed after it was written" in done.stderr
-    assert json.loads(inside("runs", "active", *root).stdout)["run_id"] == "fair"
+    assert json.loads(command("runs", "active", *root).stdout)["run_id"] == "fair"
 
 
 # -- more than chance --------------------------------------------------------------------------------------------------
@@ -537,9 +537,9 @@ def test_what_an_area_was_judged_by_is_said_with_the_decision(scope: Scope) -> N
     choice = decide(listed(scope), "aurc", held, eps=0.0)
     assert choice.action == PROMOTE
     assert choice.value != pytest.approx(value_of(new, "aurc"))
-    done = inside("runs", "promote", "held", "--metric", "aurc", "--root", scope.root)
+    done = command("runs", "promote", "held", "--metric", "aurc", "--root", scope.root)
     assert done.returncode == 0, done.stderr
-    assert "common" in inside("runs", "decide", "--metric", "aurc", "--root", scope.root).stdout
+    assert "common" in command("runs", "decide", "--metric", "aurc", "--root", scope.root).stdout
 
 
 def test_an_interval_that_touches_0_does_not_exclude_it(scope: Scope) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -18,8 +17,7 @@ from steelyard.report.schemas import schemas
 from steelyard.study.calibrating import calibrate
 from steelyard.study.selective import selective
 from steelyard.study.selective_wire import selective_document
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.places import EXAMPLES
 
 # the documented example, key for key
 EXAMPLE = {
@@ -73,7 +71,7 @@ def validator(name: str) -> Any:
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     folder = tmp_path_factory.mktemp("phq8")
-    subprocess.run([sys.executable, ROOT / "examples/phq8/make.py", folder], check=True, capture_output=True)
+    subprocess.run([sys.executable, EXAMPLES / "phq8/make.py", folder], check=True, capture_output=True)
     return [read(folder / "run.json", where={"strategy": mode}) for mode in ("zero_shot", "few_shot")]
 
 

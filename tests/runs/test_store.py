@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
-import inspect
 import json
 import os
 import random
 import re
 import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -20,254 +17,49 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steelyard.cli.main import app
 from steelyard.errors import SteelyardError, StorageError, UsageError
 from steelyard.ground import files as store
-from steelyard.ground.digests import digest_of
 from steelyard.ground.files import exclusive, write_atomic, write_folder
 from steelyard.records.readers import read
 from steelyard.records.table import Records
 from steelyard.runs import index as index_module
 from steelyard.runs import saved as keeping
-from steelyard.runs.index import Cell, Index
+from steelyard.runs.index import Index
 from steelyard.runs.layout import Scope, checked
 from steelyard.runs.run_json import read_run
 from steelyard.runs.saved import Clock, Opened, compare_runs, save
 from steelyard.study.comparison import compare
-from steelyard.study.evaluation import Evaluation, evaluate
-from tests.e2e.test_cli import lines, steelyard
-
-RUNS = Path("results/evaluation/runs")
-INDEX = Path("results/.index/runs.sqlite")
-FOREIGN = {
-    "RunId": "b7c1",
-    "Workflow": "Retrieval",
-    "StartedAtUtc": "2026-01-03T00:00:00Z",
-    "CompletedAtUtc": "2026-01-03T00:00:05Z",
-    "Metrics": {"ndcg@3": 0.5},
-}
-
-
-@pytest.fixture(autouse=True)
-def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("STEELYARD_ROOT", "STEELYARD_TENANT", "STEELYARD_WORKFLOW", "GITHUB_ACTIONS"):
-        monkeypatch.delenv(name, raising=False)
-
-
-# -- what the tests are made of ----------------------------------------------------------------------------------------
-
-
-@cache
-def small(no_every: int = 3) -> Evaluation:
-    """A small table, evaluated: 12 questions, every so many-th answered with no."""
-    columns = {
-        "item": [f"q{i}" for i in range(12)],
-        "target": ["yes" if i % 2 else "no" for i in range(12)],
-        "prediction": ["yes" if i % no_every else "no" for i in range(12)],
-    }
-    return evaluate(Records.from_columns(columns), ["accuracy"], resamples=100, keep_evidence=True)
-
-
-def kept(root: Path, run_id: str, workflow: str = "Triage", *, tenant: str | None = None, no_every: int = 3) -> Path:
-    """A run folder under this root."""
-    return save(Scope(root, tenant=tenant), small(no_every), workflow=workflow, clock=Clock(), run_id=run_id)[1]
-
-
-def foreign(root: Path, document: Any, name: str = "theirs", workflow: str = "Retrieval") -> Path:
-    """A run folder as another tool writes it: nothing but a run.json, as data or as it is."""
-    folder = root / RUNS / workflow / name
-    folder.mkdir(parents=True)
-    (folder / "run.json").write_text(document if isinstance(document, str) else json.dumps(document))
-    return folder
-
-
-def edit(folder: Path, change: Callable[[dict[str, Any]], Any], *, sealed: bool = False) -> None:
-    """Edit a run.json by hand; sealed: by someone who also knows how to write the digest."""
-    document = json.loads((folder / "run.json").read_text())
-    change(document)
-    if sealed:
-        document["Digest"] = digest_of(document)
-    (folder / "run.json").write_text(json.dumps(document))
-
-
-def listed(root: Path) -> list[str]:
-    with Index(root, all_tenants=True) as index:
-        return sorted(run.run_id for run in index.runs())
-
-
-def problems(root: Path) -> dict[str, str]:
-    """What is wrong, by run folder."""
-    with Index(root, all_tenants=True) as index:
-        return {problem.folder.name: problem.problem for problem in index.problems()}
-
-
-def by_run(cells: list[Cell]) -> dict[str, dict[str, float]]:
-    """The numbers of runs that have one cell each."""
-    return {cell.run_id: cell.values for cell in cells}
-
-
-def found(root: Path, run_id: str) -> Path:
-    with Index(root, all_tenants=True) as index:
-        return index.find(run_id).folder
-
-
-def call(*arguments: Any) -> Any:
-    """A command, in this process: its exit code where it ends with one; errors are raised."""
-    return app([str(a) for a in arguments], standalone_mode=False)
-
-
-def printed(capsys: pytest.CaptureFixture[str], *arguments: Any) -> Any:
-    """What a command prints, as data."""
-    capsys.readouterr()
-    call(*arguments, "--format", "json")
-    return json.loads(capsys.readouterr().out)
-
-
-def raised(action: Callable[[], Any]) -> BaseException | None:
-    """The error that an action ends with, of the kinds that are meant to be seen."""
-    try:
-        action()
-    except (SteelyardError, KeyboardInterrupt) as problem:
-        return problem
-    return None
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder and what is in it; without the index and locks, which may come and go."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != ".lock" and ".index" not in path.parts
-    }
-
-
-def leftovers(root: Path) -> list[Path]:
-    """Hidden files and folders that a writer should have taken away."""
-    return [p for p in root.rglob(".*") if p.name not in (".index", ".lock") and ".index" not in p.parts]
-
-
-PRELUDE = f"""
-import json, os, signal, sys, time
-from functools import cache
-from pathlib import Path
-from steelyard.errors import SteelyardError
-from steelyard.study.evaluation import Evaluation, evaluate
-from steelyard.records.table import Records
-from steelyard.runs.attempts import counted
-from steelyard.runs.index import Index
-from steelyard.runs.saved import Clock, Opened, save
-from steelyard.runs.layout import Scope
-from steelyard.runs.pointers import Pointers
-
-root, number, count, meeting = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
-
-{inspect.getsource(small)}
-def kept(run_id=None, workflow="Triage", at=root):
-    return save(Scope(at), small(), workflow=workflow, clock=Clock(), run_id=run_id)[1]
-
-def meet(name=""):
-    \"\"\"Wait until every process is here.\"\"\"
-    (meeting / f"{{name}}-{{number}}").touch()
-    end = time.monotonic() + 300
-    while not all((meeting / f"{{name}}-{{i}}").exists() for i in range(count)):
-        assert time.monotonic() < end
-        time.sleep(0.001)
-
-small()
-"""
-
-
-def process(root: Path, code: str, number: int = 0, count: int = 1) -> subprocess.Popen[str]:
-    meeting = root.with_name(f"{root.name}-meeting")
-    meeting.mkdir(exist_ok=True)
-    command = [sys.executable, "-c", PRELUDE + code, str(root), str(number), str(count), str(meeting)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=meeting)
-
-
-def race(root: Path, count: int, code: str) -> list[Any]:
-    """The same code in several processes at once; what each prints, as data."""
-    running = [process(root, code, number, count) for number in range(count)]
-    try:
-        ended = [(*p.communicate(timeout=600), p.returncode) for p in running]
-    finally:
-        for p in running:
-            p.kill()
-            p.wait()
-    assert [code for _, _, code in ended] == [0] * count, "".join(errors for _, errors, _ in ended)
-    return [json.loads(output) for output, _, _ in ended]
-
-
-def killed(root: Path, code: str, after: float) -> list[str]:
-    """Start code that never ends, kill it a while after its first line; the lines that it wrote."""
-    worker = process(root, code)
-    too_long = threading.Timer(300, worker.kill)
-    too_long.start()
-    try:
-        assert worker.stdout is not None
-        first = worker.stdout.readline()
-        time.sleep(after)
-        worker.send_signal(signal.SIGKILL)
-        rest, problem = worker.communicate()
-    finally:
-        too_long.cancel()
-    assert first, problem
-    return [first.strip(), *rest.split()]
-
-
-OPERATIONS = ("open", "write", "fsync", "rename", "replace")
-
-
-def failing(
-    monkeypatch: pytest.MonkeyPatch, k: int, error: Callable[[], BaseException], *, for_good: bool
-) -> list[str]:
-    """Let the k-th use that the store makes of the disk fail, once or from then on; the uses so far."""
-    uses: list[str] = []
-
-    def counted_(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-        def use(*arguments: Any, **options: Any) -> Any:
-            uses.append(name)
-            if len(uses) == k or (for_good and len(uses) > k):
-                raise error()
-            return real(*arguments, **options)
-
-        return use
-
-    def fdopen(*arguments: Any, **options: Any) -> Any:
-        file = os.fdopen(*arguments, **options)
-        file.write = counted_("write", file.write)  # type: ignore[method-assign]
-        return file
-
-    faulty = ModuleType("os")
-    vars(faulty).update(vars(os))
-    vars(faulty).update({name: counted_(name, getattr(os, name)) for name in OPERATIONS}, fdopen=fdopen)
-    monkeypatch.setattr(store, "os", faulty)
-    return uses
-
-
-def disk_full() -> OSError:
-    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-FAILURES = pytest.mark.parametrize(
-    ("error", "for_good"),
-    [
-        (disk_full, False),
-        (disk_full, True),
-        (lambda: OSError(errno.EIO, "I/O error"), False),
-        (KeyboardInterrupt, False),
-    ],
-    ids=["once", "for good", "input/output error", "Ctrl-C"],
+from steelyard.study.evaluation import evaluate
+from tests.support.answers import lines
+from tests.support.commands import steelyard
+from tests.support.failures import FAILURES, OPERATIONS, disk_full, failing, killed, race
+from tests.support.stores import (
+    FOREIGN,
+    INDEX,
+    PARTS,
+    RUNS,
+    by_run,
+    call,
+    edit,
+    foreign,
+    found,
+    kept,
+    leftovers,
+    linked,
+    listed,
+    printed,
+    problems,
+    raised,
+    small,
+    tree,
 )
-
 
 # -- many writers ------------------------------------------------------------------------------------------------------
 
@@ -632,24 +424,6 @@ while True:
 
 
 # -- links -------------------------------------------------------------------------------------------------------------
-
-PARTS = (
-    "results",
-    "results/evaluation",
-    "results/evaluation/tenants",
-    "results/evaluation/tenants/acme",
-    "results/evaluation/tenants/acme/runs",
-    "results/evaluation/tenants/acme/runs/Triage",
-    "results/evaluation/tenants/acme/runs/Triage/run",
-)
-
-
-def linked(root: Path, part: str) -> Path:
-    """Put a link in the place of a folder; where the folder is now."""
-    away = root.with_name(f"{root.name}-away")
-    os.rename(root / part, away)
-    (root / part).symlink_to(away)
-    return away
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -1106,9 +880,7 @@ def test_a_version_from_the_future_is_refused_with_the_ones_that_are_read(tmp_pa
 # -- files of other tools ----------------------------------------------------------------------------------------------
 
 
-def test_a_file_of_another_tool_is_picked_up_whatever_the_case_of_its_keys(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_of_another_tool_is_picked_up_whatever_the_case_of_its_keys(tmp_path: Path) -> None:
     kept(tmp_path, "ours")
     theirs = {
         "runId": "B7C1",
@@ -1133,7 +905,7 @@ def test_a_file_of_another_tool_is_picked_up_whatever_the_case_of_its_keys(
     assert sorted(rows) == [("B7C1", "Map@1", 0.25), ("B7C1", "NDCG@3", 0.5)]
     for key in ("ndcg@3", "NDCG@3", "Ndcg@3"):
         assert Opened.at(run.folder).run.value(key) == 0.5
-        best = printed(capsys, "runs", "best", "--metric", key, "--root", tmp_path)
+        best = printed("runs", "best", "--metric", key, "--root", tmp_path)
         assert (best["run_id"], best["value"], best["of"]) == ("B7C1", 0.5, 1)
 
 
@@ -1147,15 +919,12 @@ def test_fields_that_another_tool_has_too_are_no_sign_of_tampering(tmp_path: Pat
     assert listed(tmp_path) == ["b7c1"]
 
 
-def test_keys_of_own_runs_are_exact_and_questions_about_them_may_be_in_any_case(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_keys_of_own_runs_are_exact_and_questions_about_them_may_be_in_any_case(tmp_path: Path) -> None:
     folder = kept(tmp_path, "ours")
     run = read_run(folder)
     assert run.value("accuracy") == small()["accuracy"].value
     assert run.value("Accuracy") is None
-    call("runs", "best", "--metric", "ACCURACY", "--root", tmp_path, "--format", "json")
-    assert json.loads(capsys.readouterr().out)["metric"] == "accuracy"
+    assert printed("runs", "best", "--metric", "ACCURACY", "--root", tmp_path)["metric"] == "accuracy"
     with pytest.raises(UsageError, match="no run has a value of 'acuracy'; the nearest are accuracy"):
         call("runs", "best", "--metric", "acuracy", "--root", tmp_path)
 
@@ -1399,7 +1168,7 @@ def test_an_index_with_any_page_overwritten_is_made_anew(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("what", ["", *damages()])
-def test_an_index_is_rebuilt_on_request(tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_index_is_rebuilt_on_request(tmp_path: Path, what: str) -> None:
     said = indexed(tmp_path)
     with closing(sqlite3.connect(tmp_path / INDEX)) as connection:
         connection.execute("UPDATE runs SET metrics = '{}', problem = NULL")
@@ -1407,7 +1176,7 @@ def test_an_index_is_rebuilt_on_request(tmp_path: Path, what: str, capsys: pytes
         connection.commit()
     if what:
         damages()[what](tmp_path / INDEX)
-    assert printed(capsys, "runs", "index", "--rebuild", "--root", tmp_path) == {
+    assert printed("runs", "index", "--rebuild", "--root", tmp_path) == {
         "runs": 13,
         "problems": [{"run": "damaged", "problem": "run damaged: run.json: the text ends early"}],
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from steelyard.metrics import metrics as registry
 from steelyard.metrics.definition import Definition, Metric, metric_of
@@ -120,3 +121,18 @@ def fitting(metric: Metric, rng: np.random.Generator, **size: int) -> Records:
         records = joined(records, [metric])
         return records.take(~records.is_unperturbed())
     return records
+
+
+def other(records: Records, seed: int) -> Records:
+    """Another run on the same questions: some answers, confidences and scores differ, none failed anew."""
+    rng = np.random.default_rng(seed)
+    changed: dict[str, Any] = {}
+    for name in ("prediction", "confidence", "score", "latency_ms", "signal.s", "output_tokens"):
+        column = records.column(name)
+        given = np.flatnonzero(column.is_valid())
+        moved = np.arange(len(records))
+        moved[given] = np.where(rng.random(len(given)) < 0.4, rng.permutation(given), given)
+        changed[name] = column.take(pa.array(moved))
+    gains = records.column("gains")
+    changed["gains"] = pa.array([g[::-1] if g and rng.random() < 0.4 else g for g in gains.to_pylist()], gains.type)
+    return records.with_columns(changed)
