@@ -1,15 +1,15 @@
 """A store that the first edition wrote, read by this one: what somebody kept then must not be lost now.
 
-`golden/first_edition` was written once, by version 0.1.0, and stays as it is; `golden/make_first_edition.py` says how.
+`first_edition` was written once, by version 0.1.0, and stays as it is; `make_first_edition.py` says how.
 It holds every kind of evidence, label, cluster and file that the first edition could keep, and
-`golden/first_edition.json` what that edition showed of it. So these tests ask, whatever the program has become:
+`first_edition.json` what that edition showed of it. So these tests ask, whatever the program has become:
 
 * Is every run still listed, verified and shown, with value, interval and method *as stored*? A number that was
   published is not computed anew.
 * Can every two runs on the same questions still be compared and gated, from the evidence alone? The difference of
   two stored values is a fact and must come out. Intervals and p-values of deltas follow the rules of today, so nothing
   is said of them here.
-* Can a run that is saved today be compared with one of then? The tables are in `golden/data`, evaluated anew.
+* Can a run that is saved today be compared with one of then? The tables are in `data`, evaluated anew.
 * Do pointers, attempts, trainings, per-query files, segments, calibrators and gate documents still read?
 * Does reading leave everything as it was?
 
@@ -59,7 +59,7 @@ from steelyard.study.evaluation import evaluate
 from steelyard.uncertainty.number import Delta
 from tests.support.commands import Done, command
 
-HERE = Path(__file__).parent / "golden"
+HERE = Path(__file__).parent
 STORE, DATA = HERE / "first_edition", HERE / "data"
 SHOWN: Any = json.loads((HERE / "first_edition.json").read_text())
 RUNS = sorted(path.parent.relative_to(STORE).as_posix() for path in STORE.rglob("run.json"))
