@@ -19,11 +19,6 @@ from tests.support.commands import Done, command
 from tests.support.retrieval import FAST, World
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    return World(tmp_path_factory.mktemp("guards"))
-
-
 def vectors(path: Path, matrix: Any, **more: Any) -> Path:
     np.savez(path, vectors=np.asarray(matrix, float), **more)
     return path

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,6 +25,7 @@ from steelyard.study.evaluation import evaluate
 from tests.support.commands import command
 from tests.support.gates import step_down
 from tests.support.oracles import oracle
+from tests.support.shelf import answers, table
 
 ORACLE = oracle("retrieval")["runs"]
 METRIC = ORACLE["metric"]
@@ -289,26 +289,6 @@ def test_without_the_metric_both_commands_end_alike(scope: Scope) -> None:
 
 
 # -- paired deltas -----------------------------------------------------------------------------------------------------
-
-
-def answers(size: int, share: float, seed: int) -> list[Any]:
-    rng = np.random.default_rng(seed)
-    return ["yes" if rng.random() < share else "no" for _ in range(size)]
-
-
-def table(predictions: Sequence[Any], *, rows: int = 4, **more: Any) -> Records:
-    size = len(predictions)
-    rng = np.random.default_rng(0)
-    return Records.from_columns(
-        {
-            "item": [f"q{i}" for i in range(size)],
-            "cluster": [f"p{i // rows}" for i in range(size)],
-            "target": ["yes"] * size,
-            "prediction": list(predictions),
-            "confidence": [round(float(c), 2) for c in rng.random(size)],
-            **more,
-        }
-    )
 
 
 def keep(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 
 from steelyard.records.table import Source
@@ -92,3 +93,10 @@ def drifted(seed: int, *, queries: int = 80, docs: int = 30, offset: float = 3.0
     gold = rng.integers(0, docs, queries)
     shared = offset * np.eye(8)[0]
     return corpus_of(made, made[gold] + noise * rng.normal(size=(queries, 8)) + shared, gold)
+
+
+def schema(name: str, root: Path) -> Any:
+    done = command("schema", name, root=root)
+    assert done.code == 0, done.err
+    jsonschema.Draft202012Validator.check_schema(done.json)
+    return jsonschema.Draft202012Validator(done.json)

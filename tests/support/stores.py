@@ -134,3 +134,13 @@ def linked(root: Path, part: str) -> Path:
     os.rename(root / part, away)
     (root / part).symlink_to(away)
     return away
+
+
+def with_records(root: Path, run_id: str = "run", **options: Any) -> Path:
+    columns = {
+        "item": [f"q{i}" for i in range(12)],
+        "target": ["yes" if i % 2 else "no" for i in range(12)],
+        "prediction": ["yes" if i % 3 else "no" for i in range(12)],
+    }
+    records = Records.from_columns(columns)
+    return save(Scope(root), small(), workflow="Triage", clock=Clock(), run_id=run_id, records=records, **options)[1]
