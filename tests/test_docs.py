@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.support.places import ROOT
+
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 spec = importlib.util.spec_from_file_location("docs_script", ROOT / "scripts/docs.py")

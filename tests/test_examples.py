@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-SCRIPTS = sorted((Path(__file__).parents[1] / "examples").glob("*/make.py"))
+from tests.support.places import EXAMPLES
+
+SCRIPTS = sorted(EXAMPLES.glob("*/make.py"))
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.parent.name)

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.decide.test_gate import inside
-from tests.decide.test_request import rows
-from tests.e2e.test_cli import lines
+from tests.support.answers import lines, rows
+from tests.support.commands import command
 
 TESTS = """
 RULE = "low(delta(accuracy)) >= -0.02"
@@ -59,19 +58,19 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
     for name, share in (("old", 0.6), ("new", 0.93)):
         (folder / f"{name}.jsonl").write_text(lines(rows(3, share)))
-        saved = inside("evaluate", f"{name}.jsonl", "-m", "accuracy", "--cluster", "patient", "--resamples", 200,
-                       "--save", "--run-id", name, "--root", folder, cwd=folder)  # fmt: skip
+        saved = command("evaluate", f"{name}.jsonl", "-m", "accuracy", "--cluster", "patient", "--resamples", 200,
+                        "--save", "--run-id", name, "--root", folder, cwd=folder)  # fmt: skip
         assert saved.returncode == 0, saved.stderr
-    assert inside("runs", "promote", "old", "-m", "accuracy", "--root", folder).returncode == 0
-    assert inside("runs", "pin", "old", "--as", "anchor", "--root", folder).returncode == 0
+    assert command("runs", "promote", "old", "-m", "accuracy", "--root", folder).returncode == 0
+    assert command("runs", "pin", "old", "--as", "anchor", "--root", folder).returncode == 0
     (folder / "test_model.py").write_text(TESTS)
     return folder
 
 
 def test_gates_as_tests(project: Path) -> None:
     environment = {"PATH": "/usr/bin:/bin", "STEELYARD_ROOT": str(project), "HOME": str(project), "COLUMNS": "300"}
-    command = [sys.executable, "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", "-n", "0", "test_model.py"]
-    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
+    line = [sys.executable, "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", "-n", "0", "test_model.py"]
+    done = subprocess.run(line, cwd=project, env=environment, capture_output=True, text=True, check=False)
     summary = {
         line.split("::")[1].split(" ")[0]: line for line in done.stdout.splitlines() if "test_model.py::" in line
     }

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from steelyard.errors import UsageError
 from steelyard.naming import RESERVED, Expr, Quoted, Rule, parse_rule
-from tests.test_naming import expressions, labels, words
+from tests.support.expressions import expressions, labels, words
 
 RELATIONS = ("<=", ">=", "<", ">")
 

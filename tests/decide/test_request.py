@@ -9,34 +9,15 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 
 from steelyard.decide.advice import plural, unit_of
 from steelyard.records.readers import read
 from steelyard.study.evaluation import evaluate
-from tests.decide.test_gate import inside
-from tests.e2e.test_cli import lines
+from tests.support.answers import lines, rows
+from tests.support.commands import command
 
 FAST = ("--cluster", "patient", "--resamples", 300)
-
-
-def rows(seed: int = 1, share: float = 0.8, patients: int = 40, **more: Any) -> list[dict[str, Any]]:
-    rng = np.random.default_rng(seed)
-    return [
-        {
-            "item": f"q{p}-{i}",
-            "patient": f"p{p}",
-            "target": "yes" if (p + i) % 2 else "no",
-            "prediction": ("yes" if (p + i) % 2 else "no") if rng.random() < share else "maybe",
-            "confidence": round(float(rng.random()), 3),
-            "latency_ms": 100 + p,
-            "group": {"site": "xyz"[p % 3]},
-            **more,
-        }
-        for p in range(patients)
-        for i in range(4)
-    ]
 
 
 def without(found: list[dict[str, Any]], column: str, share: float) -> list[dict[str, Any]]:
@@ -60,15 +41,15 @@ def write(folder: Path, name: str, found: list[dict[str, Any]]) -> str:
 def save(folder: Path, name: str, *metrics: str, more: tuple[Any, ...] = ()) -> str:
     """Keep a run of a file under its name."""
     asked = [word for metric in metrics for word in ("-m", metric)]
-    done = inside("evaluate", f"{name}.jsonl", *asked, *FAST, "--save", "--workflow", "W", "--run-id", name, *more,
-                  "--root", folder / "store", cwd=folder)  # fmt: skip
+    done = command("evaluate", f"{name}.jsonl", *asked, *FAST, "--save", "--workflow", "W", "--run-id", name, *more,
+                   "--root", folder / "store", cwd=folder)  # fmt: skip
     assert done.returncode == 0, done.stderr
     return name
 
 
 def gate(folder: Path, *arguments: Any, code: int | None = None, files: bool = True, **env: str) -> dict[str, Any]:
     how = FAST if files else ("--root", folder / "store")
-    done = inside("gate", *arguments, *how, "--format", "json", cwd=folder, **env)
+    done = command("gate", *arguments, *how, "--format", "json", cwd=folder, **env)
     assert code is None or done.returncode == code, done.stdout + done.stderr
     return dict(json.loads(done.stdout))
 
@@ -158,7 +139,7 @@ def test_every_form_shows_n_clusters_what_was_left_out_and_notes(folder: Path) -
     assert delta["left_out"] == {"failed in either run": 5, "lacking what it reads": 1}
     assert delta["notes"]
     files = ("--junit", "g.xml", "--summary", "g.md")
-    table = inside("gate", *asked, *files, *FAST, cwd=folder).stdout
+    table = command("gate", *asked, *files, *FAST, cwd=folder).stdout
     for shown in (table, (folder / "g.md").read_text()):
         assert "154" in shown
         assert "5 failed, 1 no target" in shown
@@ -188,7 +169,7 @@ def test_a_known_metric_that_a_run_did_not_keep_fails_and_names_the_command(fold
         "arc <= 1": "unknown metric 'arc'; did you mean 'aurc'?",
         "delta(nothing) >= 0": "unknown metric 'nothing'",
     }.items():
-        done = inside(
+        done = command(
             "gate", "--run", "new", "--baseline", "old", "--rule", rule, "--root", folder / "store", cwd=folder
         )
         assert done.returncode == 2, (rule, done.stdout)
@@ -211,7 +192,7 @@ def test_a_group_that_only_the_baseline_has_fails_and_one_that_nobody_has_is_a_t
     assert {r["slice"]["group.site"]: r["verdict"] for r in each["rules"]} == {
         "x": "pass", "y": "pass", "z": "pass", "w": "fail",
     }  # fmt: skip
-    done = inside("gate", "--run", run, "--rule", "accuracy{group.site=v} >= 0", *FAST, cwd=folder)
+    done = command("gate", "--run", run, "--rule", "accuracy{group.site=v} >= 0", *FAST, cwd=folder)
     assert done.returncode == 2
     assert "neither run has group.site=v; there are x, y, z" in done.stderr
 
@@ -233,7 +214,7 @@ def test_what_an_inconclusive_gate_comes_to(folder: Path, how: str | None, code:
         asked = ("--run", "new.jsonl", "--rules", "rules.yaml")
     elif how:
         asked = (*OPEN, "--inconclusive", how)
-    done = inside("gate", *asked, *FAST, "--format", "json", "--junit", "g.xml", cwd=folder)
+    done = command("gate", *asked, *FAST, "--format", "json", "--junit", "g.xml", cwd=folder)
     assert done.returncode == code, done.stderr
     document = json.loads(done.stdout)
     assert (document["verdict"], document["passed"]) == ("inconclusive", passed)
@@ -241,7 +222,7 @@ def test_what_an_inconclusive_gate_comes_to(folder: Path, how: str | None, code:
     assert ("warning: the gate is inconclusive" in done.stderr) == (how == "warn")
     suite = ElementTree.parse(folder / "g.xml").getroot()
     assert (suite.get("failures"), suite.get("skipped")) == (("0", "1") if passed else ("1", "0"))
-    wrong = inside("gate", *OPEN, "--inconclusive", "maybe", *FAST, cwd=folder)
+    wrong = command("gate", *OPEN, "--inconclusive", "maybe", *FAST, cwd=folder)
     assert wrong.returncode == 2
     assert "inconclusive is one of report, fail, pass, warn" in wrong.stderr
 
@@ -312,7 +293,7 @@ def test_the_gate_takes_what_evaluate_takes_of_files(folder: Path) -> None:
         interval = evaluate(table, ["accuracy"], level=level, resamples=300)["accuracy"].interval
         assert [found["rules"][0]["low"], found["rules"][0]["high"]] == pytest.approx(interval)
     for wrong in (("--versus", "model=old,new", "--baseline", "old.jsonl"), ("--versus", "model"), ("--by", "nothing")):
-        done = inside("gate", "--run", "mixed.jsonl", *wrong, "--rule", "accuracy >= 0", *FAST, cwd=folder)
+        done = command("gate", "--run", "mixed.jsonl", *wrong, "--rule", "accuracy >= 0", *FAST, cwd=folder)
         assert done.returncode == 2, wrong
 
 
@@ -323,7 +304,7 @@ def test_what_a_kept_run_cannot_use_is_refused(folder: Path) -> None:
                    ("--input-format", "csv"), ("--pool", "model"), ("--align", "intersection"), ("--salvage",),
                    ("--versus", "model=a,b"), ("--align", "nonsense"), ("--seed", "-3"), ("--level", "7"),
                    ("--resamples", "3")):  # fmt: skip
-        done = inside(
+        done = command(
             "gate", "--run", "new", *option, "--rule", "accuracy >= 0", "--root", folder / "store", cwd=folder
         )
         assert done.returncode == 2, option
@@ -385,22 +366,22 @@ def test_in_github_actions_the_summary_is_appended_to_the_step_summary(folder: P
     step = folder / "step.md"
     step.write_text("# what came before\n")
     environment = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(step)}
-    done = inside("gate", *OPEN, "--summary", "own.md", *FAST, cwd=folder, **environment)
+    done = command("gate", *OPEN, "--summary", "own.md", *FAST, cwd=folder, **environment)
     assert done.returncode == 6
     assert step.read_text() == "# what came before\n" + (folder / "own.md").read_text()
     assert "## gate: INCONCLUSIVE" in step.read_text()
     assert "::warning title=steelyard gate::" in done.stdout
-    inside("gate", *OPEN, *FAST, cwd=folder, GITHUB_STEP_SUMMARY=str(step), GITHUB_ACTIONS="")
+    command("gate", *OPEN, *FAST, cwd=folder, GITHUB_STEP_SUMMARY=str(step), GITHUB_ACTIONS="")
     assert step.read_text().count("## gate") == 1
     there = {**environment, "GITHUB_STEP_SUMMARY": str(folder / "no" / "such" / "place")}
-    done = inside("gate", *OPEN, *FAST, cwd=folder, **there)
+    done = command("gate", *OPEN, *FAST, cwd=folder, **there)
     assert done.returncode == 6
     assert "the step summary cannot be written" in done.stderr
 
 
 def test_every_file_is_named_and_two_outputs_never_share_a_path(folder: Path) -> None:
     outputs = ("--junit", "g.xml", "--summary", "g.md", "--output", "g.json")
-    done = inside("gate", *OPEN, *FAST, *outputs, cwd=folder)
+    done = command("gate", *OPEN, *FAST, *outputs, cwd=folder)
     assert [name for name in outputs[1::2] if f"wrote {name}\n" not in done.stderr] == []
     (folder / "t.yaml").write_text("labels: [yes, no, maybe]\n")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -410,7 +391,7 @@ def test_every_file_is_named_and_two_outputs_never_share_a_path(folder: Path) ->
         ("--summary", "new.jsonl"),
         ("--junit", "t.yaml", "--task-file", "t.yaml"),
     ):
-        done = inside("gate", *OPEN, *FAST, *wrong, cwd=folder)
+        done = command("gate", *OPEN, *FAST, *wrong, cwd=folder)
         assert done.returncode == 2, wrong
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
@@ -449,7 +430,7 @@ def test_another_case_of_a_name_is_no_way_around(folder: Path) -> None:
     for name in ("less", "old"):
         save(folder, name, "accuracy", "aurc")
     for rule in ("delta(accuracy) >= -1", "delta(Accuracy) >= -1", "high(delta(AURC)) <= 1"):
-        done = inside("gate", "--run", "less", "--baseline", "old", "--rule", rule, "--root", folder / "store")
+        done = command("gate", "--run", "less", "--baseline", "old", "--rule", rule, "--root", folder / "store")
         assert done.returncode == 3, rule
     wide, also = (
         gate(folder, "--run", "less", "--rule", f"low({name}) >= 0", "--level", 0.5, files=False)["rules"][0]
@@ -512,12 +493,12 @@ def test_columns_and_classes_that_rules_misspell_are_usage(folder: Path) -> None
         "mean(nosuch, better=higher) >= 0": "nosuch",
         "auroc(positive=yess, score=confidence) >= 0": "neither run has the label 'yess'; did you mean 'yes'?",
     }.items():
-        done = inside("gate", "--run", "new.jsonl", "--rule", rule, *FAST, cwd=folder)
+        done = command("gate", "--run", "new.jsonl", "--rule", rule, *FAST, cwd=folder)
         assert done.returncode == 2, (rule, done.stdout, done.stderr)
         assert said in done.stderr
     save(folder, "new", "accuracy", more=("--by", "group.site"))
     for rule in ("accuracy{group.sit=x} >= 0", "accuracy >= 0 for each group.sit"):
-        done = inside("gate", "--run", "new", "--rule", rule, "--root", folder / "store", cwd=folder)
+        done = command("gate", "--run", "new", "--rule", rule, "--root", folder / "store", cwd=folder)
         assert done.returncode == 2
         assert "neither run has group.sit; did you mean 'group.site'?" in done.stderr
 
@@ -534,12 +515,12 @@ def test_failures_of_kept_runs_are_counted_as_those_of_files(folder: Path, overl
     write(folder, "two", [{k: v for k, v in r.items() if k != "patient"} for r in failing(rows(2), 10 - overlap)])
     how = ("--resamples", 300)
     for name in ("one", "two"):
-        done = inside("evaluate", f"{name}.jsonl", "-m", "accuracy", *how, "--save", "--workflow", "W", "--run-id",
-                      name, "--root", folder / "store", cwd=folder)  # fmt: skip
+        done = command("evaluate", f"{name}.jsonl", "-m", "accuracy", *how, "--save", "--workflow", "W", "--run-id",
+                       name, "--root", folder / "store", cwd=folder)  # fmt: skip
         assert done.returncode == 0, done.stderr
     rule = ("--rule", "delta(accuracy) >= -1", "--format", "json")
-    files = json.loads(inside("gate", "--run", "two.jsonl", "--baseline", "one.jsonl", *how, *rule, cwd=folder).stdout)
-    kept = json.loads(inside("gate", "--run", "two", "--baseline", "one", "--root", folder / "store", *rule).stdout)
+    files = json.loads(command("gate", "--run", "two.jsonl", "--baseline", "one.jsonl", *how, *rule, cwd=folder).stdout)
+    kept = json.loads(command("gate", "--run", "two", "--baseline", "one", "--root", folder / "store", *rule).stdout)
     assert files["rules"][0]["left_out"] == {"failed in either run": 20 - overlap}
     assert sum(kept["rules"][0]["left_out"].values()) == 20 - overlap
     assert files["rules"][0]["n"] == kept["rules"][0]["n"]
@@ -550,10 +531,10 @@ def test_a_null_group_stops_only_metrics_that_read_groups(folder: Path) -> None:
     run = write(folder, "null", [{**r, "group": {"site": None}} if i == 0 else r for i, r in enumerate(one)])
     asked = ("--run", run, "--baseline", "old.jsonl", "--rule")
     gate(folder, *asked, "delta(accuracy) >= -1", code=0)
-    done = inside("gate", *asked, "delta(fairness_gap(accuracy, by=group.site)) <= 1", *FAST, cwd=folder)
+    done = command("gate", *asked, "delta(fairness_gap(accuracy, by=group.site)) <= 1", *FAST, cwd=folder)
     assert done.returncode == 3
     (folder / "other.jsonl").write_text(lines([{**r, "group": {"site": "q"}} for r in one]))
-    done = inside(
+    done = command(
         "gate", "--run", "other.jsonl", "--baseline", "old.jsonl", "--rule", "delta(accuracy) >= -1", *FAST, cwd=folder
     )
     assert done.returncode == 3
@@ -571,7 +552,7 @@ def test_a_gate_that_cannot_write_its_report_counts_nothing(folder: Path) -> Non
     asked = ("--run", "new", "--baseline", "old", "--rule", "delta(accuracy) >= -1", "--root", folder / "store")
     (folder / "file").write_text("")
     before = sorted((folder / "store").rglob("*"))
-    done = inside("gate", *asked, "--junit", folder / "file" / "x.xml", cwd=folder)
+    done = command("gate", *asked, "--junit", folder / "file" / "x.xml", cwd=folder)
     assert done.returncode == 5, done.stdout
     assert not (folder / "store/results/evaluation/gates").exists()
     assert [p for p in sorted((folder / "store").rglob("*")) if p not in before and ".index" not in str(p)] == []
@@ -581,7 +562,7 @@ def test_a_run_outside_the_store_is_not_counted_in_it(folder: Path) -> None:
     for name in ("new", "old"):
         save(folder, name, "accuracy")
     place = folder / "store/results/evaluation/runs/W"
-    done = inside("gate", "--run", place / "new", "--baseline", place / "old", "--rule", "delta(accuracy) >= -1",
+    done = command("gate", "--run", place / "new", "--baseline", place / "old", "--rule", "delta(accuracy) >= -1",
                   "--root", folder / "empty", "--tenant", "ghost", cwd=folder)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert not (folder / "empty").exists()

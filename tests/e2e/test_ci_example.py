@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-SCRIPT = Path(__file__).parents[2] / "examples" / "ci" / "ci.sh"
+from tests.support.places import EXAMPLES
+
+SCRIPT = EXAMPLES / "ci" / "ci.sh"
 SAID = {
     "a no-op change": "the answers are the same in all 240 rows",
     "a real gain": "better by more than eps, and by more than chance",

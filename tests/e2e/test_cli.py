@@ -10,47 +10,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
-SCRIPT = Path(sys.executable).with_name("steelyard")
-
-
-def steelyard(
-    *arguments: Any, cwd: Path | None = None, stdin: str | None = None, **env: str
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [SCRIPT, *map(str, arguments)],
-        cwd=cwd,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        env={**os.environ, **env},
-        timeout=300,
-    )
-
-
-def lines(rows: list[dict[str, Any]]) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows)
-
-
-def answers(seed: int = 0, share: float = 0.7, patients: int = 25) -> list[dict[str, Any]]:
-    rng = np.random.default_rng(seed)
-    return [
-        {
-            "item": f"q{p}-{i}",
-            "patient": f"p{p}",
-            "target": "yes" if rng.random() < 0.5 else "no",
-            "prediction": None if rng.random() < 0.1 else ("yes" if rng.random() < share else "no"),
-            "confidence": round(float(rng.random()), 2),
-            "group": {"site": "x" if p % 2 else "y"},
-        }
-        for p in range(patients)
-        for i in range(4)
-    ]
+from tests.support.answers import answers, lines
+from tests.support.commands import SCRIPT, steelyard
+from tests.support.places import SHARED
 
 
 @pytest.fixture

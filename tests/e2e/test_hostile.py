@@ -10,20 +10,18 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import typer.main
 
-from steelyard.cli.main import app
 from steelyard.ground.json import dumps
 from steelyard.report.formats import known
-from tests.e2e.test_retrieval import Done, command
-from tests.report.test_renderers import number, shape, visible
+from tests.support.commands import COMMANDS, Done, command
+from tests.support.markdown import number, shape, visible
 
 PAYLOADS = (
     "## GATE: PASSED", "=cmd|' /C calc'!A1", "[x](http://e.org)", "\x1b[31mred\x07\x1b]0;t\x07", "\u202eabc\u2066",
@@ -238,18 +236,6 @@ CASES: dict[str, Case] = {
     "metrics": lambda w, f: [(), ("accuracy",)],
     "schema": lambda w, f: ("selective",),
 }  # fmt: skip
-
-
-def commands(group: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Every command that can be run, by its words."""
-    for word, found in group.commands.items():
-        if hasattr(found, "commands"):
-            yield from commands(found, f"{name}{word} ")
-        else:
-            yield f"{name}{word}", found
-
-
-COMMANDS = dict(commands(typer.main.get_command(app)))
 
 
 def formats(found: Any) -> tuple[str, ...]:

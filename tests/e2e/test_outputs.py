@@ -12,10 +12,10 @@ import pytest
 
 from steelyard.cli.command import check_outputs
 from steelyard.errors import UsageError
-from tests.e2e.test_cli import answers, lines
-from tests.e2e.test_rank import qrels_text, run_text
-from tests.e2e.test_retrieval import Done, command
-from tests.e2e.test_selective import small
+from tests.support.answers import answers, lines
+from tests.support.commands import Done, command
+from tests.support.phq8 import small
+from tests.support.trec import qrels_text, run_text
 
 FEW = ("--resamples", "100")
 SIGNAL = "--features token_msp --input phq8.json"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +12,9 @@ from steelyard.records.readers.trec import read_rankings
 from steelyard.study.comparison import compare
 from steelyard.study.evaluation import values
 from steelyard.study.ranked_lists import STACK
-from tests.e2e.test_cli import SHARED, steelyard
-
-TOPICS = 30
-
-
-def qrels_text(seed: int = 0) -> str:
-    rng = random.Random(seed)
-    return "".join(f"topic{q} 0 doc{d} {rng.choice([0, 0, 1, 2])}\n" for q in range(TOPICS) for d in range(20))
-
-
-def run_text(seed: int, tag: str, topics: range = range(TOPICS)) -> str:
-    rng = random.Random(seed)
-    return "".join(f"topic{q} Q0 doc{d} 0 {rng.random():.2f} {tag}\n" for q in topics for d in range(40))
+from tests.support.commands import steelyard
+from tests.support.places import SHARED
+from tests.support.trec import TOPICS, qrels_text, run_text
 
 
 @pytest.fixture

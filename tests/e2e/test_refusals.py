@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_retrieval import Done, command
+from tests.support.commands import Done, command
 
 ESCAPE = "x\x1b[31m\x9b\u202e\ny"
 

@@ -15,12 +15,8 @@ import pytest
 
 from steelyard.errors import BackendError
 from steelyard.retrieval.embedders import embedder
-from tests.e2e.test_retrieval import FAST, Done, World, command
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    return World(tmp_path_factory.mktemp("guards"))
+from tests.support.commands import Done, command
+from tests.support.retrieval import FAST, World
 
 
 def vectors(path: Path, matrix: Any, **more: Any) -> Path:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.decide.test_gate import inside
-from tests.e2e.test_cli import answers, lines, steelyard
+from tests.support.answers import answers, lines
+from tests.support.commands import command, steelyard
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def save(data: Path, model: str, *more: Any, **env: str) -> dict[str, Any]:
-    done = inside(
+    done = command(
         "evaluate", data / f"{model}.jsonl", "--cluster", "patient", "-m", "accuracy", "-m", "aurc", "-m", "f1",
         "-m", "fairness_gap(accuracy, by=group.site)", "--by", "group.site", "--resamples", 200, "--save",
         "--workflow", "Triage", "--tenant", "acme", "--label", f"model={model}", "--root", data / "store",
@@ -36,7 +36,7 @@ def save(data: Path, model: str, *more: Any, **env: str) -> dict[str, Any]:
 
 
 def runs(data: Path, *arguments: Any, code: int = 0) -> dict[str, Any]:
-    done = inside("runs", *arguments, "--root", data / "store", "--tenant", "acme", "--format", "json")
+    done = command("runs", *arguments, "--root", data / "store", "--tenant", "acme", "--format", "json")
     assert done.returncode == code, done.stderr
     return json.loads(done.stdout) if code == 0 else {"error": done.stderr}
 
@@ -85,8 +85,8 @@ def test_a_run_is_kept_found_compared_promoted_and_rolled_back(data: Path) -> No
 @pytest.mark.parametrize("format_", ["table", "markdown", "csv"])
 def test_every_list_has_every_format(data: Path, format_: str) -> None:
     save(data, "m1", "--label", "note==HYPERLINK(1)")
-    for command in (["list"], ["compare", "-m", "accuracy"], ["metrics"], ["metrics", "--pivot"]):
-        done = inside("runs", *command, "--root", data / "store", "--format", format_, "--tenant", "acme")
+    for words in (["list"], ["compare", "-m", "accuracy"], ["metrics"], ["metrics", "--pivot"]):
+        done = command("runs", *words, "--root", data / "store", "--format", format_, "--tenant", "acme")
         assert done.returncode == 0, done.stderr
         assert done.stdout.strip()
         if format_ == "csv":

@@ -5,53 +5,22 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.test_cli import lines, steelyard
-
-ROOT = Path(__file__).resolve().parents[2]
-ITEMS = ("NoInterest", "Depressed", "Sleep", "Tired", "Appetite", "Failure", "Concentrating", "Moving")
-Run = dict[str, Any]
+from tests.support.answers import lines
+from tests.support.commands import steelyard
+from tests.support.phq8 import Run, small
+from tests.support.places import EXAMPLES
 
 
 @pytest.fixture(scope="module")
 def phq8(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("phq8")
-    subprocess.run([sys.executable, ROOT / "examples/phq8/make.py", folder], check=True, capture_output=True)
+    subprocess.run([sys.executable, EXAMPLES / "phq8/make.py", folder], check=True, capture_output=True)
     return folder
-
-
-def small(
-    people: range = range(300, 306),
-    modes: tuple[str, ...] = ("few_shot",),
-    change: Callable[[Run], Any] = lambda run: None,
-) -> Run:
-    def person(who: int) -> Run:
-        return {
-            "participant_id": who,
-            "success": True,
-            "error": None,
-            "ground_truth_items": {item: (who + i) % 4 for i, item in enumerate(ITEMS)},
-            "predicted_items": {item: None if i == 7 else (who * i) % 4 for i, item in enumerate(ITEMS)},
-            "item_signals": {
-                item: {"llm_evidence_count": (who + 2 * i) % 5, "token_msp": ((who * i) % 10) / 10, "token_pe": None}
-                for i, item in enumerate(ITEMS)
-            },
-        }
-
-    run = {
-        "run_metadata": {"run_id": "r1", "timestamp": "2026-01-03T00:00:00Z", "git_commit": "abc"},
-        "experiments": [
-            {"provenance": {"mode": mode}, "results": {"mode": mode, "results": [person(p) for p in people]}}
-            for mode in modes
-        ],
-    }
-    change(run)
-    return run
 
 
 def written(path: Path, run: Run) -> Path:

@@ -18,7 +18,7 @@ from steelyard.metrics.definition import Metric, metric_of
 from steelyard.metrics.evidence.sums import Draw
 from steelyard.records.table import Records
 from steelyard.study.evaluation import evaluate, value
-from tests.metrics.tables import every_instance, fitting, table
+from tests.support.tables import every_instance, fitting, table
 
 EVERY = every_instance()
 

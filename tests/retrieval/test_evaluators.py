@@ -14,7 +14,7 @@ from steelyard.errors import InputError, UsageError
 from steelyard.retrieval.diagnosis import Relevance, diagnose, evaluators
 from steelyard.retrieval.shifts.shift import NoShift, applied, shift_of
 from steelyard.retrieval.wire import diagnosis_document
-from tests.retrieval.test_shift import naive_cosine, naive_order
+from tests.support.search import naive_cosine, naive_order
 
 NAMES = ["CosineSimilarityEvaluator", "MarginEvaluator", "NdcgEvaluator", "MrrEvaluator"]
 

@@ -21,8 +21,9 @@ from steelyard.retrieval.documents import read_documents
 from steelyard.retrieval.embedders import embedder
 from steelyard.retrieval.queries import read_queries
 from steelyard.retrieval.shifts.shift import applied
+from tests.support.places import EXAMPLES
 
-SCRIPT = Path(__file__).resolve().parents[2] / "examples/insurance/make.py"
+SCRIPT = EXAMPLES / "insurance/make.py"
 KINDS = ("drifted", "paraphrased", "shuffled")
 SEEDS = (7, 1, 2)
 FOLDS = 5

@@ -23,12 +23,12 @@ from steelyard.retrieval.shifts.shift import Additive, NoShift, Shift, applied, 
 from steelyard.retrieval.shifts.training import Options, _in_sample, train
 from steelyard.retrieval.wire import retrieval_document
 from steelyard.study.evaluation import value
-from tests.e2e.test_retrieval import command
-from tests.retrieval.test_training import corpus_of
+from tests.support.commands import command
+from tests.support.oracles import oracle
+from tests.support.retrieval import corpus_of
 
-ORACLES = Path(__file__).resolve().parents[1] / "oracles"
-RETRIEVAL = json.loads((ORACLES / "retrieval.json").read_text())
-SHIFT = json.loads((ORACLES / "shift.json").read_text())["cases"]
+RETRIEVAL = oracle("retrieval")
+SHIFT = oracle("shift")["cases"]
 FIELDS = {
     "QueryId": "query_id",
     "RelevantDocId": "relevant_doc_id",

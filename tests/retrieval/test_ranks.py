@@ -16,9 +16,9 @@ from steelyard.retrieval.ranks import per_query, retrieve
 from steelyard.retrieval.shifts.named import Named
 from steelyard.retrieval.shifts.shift import NoShift, applied, shift_of
 from steelyard.retrieval.wire import retrieval_document
-from tests.retrieval.test_shift import naive_cosine, naive_order
-from tests.retrieval.test_shift import problems as shift_problems
-from tests.retrieval.test_training import corpus_of, drifted
+from tests.support.retrieval import corpus_of, drifted
+from tests.support.search import naive_cosine, naive_order
+from tests.support.search import problems as shift_problems
 
 
 def naive_entry(query: list[float], docs: list[list[float]], gold: int) -> list[Any]:

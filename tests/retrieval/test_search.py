@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tracemalloc
 from typing import Any
 
@@ -15,19 +14,10 @@ from steelyard.errors import InputError
 from steelyard.ground import compiling
 from steelyard.retrieval import kernels, search
 from steelyard.retrieval.search import gold_ranks
+from tests.support.search import naive_cosine, naive_order
 
 fixed = settings(derandomize=True, deadline=None)
 few = settings(derandomize=True, deadline=None, max_examples=40)
-
-
-def naive_cosine(q: Any, d: Any) -> float:
-    norms = math.sqrt(sum(x * x for x in q)) * math.sqrt(sum(x * x for x in d))
-    return sum(x * y for x, y in zip(q, d, strict=True)) / norms if norms else 0.0
-
-
-def naive_order(q: Any, docs: Any) -> list[int]:
-    """Documents by cosine downwards; Python's sort is stable, so equal ones stay in document order."""
-    return sorted(range(len(docs)), key=lambda j: -naive_cosine(q, docs[j]))
 
 
 @st.composite

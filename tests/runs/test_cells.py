@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from steelyard.ground.digests import digest_of
-from tests.decide.test_gate import inside as command
+from tests.support.commands import command
 
 MODELS, KINDS = ("m1", "m 2"), (None, "typos", "upper")
 

@@ -11,7 +11,7 @@ import pytest
 
 from steelyard.runs import deleting
 from steelyard.runs.saved import Opened
-from tests.decide.test_gate import inside as command
+from tests.support.commands import command
 
 
 @pytest.fixture

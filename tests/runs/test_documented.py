@@ -24,7 +24,8 @@ from steelyard.runs.layout import Scope
 from steelyard.runs.run_json import read_run, run_document
 from steelyard.runs.saved import Clock, Opened, compare_runs, save
 from steelyard.study.evaluation import Evaluation, evaluate
-from tests.e2e.test_cli import lines, steelyard
+from tests.support.answers import lines
+from tests.support.commands import steelyard
 
 
 def rows(**more: Any) -> dict[str, list[Any]]:

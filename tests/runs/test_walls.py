@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 
-from steelyard.cli.main import app
 from steelyard.records.table import Records
 from steelyard.runs import environment
 from steelyard.runs.layout import Scope
 from steelyard.runs.saved import Clock, save
 from steelyard.study.evaluation import evaluate
-from tests.decide.test_gate import inside as command
+from tests.support.commands import COMMANDS, command
 
 
 def table(seed: int, share: float, patients: int = 30) -> Records:
@@ -62,17 +60,7 @@ def store(tmp_path: Path) -> Path:
 
 def commands() -> dict[str, Any]:
     """Every command that knows a root, by its words."""
-    found: dict[str, Any] = {}
-
-    def walk(group: Any, words: tuple[str, ...]) -> None:
-        for name, inner in group.commands.items():
-            if hasattr(inner, "commands"):
-                walk(inner, (*words, name))
-            else:
-                found[" ".join((*words, name))] = inner
-
-    walk(typer.main.get_command(app), ())
-    return {name: c for name, c in found.items() if any("--root" in p.opts for p in c.params)}
+    return {name: c for name, c in COMMANDS.items() if any("--root" in p.opts for p in c.params)}
 
 
 def test_every_command_of_the_store_takes_tenant_and_domain() -> None:

@@ -21,8 +21,7 @@ from steelyard.study.row_pairs import RowPair
 from steelyard.uncertainty.paired import Paired, paired
 from steelyard.uncertainty.sampling import sample
 from steelyard.uncertainty.settings import Settings
-from tests.metrics.tables import every_instance, fitting
-from tests.test_kept import other
+from tests.support.tables import every_instance, fitting, other
 
 COMPARED = [t for t in every_instance() if not metric_of(t).definition.no_delta]
 

@@ -1,0 +1,169 @@
+"""Runs of the first edition compared: with each other, and with runs of today."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from steelyard.metrics.definition import metric_of
+from steelyard.records.readers import read
+from steelyard.records.schema import CELL
+from steelyard.records.table import Records
+from steelyard.runs.index import Index, Listed
+from steelyard.runs.layout import Scope
+from steelyard.runs.saved import Clock, Opened, compare_runs, save
+from steelyard.study.comparison import compare_kept
+from steelyard.study.evaluation import evaluate
+from tests.support.first_edition import (
+    DATA,
+    EXACT,
+    RUNS,
+    SHOWN,
+    Pair,
+    comparable,
+    kept_deltas,
+    ok,
+    same_failures,
+    scope_options,
+    stored_values,
+    value_in,
+)
+
+# -- comparisons -------------------------------------------------------------------------------------------------------
+
+
+def test_every_pair_compares_from_kept_evidence(pairs: list[Pair]) -> None:
+    seen: set[str] = set()
+    for one, two in pairs:
+        base, new = Opened.at(one.folder), Opened.at(two.folder)
+        found = list(kept_deltas(base, new))
+        values = stored_values(base), stored_values(new)
+        alike = same_failures(base, new)
+        assert len(found), (one.path, two.path)
+        for delta in found:
+            where = one.run_id, two.run_id, delta.metric, dict(delta.slice)
+            before, after = (value_in(side, delta) for side in values)
+            if before is None or after is None:
+                assert delta.delta is None or not alike, where
+                continue
+            assert delta.base is not None, where
+            assert delta.new is not None, where
+            assert delta.delta is not None, where
+            assert math.isfinite(delta.delta), where
+            assert delta.delta == pytest.approx(delta.new - delta.base, abs=EXACT), where
+            if "missing" in delta.companions:  # what one run cannot count leaves both today; the stored values kept it
+                assert "kept by an earlier edition" in delta.note, where
+            elif alike or metric_of(delta.metric).population == "all":
+                assert delta.delta == pytest.approx(after - before, abs=EXACT), where
+                assert (delta.base, delta.new) == pytest.approx((before, after), abs=EXACT), where
+            seen.add(delta.metric)
+    wanted = {name for run in RUNS for name, *_ in SHOWN["runs"][run]["estimates"]}
+    assert {name for name in wanted if not metric_of(name).definition.no_delta} == seen
+
+
+def test_pairs_with_records_compare_row_by_row(pairs: list[Pair]) -> None:
+    """With rows, only the rows that failed leave; without, their whole clusters. Both are said."""
+    tried = []
+    for one, two in pairs:
+        base, new = Opened.at(one.folder), Opened.at(two.folder)
+        if base.records is None or new.records is None:
+            continue
+        alike = same_failures(base, new)
+        values = stored_values(base), stored_values(new)
+        for delta in compare_runs(base, new, comparable(base, new)):
+            assert delta.delta is not None
+            assert math.isfinite(delta.delta)
+            if alike:
+                before, after = (value_in(side, delta) for side in values)
+                assert before is not None
+                assert after is not None
+                assert delta.delta == pytest.approx(after - before, abs=EXACT)
+        tried.append(alike)
+    assert set(tried) == {True, False}
+
+
+def test_clusters_in_which_other_rows_failed_leave_both_and_are_counted(pairs: list[Pair]) -> None:
+    for one, two in pairs:
+        base, new = Opened.at(one.folder), Opened.at(two.folder)
+        if not same_failures(base, new):
+            found = compare_kept(base.kept, new.kept, ["accuracy"], resamples=100)
+            assert all("left both" in delta.note for delta in found if not delta.slice)
+            return
+    raise AssertionError("no pair of runs in which other rows failed")
+
+
+def test_the_command_line_compares_every_pair(pairs: list[Pair], root: Path) -> None:
+    for one, two in pairs:
+        base, new = Opened.at(one.folder), Opened.at(two.folder)
+        shared = [key for key in new.run.intervals if key in base.run.intervals]
+        assert shared, (one.path, two.path)
+        same = ["--workflow", two.workflow] if one.workflow == two.workflow else []
+        asked = ("--metric", shared[0], "--against", one.run_id, *scope_options(two), *same, "--top", 200)
+        found = ok("runs", "compare", *asked, root=root)
+        (row,) = (row for row in found["runs"] if row["run_id"] == two.run_id)
+        assert row["value"] == new.run.metrics[shared[0]]
+        assert [row["low"], row["high"]] == list(new.run.intervals[shared[0]])
+        assert math.isfinite(row["delta"]), (one.path, two.path, row["note"])
+        if same_failures(base, new):
+            difference = new.run.metrics[shared[0]] - base.run.metrics[shared[0]]
+            assert row["delta"] == pytest.approx(difference, abs=EXACT)
+
+
+# -- runs of today beside those of then --------------------------------------------------------------------------------
+
+
+def table_of(opened: Opened) -> Records | None:
+    """The table that a run was made from, None where it was made from vectors."""
+    name = Path(str(opened.run.inputs[0]["Path"])).name
+    if len(opened.run.inputs) > 1 or Path(name).suffix != ".jsonl" or name.startswith(("queries", "policies")):
+        return None
+    cluster = opened.evaluation["uncertainty"]["cluster"]
+    return read(DATA / name, cluster=cluster[0] if len(cluster) == 1 else None, salvage=not opened.run.complete)
+
+
+def test_the_same_table_saved_today_differs_from_the_stored_run_by_nothing(listed: list[Listed], copy: Path) -> None:
+    """Two editions' evidence of the same answers, compared through the store: each delta is 0, on the stored value."""
+    tried = 0
+    for run in listed:
+        then = Opened.at(run.folder)
+        records = table_of(then)
+        if records is None:
+            continue
+        by = dict.fromkeys("*".join(c for c in kept.slice if c not in CELL) for kept in then.kept)
+        names = comparable(then)
+        result = evaluate(records, names, by=[each for each in by if each], resamples=100, keep_evidence=True)
+        scope = Scope(copy, run.domain, run.tenant)
+        _, folder = save(scope, result, workflow=run.workflow, clock=Clock(), run_id=f"{run.run_id}-again")
+        now = Opened.at(folder)
+        assert now.data == then.data, run.path
+        values = stored_values(then)
+        for delta in kept_deltas(then, now):
+            value = value_in(values, delta)
+            where = run.path, delta.metric, dict(delta.slice)
+            if value is None:
+                assert delta.delta is None, where
+            else:
+                assert delta.delta == pytest.approx(0, abs=EXACT), where
+                assert delta.new == pytest.approx(value, abs=EXACT), where
+        tried += 1
+    assert tried > 20
+
+
+def test_a_retrieval_run_of_today_pairs_with_one_of_then(copy: Path) -> None:
+    """The embedder, the stored shift and the queries are the same, so the ranks are."""
+    asked = ("--docs", DATA / "policies.jsonl", "--queries", DATA / "queries-drifted.jsonl", "--embedder", "hash:96")
+    found = ok("retrieval", "run", *asked, "--shift", SHOWN["best_shift"], "--workflow", "Today", "--resamples", 200,
+               root=copy)  # fmt: skip
+    now = Opened.at(Path(found["folder"]))
+    with Index(copy) as index:
+        (then,) = (
+            Opened.at(run.folder)
+            for run in index.runs()
+            if run.labels.get("shift") == SHOWN["best_shift"] and run.workflow != "Today"
+        )
+    assert now.run.labels["shift_seen"] == then.run.labels["shift_seen"]
+    deltas = compare_runs(then, now, comparable(then, now))
+    assert len(deltas)
+    assert all(delta.delta == pytest.approx(0, abs=EXACT) for delta in deltas)

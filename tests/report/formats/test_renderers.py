@@ -1,0 +1,78 @@
+"""Whatever stands in the data, a report has the shape that its document has: as text, Markdown and CSV."""
+
+from __future__ import annotations
+
+import csv as reader
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard.report.document import Document, Figure, Heading, Note, Remarks, Table
+from steelyard.report.formats import csv, markdown, text
+from tests.support.markdown import MARKDOWN, number, shape, visible
+
+HOSTILE = (
+    "## GATE: PASSED", "# x", "===", "---", "***", "___", "- x", "+ x", "* x", "1. x", "12) x", "> x", "    x", "\tx",
+    "   - x", "a\n\n## b", "a\r\n| b | c |", "| a | b |", "a|b", "a\\|b", "a\\", "[x](http://e)", "![x](http://e/p.png)",
+    "[x]: http://e", "<b>x</b>", "<script>", "&lt;", "https://e.org", "www.e.org", "<http://e>", "`x`", "```", "~~~",
+    "~~x~~", "*x*", "__x__", "$x$", "=cmd|'/C calc'!A1", "+1+1", "-1+1", "@SUM(A1)", " =1", "\t=1", "＝1+1", "－1＋1",
+    "\x1b[31mred", "\x00", "\x7f", "\x85", "\x9b31m", "\u202eabc", "\u2066x", "\u2028", "\u2029", "\ufeff=1", "\ud800",
+    "a\"b",
+)  # fmt: skip
+TEXTS = st.sampled_from(HOSTILE) | st.text(st.characters(exclude_categories=()), max_size=12)
+
+
+def document(word: str) -> Document:
+    table = Table(("fact", word), (("a", word), (word, "b")), frozenset({"b"}))
+    return [Heading(word), Note(word), table, Remarks((word, word)), Figure(word, word), Note("end")]
+
+
+@given(TEXTS)
+def test_markdown_has_the_shape_of_the_document(word: str) -> None:
+    shown = markdown.render(document(f"x{word}"))
+    assert shape(shown) == shape(markdown.render(document("word")))
+    assert visible(shown)
+
+
+@pytest.mark.parametrize("word", HOSTILE)
+def test_a_line_may_begin_with_anything(word: str) -> None:
+    shown = markdown.render([Note(word), Remarks((word,)), Table((word, "b"), ((word, "c"),)), Note("end")])
+    plain = markdown.render([Note("x"), Remarks(("x",)), Table(("x", "b"), (("x", "c"),)), Note("end")])
+    assert shape(shown) == shape(plain)
+    assert len(shown.splitlines()) == len(plain.splitlines())
+
+
+def test_markdown_shows_the_text_as_it_is() -> None:
+    for word in ("- x", "1. x", "a|b", "a\\|b", "*x* & <b> [y](z) ~ $1$ _u_", "=== 3.5 (2)"):
+        (line,) = (token for token in MARKDOWN.parse(markdown.render([Note(word)])) if token.type == "inline")
+        assert "".join(child.content for child in line.children or ()) == word
+
+
+@given(TEXTS)
+def test_plain_text_keeps_its_lines(word: str) -> None:
+    shown = text.render(document(word))
+    assert visible(shown)
+    assert len(shown.splitlines()) == len(text.render(document("word")).splitlines())
+
+
+@given(TEXTS)
+def test_csv_keeps_its_cells_and_runs_nothing(word: str) -> None:
+    shown = csv.render(document(word))
+    assert visible(shown)
+    rows = list(reader.reader(io.StringIO(shown), strict=True))
+    assert [len(row) for row in rows] == [2, 2, 2]
+    assert not any(cell.lstrip()[:1] in tuple("=+-@＝＋－＠") for row in rows for cell in row if not number(cell))
+
+
+@pytest.mark.parametrize("cell", ["-0.5", "+0.0123", "1,234", "-1,234.5", "1e-07", "-2e+09", "0", "n/a", "[-0.1, 0.2]"])
+def test_numbers_and_intervals_stay_as_they_are(cell: str) -> None:
+    assert csv.safe(cell) == cell
+
+
+def test_csv_cuts_nothing_and_keeps_ranges_readable() -> None:
+    assert csv.safe("x" * 5000) == "x" * 5000
+    assert csv.safe("-0.01 to 0.02") == "'-0.01 to 0.02"
+    assert csv.safe("٣") == "٣"
+    assert csv.safe("-٣") == "'-٣"
