@@ -29,13 +29,14 @@ from steelyard.ground.json import TOO_LARGE
 from steelyard.records.readers.contract import (
     LONGEST_LINE,
     MOST_COLUMNS,
+    Certainty,
     Column,
     Input,
-    Reader,
     Table,
     joined,
-    readers,
+    reader,
 )
+from steelyard.records.readers.head import Head
 from steelyard.records.schema import Field, expected, field_of
 
 _BATCH = 2_000  # rows; small enough to stay in the cache
@@ -48,8 +49,24 @@ _FINITE = "a finite number is expected (leave the cell empty where a value is mi
 _BLANK = r"[\s\x0b\x{a0}\x{feff}]"
 
 
-def load(source: Input, *, delimiter: str = ",") -> Table:
+def sniff(head: Head) -> Certainty:
+    """Any text may be a table, unless its first line is a JSON object."""
+    return "no" if head.container or head.objects else "maybe"
+
+
+@reader("csv", about="comma-separated cells under a header", suffixes=(".csv",), sniff=sniff)
+def load(source: Input) -> Table:
     """The columns of a CSV input."""
+    return _load(source, ",")
+
+
+@reader("tsv", about="tab-separated cells under a header", suffixes=(".tsv", ".tab"), sniff=sniff)
+def load_tabs(source: Input) -> Table:
+    """The columns of a TSV input."""
+    return _load(source, "\t")
+
+
+def _load(source: Input, delimiter: str) -> Table:
     limit = csv.field_size_limit(LONGEST_LINE)
     try:
         names, cells, lines, warnings = _cells(source, delimiter)
@@ -63,10 +80,6 @@ def load(source: Input, *, delimiter: str = ",") -> Table:
         first,
         tuple(warnings),
     )
-
-
-readers.add("csv", Reader("csv", (".csv",), load))
-readers.add("tsv", Reader("tsv", (".tsv", ".tab"), partial(load, delimiter="\t")))
 
 
 # -- rows ------------------------------------------------------------------------------------------------------

@@ -27,28 +27,34 @@ from steelyard.records.readers.contract import (
     LONGEST_LINE,
     MOST_COLUMNS,
     Block,
+    Certainty,
     Column,
     Input,
-    Reader,
     Table,
     joined,
-    readers,
+    reader,
 )
+from steelyard.records.readers.head import Head
 from steelyard.records.readers.json_fields import KINDS, Leaf, Node, extract, fit, inexact
 from steelyard.records.schema import FIELDS, SHOWN, expected
 
 _REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
+def sniff(head: Head) -> Certainty:
+    """Two lines that are objects are JSON Lines; one alone may be a document of another format."""
+    if head.container:
+        return "no"
+    return "likely" if len(head.objects) > 1 else "maybe"
+
+
+@reader("jsonl", about="one JSON object per line", suffixes=(".jsonl", ".ndjson"), sniff=sniff)
 def load(source: Input) -> Table:
     """The columns of a JSON Lines input."""
     lines = _Lines(source)
     for block in source.blocks():
         lines.read(block)
     return lines.table()
-
-
-readers.add("jsonl", Reader("jsonl", (".jsonl", ".ndjson"), load))
 
 
 class _Refusing:

@@ -20,7 +20,8 @@ import numpy as np
 from steelyard.errors import InputError, printable
 from steelyard.ground.json import NotJsonError, first_flaw, parse_document
 from steelyard.ground.json_places import element_lines
-from steelyard.records.readers.contract import MOST_COLUMNS, Column, Input, Reader, Table, readers
+from steelyard.records.readers.contract import MOST_COLUMNS, Certainty, Column, Input, Table, reader
+from steelyard.records.readers.head import Head
 from steelyard.records.schema import SHOWN, to_arrow
 from steelyard.records.task import Task
 from steelyard.registry import closest
@@ -36,6 +37,21 @@ _KNOWN_SIGNALS = (
 )  # fmt: skip
 
 
+def sniff(head: Head) -> Certainty:
+    """The document has its keys within sight; a text that is empty or in another encoding is refused by `load`."""
+    if head.container:
+        return "no"
+    if head.text is None or not head.text.strip():
+        return "maybe"
+    return ("no", "likely", "sure")[len({"run_metadata", "experiments"}.intersection(head.keys))]
+
+
+@reader(
+    "phq8",
+    about="the output of a PHQ-8 run, a JSON object with run_metadata and experiments",
+    suffixes=(".json",),
+    sniff=sniff,
+)
 def load(source: Input) -> Table:
     """The rows of a run output."""
     text = source.text(LARGEST)
@@ -57,9 +73,6 @@ def load(source: Input) -> Table:
         raise source.error("there are no participants", field="experiments")
     about = {key: metadata.text(key) for key in ("run_id", "git_commit", "timestamp")} if metadata else {}
     return rows.table({key: value for key, value in about.items() if value is not None})
-
-
-readers.add("phq8", Reader("phq8", (".json",), load))
 
 
 def _document(source: Input, text: bytes) -> Any:

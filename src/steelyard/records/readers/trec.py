@@ -212,7 +212,7 @@ def _said(known: Codes, asked: Codes, relevant: Codes, rows: Codes, *, complete:
     if missing and complete:
         found.append(f"{missing} judged topics are not in the run and score 0")
     elif missing:
-        found.append(f"{missing} judged topics are not in the run and left out; --complete counts them as 0")
+        found.append(f"{missing} judged topics are not in the run and left out; with complete they count as 0")
     if extra:
         found.append(f"{extra} topics of the run were not judged and are left out")
     barren = _count_beyond(rows, _distinct(relevant))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import codecs
-import io
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,7 @@ from steelyard.ground.files import opened
 from steelyard.ground.json import NotJsonError, first_flaw, parse_document
 from steelyard.records.rankings import first_twice
 from steelyard.records.readers.contract import LONGEST_LINE, Block, Input
+from steelyard.records.readers.head import look
 from steelyard.records.schema import text_array, texts
 from steelyard.records.table import Source
 
@@ -94,20 +94,15 @@ class Columns:
 
 def read_columns(path: str | os.PathLike[str], columns: tuple[str, ...]) -> Columns:
     with opened(os.fspath(path)) as (name, stream):
+        head, stream = look(name, stream)
         source = Input(name, stream)
-        table = _json(source) if _is_json(stream) else _lines(source, columns)
+        table = _json(source) if head.json else _lines(source, columns)
         about = Source(source.name, source.sha256, len(table[0].codes))
     found = Columns(about, *table)
     twice = first_twice(found.topic.codes * len(found.document.values) + found.document.codes)
     if twice is not None:
         raise InputError("the document stands twice under its topic", **found.place(twice, "document"))
     return found
-
-
-def _is_json(stream: BinaryIO) -> bool:
-    """Whether the first character opens an object or a list; what is looked at is read again later."""
-    ahead = stream.peek() if isinstance(stream, io.BufferedReader) else b""
-    return ahead.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"{", b"[")
 
 
 _Table = tuple[Ids, Ids, npt.NDArray[Any] | None, str | None, Places | None, Ids]
