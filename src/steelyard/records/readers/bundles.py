@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from steelyard.errors import InputError, printable
+from steelyard.ground.files import reason
 from steelyard.records.readers.head import MOST_NAMES, Head, shallowest
 
 BLOCK = 2**18
@@ -107,12 +108,15 @@ class Bundle:
 
     def _chunks(self, name: str) -> Iterator[bytes]:
         digest, size = hashlib.sha256(), 0
-        for chunk in self._members[name].chunks():
-            size += len(chunk)
-            if size > self._limits.member:
-                raise self._too_large(name, self._limits.member)
-            digest.update(chunk)
-            yield chunk
+        try:
+            for chunk in self._members[name].chunks():
+                size += len(chunk)
+                if size > self._limits.member:
+                    raise self._too_large(name, self._limits.member)
+                digest.update(chunk)
+                yield chunk
+        except OSError as problem:
+            raise InputError(f"cannot be read: {reason(problem)}", file=self.place(name)) from None
         self._digests[name] = digest.digest()
 
     def _too_large(self, name: str, limit: int) -> InputError:
@@ -211,7 +215,7 @@ def folder_bundle(path: str, limits: Limits = LIMITS) -> Bundle:
 def _plain_file(root: str, entry: os.DirEntry[str], path: str, name: str) -> str | None:
     """The file that an entry is, or links to; None for a link to a folder within, whose files are members already."""
     file = os.path.realpath(entry.path) if entry.is_symlink() else entry.path
-    if not Path(file).is_relative_to(root) or not os.path.lexists(file):
+    if not Path(file).is_relative_to(root) or not os.path.exists(file):
         raise InputError(
             f"the link '{printable(name)}' leads out of the folder or nowhere; put the file itself there", file=path
         )
