@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ class Source:
     name: str
     sha256: str | None
     rows: int
+    _: KW_ONLY
     lines: npt.NDArray[np.int64] | None = None
     first_line: int = 1
     about: Mapping[str, str] = field(default_factory=dict)

@@ -90,10 +90,10 @@ class Records:
         name = sources[0].name if sources else None
         if not arrays or not len(next(iter(arrays.values()))):
             raise InputError("there are no records", file=name)
-        found = check(arrays, where)
+        warned = check(arrays, where)
         if "perturbation" in arrays:
             arrays = {**arrays, "perturbation": derive.unperturbed_as_null(arrays["perturbation"])}
-        records = cls(arrays, cluster=cluster, task=task, sources=sources, warnings=(*warnings, *found))
+        records = cls(arrays, cluster=cluster, task=task, sources=sources, warnings=(*warnings, *warned))
         if cluster is not None and cluster not in arrays:
             raise UsageError(
                 f"the cluster column '{printable(cluster)}' is not in the data; "
@@ -216,7 +216,7 @@ class Records:
     def cluster(self) -> tuple[tuple[tuple[Any, ...], ...], Codes]:
         """The cluster ids, sorted by their text, and the index of each row's cluster among them.
 
-        By text, so that an id 7 and an id "7" stand at the same place and meet the same random numbers.
+        By text, so that an id 7 and an id "7" have the same place and get the same random numbers.
         """
         return self._once("cluster", self._clusters)
 

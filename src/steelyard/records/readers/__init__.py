@@ -104,7 +104,15 @@ def _check_request(paths: Sequence[str | os.PathLike[str]], rename: Mapping[str,
 
 
 def _source(source: Input, table: Table) -> Source:
-    return Source(source.name, source.sha256, table.rows, table.lines, table.first_line, table.about, source.leaves_out)
+    return Source(
+        source.name,
+        source.sha256,
+        table.rows,
+        lines=table.lines,
+        first_line=table.first_line,
+        about=table.about,
+        torn=source.leaves_out,
+    )
 
 
 def _task(

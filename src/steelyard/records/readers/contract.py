@@ -23,7 +23,7 @@ import hashlib
 import mmap
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
 
@@ -60,6 +60,7 @@ class Table:
 
     columns: Mapping[str, Column]
     rows: int
+    _: KW_ONLY
     lines: npt.NDArray[np.int64] | None = None
     first_line: int = 1
     warnings: tuple[str, ...] = ()
@@ -198,13 +199,13 @@ class Input:
         return self.error(f"the last record is incomplete, the file ends inside it{hint}", line=line)
 
     def salvaged(self, line: int, whole: int) -> str:
-        """The warning that stands in for `torn` if the user wants the rest."""
+        """The warning instead of `torn` if the user wants the rest."""
         self._torn = True
         place = f"{printable(self.name)}:{line}"
         return f"{place}: the last record is incomplete and was left out; {whole:,} whole records were kept"
 
     def taken(self, column: str) -> UsageError:
-        """Two columns of the file would bear one name."""
+        """Two columns of the file would have the same name."""
         original = {known: original for original, known in self._known.items()}.get(column, column)
         return UsageError(
             f"cannot rename '{printable(original)}' to '{printable(column)}': "

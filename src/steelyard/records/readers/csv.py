@@ -7,7 +7,7 @@ text. Known columns hold what the vocabulary says; ids are text unless all are w
 `prediction` are decided together, so that the label 1 of one is the label 1 of the other.
 
 White space around a value is refused, with its line, in every known column (ids, labels, groups, signals), and in
-other columns where the same value stands without it: "A" and "A<tab>" would silently be two classes. Characters
+other columns where the same value occurs without it: "A" and "A<tab>" would silently be two classes. Characters
 within a value, control characters included, are kept as they are.
 """
 
@@ -76,9 +76,9 @@ def _load(source: Input, delimiter: str) -> Table:
     return Table(
         _typed(source, dict(zip(names, cells, strict=True)), lines),
         count,
-        None if int(lines[-1]) == first + count - 1 else lines,
-        first,
-        tuple(warnings),
+        lines=None if int(lines[-1]) == first + count - 1 else lines,
+        first_line=first,
+        warnings=tuple(warnings),
     )
 
 
@@ -165,9 +165,9 @@ def _batch(rows: list[list[str]]) -> list[Column]:
     return [pa.array(cells, pa.string()) for cells in zip(*rows, strict=True)]
 
 
-def _ragged(source: Input, line: int, width: int, found: int, delimiter: str) -> InputError:
-    hint = "; a cell that holds a comma needs quotes, a decimal comma too" if found > width and delimiter == "," else ""
-    return source.error(f"{width} cells are expected as in the header, this row has {found}{hint}", line=line)
+def _ragged(source: Input, line: int, width: int, cells: int, delimiter: str) -> InputError:
+    hint = "; a cell that holds a comma needs quotes, a decimal comma too" if cells > width and delimiter == "," else ""
+    return source.error(f"{width} cells are expected as in the header, this row has {cells}{hint}", line=line)
 
 
 def _misquoted(source: Input, line: int, problem: str) -> InputError:
