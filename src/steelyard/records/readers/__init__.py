@@ -77,7 +77,7 @@ def read(
             table = format_reader.load(source)
             tables.append(table)
             sources.append(_source(source, table))
-            neighbours += [Source(other.name, other.sha256, 0) for other in source.neighbours]
+            neighbours += [Source(other.name, other.sha256, 0) for other in source.neighbours if other.is_read]
             renamed |= source.renamed
     columns = _together(tables, sources)
     for original in (rename or {}).values():

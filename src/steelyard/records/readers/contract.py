@@ -94,8 +94,10 @@ class Input:
         self.name, self.salvage, self.bundle = name, salvage, bundle
         self.renamed: set[str] = set()
         self.neighbours: list[Input] = []  # what `beside` opened
+        self.is_read = False  # whether any of it was
         self.mark = 0  # bytes of the mark that `text` removed
         self._members: list[Input] = []
+        self._is_member = False
         self._torn = False
         self._stream = stream
         self._known = {original: known for known, original in (rename or {}).items()}
@@ -116,17 +118,17 @@ class Input:
         if self.bundle is None:
             raise self.error("a folder or a zip archive is expected")
         member = Input(self.bundle.place(name), self.bundle.open(name), salvage=self.salvage)
-        member._known, member.renamed = self._known, self.renamed
+        member._known, member.renamed, member._is_member = self._known, self.renamed, True
         self._members.append(member)
         return member
 
     def beside(self, pattern: str) -> list[Input]:
-        """The files next to this one whose names match, sorted; each becomes a source with its digest.
+        """The files next to this one whose names match, sorted; those that are read become sources with a digest.
 
         There are none next to standard input, and none next to a member: a bundle has `names`.
         """
         folder, own = os.path.split(self.name)
-        if self.bundle is not None or not os.path.isfile(self.name):
+        if self.bundle is not None or self._is_member or not os.path.isfile(self.name):
             return []
         with os.scandir(folder or os.curdir) as entries:
             names = sorted(entry.name for entry in entries if entry.is_file() and entry.name != own)
@@ -182,6 +184,7 @@ class Input:
 
     def whole(self) -> pa.Buffer:
         """All bytes; mapped into memory where the input is a plain file."""
+        self.is_read = True
         try:
             data: bytes | mmap.mmap = mmap.mmap(self._stream.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError):  # a pipe, a buffer, or nothing at all
@@ -227,6 +230,7 @@ class Input:
         return whole
 
     def _chunks(self) -> Iterator[bytes]:
+        self.is_read = True
         first = self._stream.read(max(_BLOCK, 4))  # so that it holds any mark
         self._digest.update(first)
         for signature, encoding in _SIGNATURES.items():
