@@ -1,4 +1,4 @@
-"""Who was asked what: models and strategies of one table that have different items are not comparable as they stand."""
+"""Who was asked what: models and strategies of one table that have different items are not comparable as they are."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ def uneven_items(records: Records) -> list[str]:
     >>> uneven_items(Records.from_columns({"model": ["a", "a", "b"], "item": [1, 2, 2]}))
     ["models were asked different items: a 2, b 1, 1 in common; compare them with align='intersection'"]
     """
-    found = []
+    warnings = []
     for column, several in (("model", "models"), ("strategy", "strategies")):
         counts, common = _items(records, column)
         if any(count != common for count in counts.values()):
             sizes = [*counts.values()]
             each = ", ".join(f"{printable(name)} {count}" for name, count in counts.items())
             shown = each if len(sizes) <= _FEW else f"{len(sizes)} {several}, {min(sizes)} to {max(sizes)} each"
-            found.append(
+            warnings.append(
                 f"{several} were asked different items: {shown}, {common} in common; "
                 "compare them with align='intersection'"
             )
-    return found
+    return warnings
 
 
 def _items(records: Records, column: str) -> tuple[dict[str, int], int]:

@@ -28,7 +28,7 @@ NUMBERS = ("int", "float")  # kinds of columns whose values compare by value
 
 
 def outcome_codes(records: Records) -> npt.NDArray[np.int8]:
-    """One of the four outcomes a row, as an index into OUTCOMES.
+    """One of the four outcomes per row, as an index into OUTCOMES.
 
     A stated outcome wins. Without one, a null prediction means abstained where the table has a prediction column;
     a table without one holds row scores of another tool and is all answered.
@@ -140,9 +140,9 @@ def with_reference(records: Records) -> Records:
     key = combine(parts, len(records))
     order = rows[np.argsort(key[rows], kind="stable")]
     place = np.searchsorted(key[order], key)
-    found = (place < len(order)) & ~original
-    found[found] = key[order[place[found]]] == key[found]
-    partner = np.where(found, order[np.minimum(place, len(order) - 1)] if len(order) else 0, -1)
+    has_partner = (place < len(order)) & ~original
+    has_partner[has_partner] = key[order[place[has_partner]]] == key[has_partner]
+    partner = np.where(has_partner, order[np.minimum(place, len(order) - 1)] if len(order) else 0, -1)
     take = pa.array(np.maximum(partner, 0), mask=partner < 0)
     added = {"reference.outcome": pa.array(np.array(OUTCOMES, dtype=object)[records.outcome]).take(take)}
     for name in records.stated:
@@ -160,7 +160,7 @@ def unperturbed_as_null(column: pa.Array) -> pa.Array:
 
 
 def combine(parts: list[npt.NDArray[np.int64]], n: int) -> npt.NDArray[np.int64]:
-    """One integer a row for a tuple of codes; equal tuples, and only those, share it. Order follows the tuple's."""
+    """One integer per row for a tuple of codes; equal tuples, and only those, share it. Order follows the tuple's."""
     key = np.zeros(n, np.int64)
     for codes in parts:
         size = int(codes.max(initial=-1)) + 2

@@ -1,4 +1,4 @@
-"""One number a cluster for what stands in a column there: equal numbers mean equal rows, whatever their order.
+"""One number per cluster for what a column holds there: equal numbers mean equal rows, whatever their order.
 
 Two runs that kept only sums can so tell whether they gave the same answers, and whether their groups and labels agree.
 Numbers count by value: 1 and 1.0 are the same.
@@ -27,22 +27,22 @@ _NOTHING = np.uint64(0x6E756C6C)
 
 
 def column_digests(records: Records, name: str, cluster: Codes, clusters: int) -> Digests:
-    """What a column holds for every question, one number a cluster."""
+    """What a column holds for every question, one number per cluster."""
     return _by_cluster(_mixed(_questions(records), _values(records, name)), cluster, clusters)
 
 
 def row_digests(records: Records, inside: npt.NDArray[np.bool_], cluster: Codes, clusters: int) -> Digests:
-    """Which questions are inside, one number a cluster; 0 where none is."""
+    """Which questions are inside, one number per cluster; 0 where none is."""
     return _by_cluster(np.where(inside, _questions(records), np.uint64(0)), cluster, clusters)
 
 
 def _questions(records: Records) -> Digests:
     """A number for the question of each row."""
-    found = np.full(len(records), np.uint64(1), np.uint64)
+    numbers = np.full(len(records), np.uint64(1), np.uint64)
     for name in _PAIRED:
         if name in records and kind_of(records.column(name)) != "null":
-            found = _mixed(found, _values(records, name))
-    return found
+            numbers = _mixed(numbers, _values(records, name))
+    return numbers
 
 
 def _values(records: Records, name: str) -> Digests:
@@ -78,7 +78,7 @@ def _mixed(one: Digests, two: Digests) -> Digests:
 
 def _by_cluster(rows: Digests, cluster: Codes, clusters: int) -> Digests:
     """The rows' numbers added up in every cluster: their order does not matter, how often they occur does."""
-    found = np.zeros(clusters, np.uint64)
+    totals = np.zeros(clusters, np.uint64)
     with np.errstate(over="ignore"):
-        np.add.at(found, cluster, rows)
-    return found
+        np.add.at(totals, cluster, rows)
+    return totals

@@ -20,7 +20,7 @@ _NARROW = 100_000  # a range of whole numbers this small needs no dictionary
 class Labels:
     """A column of labels, dictionary-encoded: `codes` into `values`, −1 where null.
 
-    Compares like an array of its labels: `target == prediction` is one boolean a row, false where either is null.
+    Compares like an array of its labels: `target == prediction` is one boolean per row, false where either is null.
     """
 
     __slots__ = ("codes", "values")
@@ -107,7 +107,7 @@ def _whole(number: float) -> float | int:
 
 
 def by_text(labels: Labels) -> Labels:
-    """The same labels with their values in the order of their text: 10 before 9, as "10" stands before "9"."""
+    """The same labels with their values in the order of their text: 10 before 9, as "10" sorts before "9"."""
     if not labels.values or isinstance(labels.values[0], str):
         return labels
     order = np.argsort(np.array([value_name(v) for v in labels.values]), kind="stable")

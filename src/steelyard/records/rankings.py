@@ -1,6 +1,6 @@
-"""Ranked lists and what was judged: where the judged documents of every query stand.
+"""Ranked lists and what was judged: at which ranks the judged documents of every query are.
 
-A table has rankings in one of three forms, one row a query:
+A table has rankings in one of three forms, one row per query:
 
     gains, judged        grades in ranked order (null: not judged), and all judged grades
     gold_rank            the rank of the one relevant document, from 1; 0 if it was not retrieved
@@ -28,7 +28,7 @@ Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rankings:
     """The judged documents of all queries: those retrieved, by query and rank, and all of them.
 
@@ -61,13 +61,13 @@ def rankings(records: Records, *, needed_by: str) -> Rankings:
 
 
 def gains_of(ranked: Codes, judged: Codes, grades: npt.NDArray[Any]) -> pa.Array:
-    """The grade of every ranked key, null where it was not judged. Keys stand for a query and a document."""
+    """The grade of every ranked key, null where it was not judged. A key is a query and a document."""
     place = pc.index_in(pa.array(ranked), pa.array(judged))
     return pa.array(grades).take(place)
 
 
 def first_twice(keys: Codes) -> int | None:
-    """The place of the first key that stood before, None if all differ."""
+    """The place of the first key that occurred before, None if all differ."""
     ordered = np.sort(keys)
     if not (ordered[1:] == ordered[:-1]).any():
         return None
@@ -91,7 +91,16 @@ def _from_gains(records: Records, needed_by: str) -> Rankings:
             line=line,
             field="gains",
         )
-    return Rankings(len(records), query, rank, grade, judged_query, judged_grade, missing, "no judged")
+    return Rankings(
+        queries=len(records),
+        query=query,
+        rank=rank,
+        grade=grade,
+        judged_query=judged_query,
+        judged_grade=judged_grade,
+        missing=missing,
+        reason="no judged",
+    )
 
 
 def _first_stray(query: Codes, grade: Floats, judged_query: Codes, judged_grade: Floats) -> int | None:
@@ -101,28 +110,28 @@ def _first_stray(query: Codes, grade: Floats, judged_query: Codes, judged_grade:
     if unknown.any():
         return int(query[unknown].min())
     keys = [q * len(levels) + np.searchsorted(levels, g) for q, g in ((query, grade), (judged_query, judged_grade))]
-    found, ranked = np.unique(keys[0], return_counts=True)
+    ranked_keys, ranked = np.unique(keys[0], return_counts=True)
     known, all_ = np.unique(keys[1], return_counts=True)
-    if not len(found):
+    if not len(ranked_keys):
         return None
-    at = np.minimum(np.searchsorted(known, found), len(known) - 1)
-    stray = (known[at] != found) | (ranked > all_[at])
-    return int(found[np.argmax(stray)] // len(levels)) if stray.any() else None
+    at = np.minimum(np.searchsorted(known, ranked_keys), len(known) - 1)
+    stray = (known[at] != ranked_keys) | (ranked > all_[at])
+    return int(ranked_keys[np.argmax(stray)] // len(levels)) if stray.any() else None
 
 
 def _from_gold_rank(records: Records) -> Rankings:
     stated = records.numbers("gold_rank")
     known = np.flatnonzero(~np.isnan(stated))
-    found = np.flatnonzero(stated > 0)
+    retrieved = np.flatnonzero(stated > 0)
     return Rankings(
-        len(records),
-        found,
-        stated[found].astype(np.int64),
-        np.ones(len(found)),
-        known,
-        np.ones(len(known)),
-        np.isnan(stated),
-        "no gold_rank",
+        queries=len(records),
+        query=retrieved,
+        rank=stated[retrieved].astype(np.int64),
+        grade=np.ones(len(retrieved)),
+        judged_query=known,
+        judged_grade=np.ones(len(known)),
+        missing=np.isnan(stated),
+        reason="no gold_rank",
     )
 
 
@@ -146,10 +155,17 @@ def _from_lists(records: Records) -> Rankings:
             file, line = records.where(int(rows[twice]))
             raise InputError("a document stands twice in this list", file=file, line=line, field=name)
     hit = gains_of(query * size + ranked, owner * size + wanted, np.ones(len(wanted)))
-    found = np.flatnonzero(np.asarray(hit.is_valid()))
-    missing = np.asarray(target.is_null())
-    ones = np.ones(len(wanted))
-    return Rankings(len(records), query[found], rank[found], np.ones(len(found)), owner, ones, missing, "no target")
+    relevant = np.flatnonzero(np.asarray(hit.is_valid()))
+    return Rankings(
+        queries=len(records),
+        query=query[relevant],
+        rank=rank[relevant],
+        grade=np.ones(len(relevant)),
+        judged_query=owner,
+        judged_grade=np.ones(len(wanted)),
+        missing=np.asarray(target.is_null()),
+        reason="no target",
+    )
 
 
 def _holds_lists(records: Records, name: str) -> bool:

@@ -229,7 +229,7 @@ def check(columns: Mapping[str, pa.Array], where: Where) -> list[str]:
     if "item" not in columns:
         have = ", ".join(printable(c) for c in columns) or "none"
         near = closest("item", list(columns)) or next((c for c in columns if c.lower().endswith("id")), None)
-        hint = f"; rename one with --map item={printable(near)}" if near else ""
+        hint = f"; rename one to it: item={printable(near)}" if near else ""
         raise InputError(f"the column 'item' is required; columns: {have}{hint}", file=where(0)[0])
     for name, array in columns.items():
         field = field_of(name)

@@ -8,7 +8,6 @@ column only when it is asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,34 +19,14 @@ from steelyard.errors import InputError, UsageError, printable
 from steelyard.records import derive
 from steelyard.records.labels import Labels, by_text, encode, frozen, label_key, value_name, value_of
 from steelyard.records.schema import CELL, KEY, OUTCOMES, SHOWN, UNPERTURBED, Where, check, kind_of, to_arrow
+from steelyard.records.sources import Source, where_of
 from steelyard.records.task import Task
 from steelyard.registry import closest
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
-
-@dataclass(frozen=True)
-class Source:
-    """Where rows came from: a file's name, its digest, how many rows, and the line of each (None: one row a line).
-
-    `about` is what the file says of its run: run_id, git_commit.
-    """
-
-    name: str
-    sha256: str | None
-    rows: int
-    lines: npt.NDArray[np.int64] | None = None
-    first_line: int = 1
-    about: Mapping[str, str] = field(default_factory=dict)
-    torn: bool = False  # its end could not be read
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data: what was read."""
-        return {"path": self.name, "sha256": self.sha256, "rows": self.rows}
-
-    def line(self, row: int) -> int:
-        return self.first_line + row if self.lines is None else int(self.lines[row])
+__all__ = ["Codes", "Floats", "Records", "Source"]
 
 
 class Records:
@@ -88,7 +67,7 @@ class Records:
         >>> Records.from_columns({"item": ["q1", "q2"], "target": ["A", "B"], "prediction": ["A", None]})
         Records(2 rows: 1 answered, 1 abstained)
         """
-        where = _where(sources)
+        where = where_of(sources)
         arrays = {str(name): to_arrow(str(name), values, where) for name, values in columns.items()}
         sizes = {name: len(array) for name, array in arrays.items()}
         if len(set(sizes.values())) > 1:
@@ -107,14 +86,14 @@ class Records:
         warnings: Sequence[str] = (),
     ) -> Records:
         """A table after every rule at the door: kinds, ranges, outcomes, unique keys, targets within the task."""
-        where = _where(sources)
+        where = where_of(sources)
         name = sources[0].name if sources else None
         if not arrays or not len(next(iter(arrays.values()))):
             raise InputError("there are no records", file=name)
-        found = check(arrays, where)
+        warned = check(arrays, where)
         if "perturbation" in arrays:
             arrays = {**arrays, "perturbation": derive.unperturbed_as_null(arrays["perturbation"])}
-        records = cls(arrays, cluster=cluster, task=task, sources=sources, warnings=(*warnings, *found))
+        records = cls(arrays, cluster=cluster, task=task, sources=sources, warnings=(*warnings, *warned))
         if cluster is not None and cluster not in arrays:
             raise UsageError(
                 f"the cluster column '{printable(cluster)}' is not in the data; "
@@ -156,7 +135,7 @@ class Records:
     def where(self, row: int) -> tuple[str | None, int]:
         """File and line of a row."""
         at = row if self._rows is None else int(self._rows[row])
-        return _where(self.sources)(at if self._origin is None else int(self._origin[at]))
+        return where_of(self.sources)(at if self._origin is None else int(self._origin[at]))
 
     # -- reading columns ---------------------------------------------------------------------------------------
 
@@ -237,7 +216,7 @@ class Records:
     def cluster(self) -> tuple[tuple[tuple[Any, ...], ...], Codes]:
         """The cluster ids, sorted by their text, and the index of each row's cluster among them.
 
-        By text, so that an id 7 and an id "7" stand at the same place and meet the same random numbers.
+        By text, so that an id 7 and an id "7" have the same place and get the same random numbers.
         """
         return self._once("cluster", self._clusters)
 
@@ -352,7 +331,7 @@ class Records:
         )
 
     def keys(self, without: tuple[str, ...] = ()) -> Codes:
-        """One integer a row for its record key, within this table."""
+        """One integer per row for its record key, within this table."""
         return derive.combine([_key_codes(self, n) for n in KEY if n in self and n not in without], len(self))
 
     def _check_labels(self, where: Where) -> None:
@@ -404,14 +383,3 @@ def _some(name: str, values: tuple[Any, ...]) -> str:
         return f"{len(values)} other values"
     shown = ", ".join(printable(value_name(v), limit=30) for v in values[:8])
     return f"{shown}, … ({len(values)} values)" if len(values) > 8 else shown
-
-
-def _where(sources: Sequence[Source]) -> Where:
-    def where(row: int) -> tuple[str | None, int]:
-        for source in sources:
-            if row < source.rows:
-                return source.name, source.line(row)
-            row -= source.rows
-        return None, row + 1
-
-    return where

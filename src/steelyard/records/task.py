@@ -1,6 +1,6 @@
 """What is known of a task beyond its rows: labels, the range of its scores, which direction is better.
 
-Comes from `read(..., task=...)`, `--task-file`, or a `.task.yaml` beside the data:
+Comes from `read(..., task=...)`, or a `.task.yaml` next to the data:
 
     labels: [Low, Medium, High]      # the fixed set; a target outside it is an input error
     range: [0, 3]                    # of numeric targets, or just the width: 3

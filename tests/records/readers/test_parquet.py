@@ -121,7 +121,7 @@ def test_whole_tables(tmp_path: Path) -> None:
     assert "first at line 1" in error.problem
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1PAR1", b'{"item": "SECRET-PATIENT"}\n' * 10, b"\x00" * 100])
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1PAR1", b'item,"SECRET-PATIENT"\n' * 10, b"\x00" * 100])
 def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "answers.parquet"
     path.write_bytes(content)

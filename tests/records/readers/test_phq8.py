@@ -72,7 +72,7 @@ def lines(records: Records) -> list[int]:
 def refused(folder: Path, content: Any, **options: Any) -> InputError:
     path = written(folder, content)
     with pytest.raises(InputError) as caught:
-        read(path, **options)
+        read(path, format="phq8", **options)
     error = caught.value
     assert (error.file, error.exit_code, error.__cause__) == (str(path), 3, None)
     assert str(error).startswith(f"{path}: " if error.line is None else f"{path}:{error.line}: ")

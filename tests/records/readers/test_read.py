@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from steelyard.errors import InputError, UsageError
-from steelyard.records.readers import Input, Reader, Table, read, readers
+from steelyard.records.readers import Input, Table, read, reader, readers
 from steelyard.records.task import Task
 
 SECRET = "SECRET-PATIENT"
@@ -64,11 +64,11 @@ def test_an_unknown_suffix_or_format_lists_the_formats(tmp_path: Path) -> None:
 
 
 def test_a_reader_from_outside(tmp_path: Path) -> None:
+    @reader("words", about="words", suffixes=(".words",))
     def load(source: Input) -> Table:
         words = bytes(source.whole()).decode().split()
         return Table({source.column("word"): pa.array(words)}, len(words))
 
-    readers.add("words", Reader("words", (".words",), load))
     try:
         path = tmp_path / "a.words"
         path.write_text("one two")

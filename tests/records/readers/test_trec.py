@@ -297,7 +297,7 @@ def test_topics_on_one_side_only_are_left_out_and_counted(tmp_path: Path) -> Non
     assert set(columns(records)) == {"q1", "q2", "barren"}
     said = [warning.partition(": ")[2] for warning in records.warnings]
     assert said == [
-        "1 judged topics are not in the run and left out; --complete counts them as 0",
+        "1 judged topics are not in the run and left out; with complete they count as 0",
         "1 topics of the run were not judged and are left out",
         "1 topics have no relevant document and score 0, as in trec_eval",
     ]

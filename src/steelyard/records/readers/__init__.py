@@ -3,12 +3,14 @@
     records = read("answers.jsonl", cluster="patient")
     records = read(["monday.csv", "tuesday.csv"], rename={"item": "item_id"}, where={"model": "a"})
 
-One file a format; `contract` says how to add one.
+One file per format; `contract` says how to add one, `choosing` how the format of a file is recognised.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,16 +18,30 @@ from typing import Any
 import pyarrow as pa
 
 from steelyard.errors import InputError, UsageError, printable
-from steelyard.ground.files import STANDARD_INPUT, opened
+from steelyard.ground.files import STANDARD_INPUT
 from steelyard.ground.json import TOO_LARGE
-from steelyard.records.readers import csv, jsonl, parquet, phq8  # noqa: F401 - each adds its format
-from steelyard.records.readers.contract import Column, Input, Reader, Table, joined, readers, widened
+from steelyard.records.readers.bundles import Bundle
+from steelyard.records.readers.choosing import entered
+from steelyard.records.readers.contract import (
+    Certainty,
+    Column,
+    Input,
+    Reader,
+    Table,
+    joined,
+    reader,
+    readers,
+    widened,
+)
+from steelyard.records.readers.head import Head
 from steelyard.records.schema import SHOWN, kind_of
 from steelyard.records.table import Records, Source
 from steelyard.records.task import Task
-from steelyard.registry import load_entry_points
 
-__all__ = ["Input", "Reader", "Table", "read", "readers"]
+__all__ = ["Bundle", "Certainty", "Head", "Input", "Reader", "Table", "read", "reader", "readers"]
+
+for _module in pkgutil.iter_modules(__path__, f"{__name__}."):  # each format registers itself
+    importlib.import_module(_module.name)
 
 
 def read(
@@ -40,10 +56,11 @@ def read(
 ) -> Records:
     """The records in a file, in several, or on standard input ("-"), after every rule at the door.
 
-    format   a reader's name; by default the one that goes by the file's suffix, and jsonl for standard input
+    format   a reader's name; by default the one that recognises the content, with the suffix as a hint, and jsonl for
+             standard input. Some readers take folders and zip archives
     cluster  the column whose values are resampled together, such as patient
-    task     what is known of the task: a `Task`, a mapping or a file. By default `<stem>.task.yaml` beside the
-             data, else `.task.yaml` in its folder, where there is one, else what the format itself says
+    task     what is known of the task: a `Task`, a mapping or a file. By default `<stem>.task.yaml` next to
+             the data, else `.task.yaml` in its folder, where there is one, else what the format itself says
     rename   {name here: name in the file}, as in {"item": "item_id"}
     where    {column: value}: the rows to keep, compared as text, after all rows have been checked
     salvage  leave out an incomplete last record, with a warning, instead of refusing the file
@@ -54,16 +71,14 @@ def read(
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
     _check_request(paths, rename or {})
     stated = task if isinstance(task, Task) else _task(task, paths)
-    tables, sources, renamed = [], [], set[str]()
+    tables, sources, neighbours, renamed = [], [], list[Source](), set[str]()
     for each in paths:
-        with opened(os.fspath(each)) as (name, stream):
-            source = Input(name, stream, rename=rename, salvage=salvage)
-            table = _reader(os.fspath(each), format).load(source)
-        tables.append(table)
-        sources.append(
-            Source(name, source.sha256, table.rows, table.lines, table.first_line, table.about, source.leaves_out)
-        )
-        renamed |= source.renamed
+        with entered(os.fspath(each), format, rename=rename, salvage=salvage) as (format_reader, source):
+            table = format_reader.load(source)
+            tables.append(table)
+            sources.append(_source(source, table))
+            neighbours += [Source(other.name, other.sha256, 0) for other in source.neighbours if other.is_read]
+            renamed |= source.renamed
     columns = _together(tables, sources)
     for original in (rename or {}).values():
         if original not in renamed:
@@ -73,7 +88,7 @@ def read(
             )
     warnings = [warning for table in tables for warning in table.warnings]
     known = stated or next((table.task for table in tables if table.task), None) or Task()
-    records = Records.checked(columns, cluster=cluster, task=known, sources=sources, warnings=warnings)
+    records = Records.checked(columns, cluster=cluster, task=known, sources=[*sources, *neighbours], warnings=warnings)
     return _kept(records, where) if where else records
 
 
@@ -88,38 +103,34 @@ def _check_request(paths: Sequence[str | os.PathLike[str]], rename: Mapping[str,
             raise UsageError(f"the column '{printable(original)}' is renamed twice")
 
 
-def _reader(path: str, format: str | None) -> Reader:
-    if format is not None:
-        return readers[format]
-    if path == STANDARD_INPUT:
-        return readers["jsonl"]
-    suffix = Path(path).suffix.lower()
-    for _ in range(2):
-        for reader in readers.values():
-            if suffix in reader.suffixes:
-                return reader
-        if not load_entry_points():
-            break
-    known = ", ".join(f"{reader.name} ({' '.join(reader.suffixes)})" for reader in readers.values())
-    raise UsageError(f"{printable(path)}: no format goes by this suffix; name one with format=: {known}")
+def _source(source: Input, table: Table) -> Source:
+    return Source(
+        source.name,
+        source.sha256,
+        table.rows,
+        lines=table.lines,
+        first_line=table.first_line,
+        about=table.about,
+        torn=source.leaves_out,
+    )
 
 
 def _task(
     task: Mapping[str, Any] | str | os.PathLike[str] | None, paths: Sequence[str | os.PathLike[str]]
 ) -> Task | None:
-    """The task as stated: in the call, or in a file beside the data."""
+    """The task as stated: in the call, or in a file next to the data."""
     if isinstance(task, str | os.PathLike):
         return Task.load(os.fspath(task))
     if task is not None:
         return Task.of(task)
-    found: dict[Path, Task] = {}
+    by_file: dict[Path, Task] = {}
     for path in paths:
-        beside = _task_file(Path(path)) if os.fspath(path) != STANDARD_INPUT else None
-        if beside is not None and beside not in found:
-            found[beside] = Task.load(beside)
-    tasks = list(found.values())
+        file = _task_file(Path(path)) if os.fspath(path) != STANDARD_INPUT else None
+        if file is not None and file not in by_file:
+            by_file[file] = Task.load(file)
+    tasks = list(by_file.values())
     if any(other != tasks[0] for other in tasks[1:]):
-        files = ", ".join(map(printable, found))
+        files = ", ".join(map(printable, by_file))
         raise UsageError(f"the files belong to different tasks ({files}); name the one that holds with task=")
     return tasks[0] if tasks else None
 
@@ -132,7 +143,7 @@ def _task_file(data: Path) -> Path | None:
 
 
 def _together(tables: Sequence[Table], sources: Sequence[Source]) -> dict[str, Column]:
-    """One array a column from all tables, null where a table lacks the column."""
+    """One array per column from all tables, null where a table lacks the column."""
     if len(tables) == 1:
         return dict(tables[0].columns)
     columns: dict[str, Column] = {}

@@ -1,10 +1,16 @@
-"""What a reader is: a function from one opened input to one table of columns.
+"""What a reader is: a way to know a format by looking at it, and a function from one opened input to one table.
 
-A new format is one file that ends with
+A new format is one file. In this folder it is found by being there; elsewhere it is imported, or named by an entry
+point in the group "steelyard":
 
-    readers.add("myformat", Reader("myformat", (".mine",), load))
+    def sniff(head: Head) -> Certainty:
+        return "sure" if head.text and head.text.startswith("#mine") else "no"
 
-where `load(source: Input) -> Table` reads `source.blocks()` (text) or `source.whole()` (binary), names its
+    @reader("mine", about="lines that begin with #mine", suffixes=(".mine",), sniff=sniff)
+    def load(source: Input) -> Table:
+        ...
+
+`load` reads `source.blocks()` (text) or `source.whole()` (binary), or `source.member(name)` of a bundle; it names its
 columns with `source.column(name)`, and raises `source.error(...)` with the line and the field, never with the value.
 The rules of the vocabulary (kinds, ranges, unique keys) are checked once, later, for all formats.
 """
@@ -12,17 +18,22 @@ The rules of the vocabulary (kinds, ranges, unique keys) are checked once, later
 from __future__ import annotations
 
 import codecs
+import fnmatch
 import hashlib
 import mmap
+import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, BinaryIO, NamedTuple
+from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from steelyard.errors import InputError, UsageError, printable
+from steelyard.records.readers.bundles import Bundle
+from steelyard.records.readers.head import Head
 from steelyard.records.schema import kind_of
 from steelyard.records.task import Task
 from steelyard.registry import Registry
@@ -49,6 +60,7 @@ class Table:
 
     columns: Mapping[str, Column]
     rows: int
+    _: KW_ONLY
     lines: npt.NDArray[np.int64] | None = None
     first_line: int = 1
     warnings: tuple[str, ...] = ()
@@ -65,23 +77,70 @@ class Block(NamedTuple):
 
 
 class Input:
-    """One opened input: its bytes, digested as they are read, and how its columns are to be called."""
+    """One opened input: its bytes, digested as they are read, and how its columns are to be called.
+
+    `bundle` is set where the input is a folder or a zip archive, for readers that take them.
+    """
 
     def __init__(
-        self, name: str, stream: BinaryIO, *, rename: Mapping[str, str] | None = None, salvage: bool = False
+        self,
+        name: str,
+        stream: BinaryIO,
+        *,
+        rename: Mapping[str, str] | None = None,
+        salvage: bool = False,
+        bundle: Bundle | None = None,
     ) -> None:
-        self.name, self.salvage = name, salvage
+        self.name, self.salvage, self.bundle = name, salvage, bundle
         self.renamed: set[str] = set()
-        self.leaves_out = False  # whether an incomplete last record was left out
+        self.neighbours: list[Input] = []  # what `beside` opened
+        self.is_read = False  # whether any of it was
         self.mark = 0  # bytes of the mark that `text` removed
+        self._members: list[Input] = []
+        self._is_member = False
+        self._torn = False
         self._stream = stream
         self._known = {original: known for known, original in (rename or {}).items()}
         self._digest = hashlib.sha256()
 
     @property
     def sha256(self) -> str:
-        """The digest of everything read so far."""
-        return self._digest.hexdigest()
+        """The digest of everything read so far; of a bundle, the digest of all names and contents."""
+        return self._digest.hexdigest() if self.bundle is None else self.bundle.sha256
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether an incomplete last record was left out, here or in a member."""
+        return self._torn or any(member.leaves_out for member in self._members)
+
+    def member(self, name: str) -> Input:
+        """A member of the bundle as an input of its own: errors name it, and its columns are renamed alike."""
+        if self.bundle is None:
+            raise self.error("a folder or a zip archive is expected")
+        member = Input(self.bundle.place(name), self.bundle.open(name), salvage=self.salvage)
+        member._known, member.renamed, member._is_member = self._known, self.renamed, True
+        self._members.append(member)
+        return member
+
+    def beside(self, pattern: str) -> list[Input]:
+        """The files next to this one whose names match, sorted; those that are read become sources with a digest.
+
+        There are none next to standard input, and none next to a member: a bundle has `names`.
+        """
+        folder, own = os.path.split(self.name)
+        if self.bundle is not None or self._is_member or not os.path.isfile(self.name):
+            return []
+        with os.scandir(folder or os.curdir) as entries:
+            names = sorted(entry.name for entry in entries if entry.is_file() and entry.name != own)
+        matching = [Path(folder, name) for name in fnmatch.filter(names, pattern)]
+        neighbours = [Input(str(path), path.open("rb")) for path in matching]
+        self.neighbours += neighbours
+        return neighbours
+
+    def close(self) -> None:
+        """Close the members and neighbours that were opened."""
+        for part in (*self._members, *self.neighbours):
+            part._stream.close()
 
     def column(self, original: str) -> str:
         """The name under which a column of the file enters the table."""
@@ -125,6 +184,7 @@ class Input:
 
     def whole(self) -> pa.Buffer:
         """All bytes; mapped into memory where the input is a plain file."""
+        self.is_read = True
         try:
             data: bytes | mmap.mmap = mmap.mmap(self._stream.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError):  # a pipe, a buffer, or nothing at all
@@ -138,17 +198,17 @@ class Input:
 
     def torn(self, line: int, whole: int) -> InputError:
         """The input ends inside its last record."""
-        hint = f"; --salvage keeps the {whole:,} whole records before it" if whole else ""
+        hint = f"; salvage keeps the {whole:,} whole records before it" if whole else ""
         return self.error(f"the last record is incomplete, the file ends inside it{hint}", line=line)
 
     def salvaged(self, line: int, whole: int) -> str:
-        """The warning that stands in for `torn` if the user wants the rest."""
-        self.leaves_out = True
+        """The warning instead of `torn` if the user wants the rest."""
+        self._torn = True
         place = f"{printable(self.name)}:{line}"
         return f"{place}: the last record is incomplete and was left out; {whole:,} whole records were kept"
 
     def taken(self, column: str) -> UsageError:
-        """Two columns of the file would bear one name."""
+        """Two columns of the file would have the same name."""
         original = {known: original for original, known in self._known.items()}.get(column, column)
         return UsageError(
             f"cannot rename '{printable(original)}' to '{printable(column)}': "
@@ -170,6 +230,7 @@ class Input:
         return whole
 
     def _chunks(self) -> Iterator[bytes]:
+        self.is_read = True
         first = self._stream.read(max(_BLOCK, 4))  # so that it holds any mark
         self._digest.update(first)
         for signature, encoding in _SIGNATURES.items():
@@ -184,19 +245,54 @@ class Input:
             yield chunk
 
 
+# How surely an input is of a format. "sure": it bears a mark that no other format has. "likely": it has the shape of
+# a general format, which a more special one may have too. "maybe": nothing speaks against it; the suffix decides.
+Certainty = Literal["no", "maybe", "likely", "sure"]
+Takes = Literal["file", "bundle", "both"]
 Load = Callable[[Input], Table]
+Sniff = Callable[[Head], Certainty]
 
 
-@dataclass(frozen=True)
+def by_suffix(_: Head) -> Certainty:
+    """The certainty of a format that cannot be known by looking."""
+    return "maybe"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reader:
-    """A file format: its name, the suffixes it goes by, and the function that reads it."""
+    """A format: what it is for, the suffixes it usually has, how it is recognised, and the function that reads it."""
 
     name: str
-    suffixes: tuple[str, ...]
+    about: str
     load: Load
+    suffixes: tuple[str, ...] = ()
+    sniff: Sniff = by_suffix
+    takes: Takes = "file"
+
+    def has_suffix(self, name: str) -> bool:
+        return name.lower().endswith(self.suffixes)
 
 
 readers: Registry[Reader] = Registry("format")
+
+
+def reader(
+    name: str, *, about: str, suffixes: tuple[str, ...] = (), sniff: Sniff = by_suffix, takes: Takes = "file"
+) -> Callable[[Load], Load]:
+    """Register the function below it as the reader of a format.
+
+    name      what `read(..., format=...)` calls it
+    about     what such an input holds, in words that complete "name: ..."
+    suffixes  those that such files usually have, in lower case; a hint, not a condition
+    sniff     from the head of an input to how surely it is of this format; cheap, and without errors on garbage
+    takes     files, bundles (folders and zip archives) or both; a bundle is in `source.bundle`
+    """
+
+    def register(load: Load) -> Load:
+        readers.add(name, Reader(name=name, about=about, load=load, suffixes=suffixes, sniff=sniff, takes=takes))
+        return load
+
+    return register
 
 
 def joined(chunks: list[Column]) -> Column:

@@ -7,7 +7,7 @@ text. Known columns hold what the vocabulary says; ids are text unless all are w
 `prediction` are decided together, so that the label 1 of one is the label 1 of the other.
 
 White space around a value is refused, with its line, in every known column (ids, labels, groups, signals), and in
-other columns where the same value stands without it: "A" and "A<tab>" would silently be two classes. Characters
+other columns where the same value occurs without it: "A" and "A<tab>" would silently be two classes. Characters
 within a value, control characters included, are kept as they are.
 """
 
@@ -29,13 +29,14 @@ from steelyard.ground.json import TOO_LARGE
 from steelyard.records.readers.contract import (
     LONGEST_LINE,
     MOST_COLUMNS,
+    Certainty,
     Column,
     Input,
-    Reader,
     Table,
     joined,
-    readers,
+    reader,
 )
+from steelyard.records.readers.head import Head
 from steelyard.records.schema import Field, expected, field_of
 
 _BATCH = 2_000  # rows; small enough to stay in the cache
@@ -48,8 +49,24 @@ _FINITE = "a finite number is expected (leave the cell empty where a value is mi
 _BLANK = r"[\s\x0b\x{a0}\x{feff}]"
 
 
-def load(source: Input, *, delimiter: str = ",") -> Table:
+def sniff(head: Head) -> Certainty:
+    """Any text may be a table, unless its first line is a JSON object."""
+    return "no" if head.container or head.objects else "maybe"
+
+
+@reader("csv", about="comma-separated cells under a header", suffixes=(".csv",), sniff=sniff)
+def load(source: Input) -> Table:
     """The columns of a CSV input."""
+    return _load(source, ",")
+
+
+@reader("tsv", about="tab-separated cells under a header", suffixes=(".tsv", ".tab"), sniff=sniff)
+def load_tabs(source: Input) -> Table:
+    """The columns of a TSV input."""
+    return _load(source, "\t")
+
+
+def _load(source: Input, delimiter: str) -> Table:
     limit = csv.field_size_limit(LONGEST_LINE)
     try:
         names, cells, lines, warnings = _cells(source, delimiter)
@@ -59,14 +76,10 @@ def load(source: Input, *, delimiter: str = ",") -> Table:
     return Table(
         _typed(source, dict(zip(names, cells, strict=True)), lines),
         count,
-        None if int(lines[-1]) == first + count - 1 else lines,
-        first,
-        tuple(warnings),
+        lines=None if int(lines[-1]) == first + count - 1 else lines,
+        first_line=first,
+        warnings=tuple(warnings),
     )
-
-
-readers.add("csv", Reader("csv", (".csv",), load))
-readers.add("tsv", Reader("tsv", (".tsv", ".tab"), partial(load, delimiter="\t")))
 
 
 # -- rows ------------------------------------------------------------------------------------------------------
@@ -152,9 +165,9 @@ def _batch(rows: list[list[str]]) -> list[Column]:
     return [pa.array(cells, pa.string()) for cells in zip(*rows, strict=True)]
 
 
-def _ragged(source: Input, line: int, width: int, found: int, delimiter: str) -> InputError:
-    hint = "; a cell that holds a comma needs quotes, a decimal comma too" if found > width and delimiter == "," else ""
-    return source.error(f"{width} cells are expected as in the header, this row has {found}{hint}", line=line)
+def _ragged(source: Input, line: int, width: int, cells: int, delimiter: str) -> InputError:
+    hint = "; a cell that holds a comma needs quotes, a decimal comma too" if cells > width and delimiter == "," else ""
+    return source.error(f"{width} cells are expected as in the header, this row has {cells}{hint}", line=line)
 
 
 def _misquoted(source: Input, line: int, problem: str) -> InputError:

@@ -1,14 +1,14 @@
-"""How JSON Lines become columns: one object a line, at the speed of msgspec, with honest errors.
+"""How JSON Lines become columns: one object per line, at the speed of msgspec, with honest errors.
 
     {"item": "q1", "target": "A", "prediction": "B", "confidence": 0.8, "group": {"site": "x"}, "words": 25}
 
 Nested objects flatten to dotted columns (`group.site`), lists of plain values of one kind stay lists, blank
 lines are skipped. The reader learns the fields and their kinds from the lines and has msgspec decode into exactly
 those. A line that msgspec refuses is read again by `strict_json`, and either teaches the reader something new (a
-field, a fraction where whole numbers stood) or is refused with the reason.
+field, a fraction where whole numbers were) or is refused with the reason.
 
 msgspec lets the last of two equal keys win. A text has at least as many colons as keys, so where the lines have
-exactly as many colons as the rows have fields, no key stands twice. Otherwise suspicious lines are read again.
+exactly as many colons as the rows have fields, no key is a duplicate. Otherwise suspicious lines are read again.
 """
 
 from __future__ import annotations
@@ -27,19 +27,28 @@ from steelyard.records.readers.contract import (
     LONGEST_LINE,
     MOST_COLUMNS,
     Block,
+    Certainty,
     Column,
     Input,
-    Reader,
     Table,
     joined,
-    readers,
+    reader,
 )
+from steelyard.records.readers.head import Head
 from steelyard.records.readers.json_fields import KINDS, Leaf, Node, extract, fit, inexact
 from steelyard.records.schema import FIELDS, SHOWN, expected
 
 _REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
+def sniff(head: Head) -> Certainty:
+    """Two lines that are objects are JSON Lines; one alone may be a document of another format."""
+    if head.container:
+        return "no"
+    return "likely" if len(head.objects) > 1 else "maybe"
+
+
+@reader("jsonl", about="one JSON object per line", suffixes=(".jsonl", ".ndjson"), sniff=sniff)
 def load(source: Input) -> Table:
     """The columns of a JSON Lines input."""
     lines = _Lines(source)
@@ -48,11 +57,8 @@ def load(source: Input) -> Table:
     return lines.table()
 
 
-readers.add("jsonl", Reader("jsonl", (".jsonl", ".ndjson"), load))
-
-
 class _Refusing:
-    """Stands for msgspec where it cannot help: before the first line, and beside names that it does not take."""
+    """Takes the place of msgspec where it cannot help: before the first line, and with names that it does not take."""
 
     def decode(self, _: bytes) -> NoReturn:
         raise msgspec.DecodeError
@@ -137,7 +143,7 @@ class _Lines:
         if self._blank:
             lines = np.setdiff1d(np.arange(1, self._next), self._blank)[: self._rows]
         columns = {leaf.column: self._joined(leaf, lines) for leaf in self._root.leaves()}
-        return Table(columns, self._rows, lines, warnings=tuple(self._warnings))
+        return Table(columns, self._rows, lines=lines, warnings=tuple(self._warnings))
 
     # -- lines -------------------------------------------------------------------------------------------------
 
@@ -159,10 +165,10 @@ class _Lines:
         return rows if closed.all() and opened.all() else None
 
     def _object(self, line: bytes, number: int) -> dict[str, Any]:
-        found = parse_line(line)
-        if isinstance(found, Flaw):
-            raise self._source.error(found.problem, line=number, field=found.key)
-        return found
+        row = parse_line(line)
+        if isinstance(row, Flaw):
+            raise self._source.error(row.problem, line=number, field=row.key)
+        return row
 
     def _not_json(self, problem: NotJsonError, number: int, start: int) -> Exception:
         if problem.byte is not None:
@@ -236,7 +242,7 @@ class _Lines:
     # -- columns -----------------------------------------------------------------------------------------------
 
     def _close(self, rows: list[Any], text: bytes, number: int) -> None:
-        """Turn decoded rows into columns, once it is certain that no key stood twice and no number was rounded."""
+        """Turn decoded rows into columns, once it is certain that no key was a duplicate and no number was rounded."""
         if not rows:
             return
         arrays: dict[str, Column] = {}
@@ -273,7 +279,7 @@ def _most_keys(text: bytes) -> int:
     """At least as many as the keys in `text`, and exactly that in ordinary texts.
 
     A key ends with a quote and a colon, with or without blanks between. A backslash before the quote says that it
-    stands inside a string, unless the backslash itself was escaped.
+    is inside a string, unless the backslash itself was escaped.
     """
-    found = text.count(b'":') + text.count(b" :") + text.count(b"\t:") + text.count(b"\r:")
-    return found if b'\\\\"' in text else found - text.count(b'\\":')
+    keys = text.count(b'":') + text.count(b" :") + text.count(b"\t:") + text.count(b"\r:")
+    return keys if b'\\\\"' in text else keys - text.count(b'\\":')

@@ -15,18 +15,26 @@ from steelyard.errors import InputError
 from steelyard.records.readers.contract import (
     DEEPEST,
     MOST_COLUMNS,
+    Certainty,
     Column,
     Input,
-    Reader,
     Table,
     joined,
-    readers,
+    reader,
 )
+from steelyard.records.readers.head import Head
 from steelyard.records.schema import to_arrow
 
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 
+def sniff(head: Head) -> Certainty:
+    if head.container:
+        return "sure" if head.container == "parquet" else "no"
+    return "maybe"  # a damaged one, which `load` says
+
+
+@reader("parquet", about="an Apache Parquet file", suffixes=(".parquet", ".pq"), sniff=sniff)
 def load(source: Input) -> Table:
     """The columns of a Parquet input."""
     table = _table(source)
@@ -47,9 +55,6 @@ def load(source: Input) -> Table:
         except InputError as problem:
             raise source.error(problem.problem, line=problem.line, field=name) from None
     return Table(columns, table.num_rows)
-
-
-readers.add("parquet", Reader("parquet", (".parquet", ".pq"), load))
 
 
 def _table(source: Input) -> Any:

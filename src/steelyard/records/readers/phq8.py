@@ -20,7 +20,8 @@ import numpy as np
 from steelyard.errors import InputError, printable
 from steelyard.ground.json import NotJsonError, first_flaw, parse_document
 from steelyard.ground.json_places import element_lines
-from steelyard.records.readers.contract import MOST_COLUMNS, Column, Input, Reader, Table, readers
+from steelyard.records.readers.contract import MOST_COLUMNS, Certainty, Column, Input, Table, reader
+from steelyard.records.readers.head import Head
 from steelyard.records.schema import SHOWN, to_arrow
 from steelyard.records.task import Task
 from steelyard.registry import closest
@@ -36,13 +37,28 @@ _KNOWN_SIGNALS = (
 )  # fmt: skip
 
 
+def sniff(head: Head) -> Certainty:
+    """The document has its keys within sight; a text that is empty or in another encoding is refused by `load`."""
+    if head.container:
+        return "no"
+    if head.text is None or not head.text.strip():
+        return "maybe"
+    return ("no", "likely", "sure")[len({"run_metadata", "experiments"}.intersection(head.keys))]
+
+
+@reader(
+    "phq8",
+    about="the output of a PHQ-8 run, a JSON object with run_metadata and experiments",
+    suffixes=(".json",),
+    sniff=sniff,
+)
 def load(source: Input) -> Table:
     """The rows of a run output."""
     text = source.text(LARGEST)
-    found = _document(source, text)
+    value = _document(source, text)
     lines = element_lines(text.decode(), ("experiments", None, "results", "results", None))
-    _refuse_flaws(source, found, lines)
-    document = _Value(source, found, "")
+    _refuse_flaws(source, value, lines)
+    document = _Value(source, value, "")
     metadata = document.get("run_metadata", dict)
     rows = _Rows(source, lines)
     seen: dict[str, str] = {}
@@ -59,9 +75,6 @@ def load(source: Input) -> Table:
     return rows.table({key: value for key, value in about.items() if value is not None})
 
 
-readers.add("phq8", Reader("phq8", (".json",), load))
-
-
 def _document(source: Input, text: bytes) -> Any:
     try:
         return parse_document(text)
@@ -73,11 +86,11 @@ def _document(source: Input, text: bytes) -> Any:
 
 
 def _refuse_flaws(source: Input, document: Any, lines: Mapping[tuple[int, ...], int]) -> None:
-    """Refuse what the usual parsers let pass, wherever it stands."""
-    found = first_flaw(document)
-    if found is None:
+    """Refuse what the usual parsers let pass, wherever it is."""
+    first = first_flaw(document)
+    if first is None:
         return
-    path, flaw = found
+    path, flaw = first
     inside = len(path) > 4 and (path[0], path[2], path[3]) == ("experiments", "results", "results")
     place = (int(path[1]), int(path[4])) if inside else ()
     field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
@@ -96,7 +109,7 @@ def _mode(experiment: _Value, results: _Value) -> str:
 
 
 class _Value:
-    """A value of the document and where it stands; asks for parts and refuses what is not as documented."""
+    """A value of the document and its place; asks for parts and refuses what is not as documented."""
 
     def __init__(self, source: Input, value: Any, path: str, line: int | None = None) -> None:
         self.source, self.value, self.path, self.line = source, value, path, line
@@ -111,29 +124,29 @@ class _Value:
             self.refuse("an object is expected")
         if self.value.get(key) is None:
             return None
-        found = _Value(self.source, self.value[key], f"{self.path}.{key}" if self.path else key, self.line)
-        if not isinstance(found.value, kind):
-            found.refuse(f"{_KINDS[kind]} is expected")
-        return found
+        part = _Value(self.source, self.value[key], f"{self.path}.{key}" if self.path else key, self.line)
+        if not isinstance(part.value, kind):
+            part.refuse(f"{_KINDS[kind]} is expected")
+        return part
 
     def need(self, key: str, kind: type) -> _Value:
         """The part of that name, which must be there."""
-        found = self.get(key, kind)
-        if found is None:
+        part = self.get(key, kind)
+        if part is None:
             hint = "" if self.path else "; the output of a run has run_metadata and experiments"
             self.refuse(f"is missing: {_KINDS[kind]} is expected{hint}", key=key)
-        return found
+        return part
 
     def text(self, key: str) -> str | None:
-        found = self.get(key, str)
-        return None if found is None else str(found.value)
+        part = self.get(key, str)
+        return None if part is None else str(part.value)
 
     def each(self, line: Callable[[int], int] | None = None) -> Iterator[_Value]:
         for place, value in enumerate(self.value):
-            found = _Value(self.source, value, f"{self.path}[{place}]", line(place) if line else None)
+            part = _Value(self.source, value, f"{self.path}[{place}]", line(place) if line else None)
             if not isinstance(value, dict):
-                found.refuse("an object is expected")
-            yield found
+                part.refuse("an object is expected")
+            yield part
 
 
 _KINDS = {dict: "an object", list: "a list", str: "text", bool: "true or false"}
@@ -216,7 +229,7 @@ class _Rows:
                 raise self._source.taken(name)
             columns[name] = self._array(name, values)
         lost = [f"signal '{printable(name)}' holds lists or objects and is left out" for name in sorted(self._lists)]
-        return Table(columns, size, lines, warnings=tuple(lost), task=Task(range=float(HIGHEST)), about=about)
+        return Table(columns, size, lines=lines, warnings=tuple(lost), task=Task(range=float(HIGHEST)), about=about)
 
     def _array(self, name: str, values: list[Any]) -> Column:
         try:
@@ -233,21 +246,21 @@ def _participant_id(participant: _Value) -> str | int:
 
 
 def _by_item(participant: _Value, who: str | int, key: str) -> _Value | None:
-    found = participant.get(key, dict)
-    for item in found.value if found else ():
+    by_item = participant.get(key, dict)
+    for item in by_item.value if by_item else ():
         if item not in ITEMS:
             near = closest(str(item), list(ITEMS))
             hint = f"did you mean '{near}'?" if near else f"the items are {', '.join(ITEMS)}"
             participant.refuse(f"participant {printable(who)} has an unknown item '{printable(item)}'; {hint}", key=key)
-    return found
+    return by_item
 
 
 def _scores(participant: _Value, who: str | int, key: str, *, nullable: bool = False, required: bool) -> dict[str, Any]:
     """The scores of the eight items; what is missing or out of range is an error with participant and item."""
-    found = _by_item(participant, who, key)
-    if found is None and required:
+    by_item = _by_item(participant, who, key)
+    if by_item is None and required:
         participant.refuse(f"participant {printable(who)} has no scores here", key=key)
-    scores: dict[str, Any] = found.value if found else {}
+    scores: dict[str, Any] = by_item.value if by_item else {}
     for item in ITEMS:
         if item not in scores:
             if required:

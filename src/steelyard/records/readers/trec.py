@@ -1,4 +1,4 @@
-"""Rankings and judgements as trec_eval reads them: a table with one row a query.
+"""Rankings and judgements as trec_eval reads them: a table with one row per query.
 
     qrels   topic  iteration  document  grade
     run     topic  Q0  document  rank  score  tag
@@ -40,35 +40,35 @@ def read_rankings(
     complete: bool = False,
     relevance_level: int = 1,
 ) -> list[Records]:
-    """A table for every run: one row a query, with the grades of its ranking and all judged grades.
+    """A table for every run: one row per query, with the grades of its ranking and all judged grades.
 
     Topics that are judged but not in a run are left out and counted in a warning; with `complete` they score 0. The
     column `model` names the run: its tag, or its file where tags repeat.
     """
     if not runs:
-        raise UsageError("a run is needed beside the judgements")
+        raise UsageError("a run is needed together with the judgements")
     judged = read_columns(qrels, ("topic", "iteration", "document", "grade"))
     _check_grades(judged)
-    found = [read_columns(run, ("topic", "Q0", "document", "rank", "score", "tag")) for run in runs]
-    names = _names(runs, found)
-    topics = _shared_codes([judged.topic, *(run.topic for run in found), *(run.empty for run in found)])
-    documents = _shared_codes([judged.document, *(run.document for run in found)])
+    ranked_runs = [read_columns(run, ("topic", "Q0", "document", "rank", "score", "tag")) for run in runs]
+    names = _names(runs, ranked_runs)
+    topics = _shared_codes([judged.topic, *(run.topic for run in ranked_runs), *(run.empty for run in ranked_runs)])
+    documents = _shared_codes([judged.document, *(run.document for run in ranked_runs)])
     tables = []
-    for i, (run, name) in enumerate(zip(found, names, strict=True), start=1):
-        asked = _distinct(np.concatenate((topics[i], topics[i + len(found)])))
+    for i, (run, name) in enumerate(zip(ranked_runs, names, strict=True), start=1):
+        asked = _distinct(np.concatenate((topics[i], topics[i + len(ranked_runs)])))
         columns, lines, said = _ranked(
             run,
-            topics[i],
-            documents[i],
-            asked,
             judged,
-            topics[0],
-            documents[0],
+            topic=topics[i],
+            document=documents[i],
+            asked=asked,
+            judged_topic=topics[0],
+            judged_document=documents[0],
             complete=complete,
             level=relevance_level,
         )
         rows = len(lines)
-        sources = [Source(run.source.name, run.source.sha256, rows, lines)]
+        sources = [Source(run.source.name, run.source.sha256, rows, lines=lines)]
         sources += [Source(judged.source.name, judged.source.sha256, 0)]
         columns["model"] = text_array([name] * rows)
         warnings = [f"{printable(run.source.name)}: {text}" for text in said]
@@ -76,9 +76,13 @@ def read_rankings(
     return tables
 
 
-def _names(runs: Sequence[str | os.PathLike[str]], found: Sequence[Columns]) -> list[str]:
+def _names(runs: Sequence[str | os.PathLike[str]], ranked_runs: Sequence[Columns]) -> list[str]:
     """What tells runs apart: their tags, else their files' names, else the paths."""
-    candidates = ([run.tag or "" for run in found], [Path(run).name for run in runs], [os.fspath(run) for run in runs])
+    candidates = (
+        [run.tag or "" for run in ranked_runs],
+        [Path(run).name for run in runs],
+        [os.fspath(run) for run in runs],
+    )
     if any(_is_same_file(one, two) for one, two in combinations(runs, 2)):
         raise UsageError("two runs are the same file; name two different ones")
     for names in candidates:
@@ -115,13 +119,13 @@ def _shared_codes(columns: Sequence[Ids]) -> list[Codes]:
 
 def _ranked(
     run: Columns,
+    judged: Columns,
+    *,
     topic: Codes,
     document: Codes,
     asked: Codes,
-    judged: Columns,
     judged_topic: Codes,
     judged_document: Codes,
-    *,
     complete: bool,
     level: int,
 ) -> tuple[dict[str, Any], Codes, list[str]]:
@@ -166,10 +170,10 @@ def _first_lines(run: Columns, order: Codes | slice, topic: Codes, rows: Codes) 
     """The line of the best document of every topic; 1 where there is none, or no lines."""
     at = np.searchsorted(topic, rows)
     lines = np.ones(len(rows), np.int64)
-    found = np.flatnonzero(np.searchsorted(topic, rows, side="right") > at)
+    ranked = np.flatnonzero(np.searchsorted(topic, rows, side="right") > at)
     if run.places is not None:
-        place = at[found] if isinstance(order, slice) else order[at[found]]
-        lines[found] = run.places.line(place)
+        place = at[ranked] if isinstance(order, slice) else order[at[ranked]]
+        lines[ranked] = run.places.line(place)
     return lines
 
 
@@ -207,15 +211,15 @@ def _lists(owner: Codes, values: pa.Array, rows: Codes) -> pa.Array:
 
 def _said(known: Codes, asked: Codes, relevant: Codes, rows: Codes, *, complete: bool) -> list[str]:
     """What is left out of the averages, or counted as 0 in them."""
-    found = []
+    said = []
     missing, extra = _count_beyond(known, asked), _count_beyond(asked, known)
     if missing and complete:
-        found.append(f"{missing} judged topics are not in the run and score 0")
+        said.append(f"{missing} judged topics are not in the run and score 0")
     elif missing:
-        found.append(f"{missing} judged topics are not in the run and left out; --complete counts them as 0")
+        said.append(f"{missing} judged topics are not in the run and left out; with complete they count as 0")
     if extra:
-        found.append(f"{extra} topics of the run were not judged and are left out")
+        said.append(f"{extra} topics of the run were not judged and are left out")
     barren = _count_beyond(rows, _distinct(relevant))
     if barren:
-        found.append(f"{barren} topics have no relevant document and score 0, as in trec_eval")
-    return found
+        said.append(f"{barren} topics have no relevant document and score 0, as in trec_eval")
+    return said

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import codecs
-import io
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,7 @@ from steelyard.ground.files import opened
 from steelyard.ground.json import NotJsonError, first_flaw, parse_document
 from steelyard.records.rankings import first_twice
 from steelyard.records.readers.contract import LONGEST_LINE, Block, Input
+from steelyard.records.readers.head import look
 from steelyard.records.schema import text_array, texts
 from steelyard.records.table import Source
 
@@ -70,7 +70,7 @@ class Places:
         return self.lines[at] + row - self.rows[at]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Columns:
     """The lines of a file as flat columns. `number` is a grade or a score; None where the order is the file's.
 
@@ -86,7 +86,7 @@ class Columns:
     empty: Ids
 
     def place(self, row: int, field: str) -> dict[str, Any]:
-        """Where a row stands: its line and field; in JSON, which has no lines here, its topic."""
+        """Where a row is: its line and field; in JSON, which has no lines here, its topic."""
         if self.places is not None:
             return {"file": self.source.name, "line": int(self.places.line(row)), "field": field}
         return {"file": self.source.name, "field": texts(self.topic.values)[self.topic.codes[row]]}
@@ -94,26 +94,16 @@ class Columns:
 
 def read_columns(path: str | os.PathLike[str], columns: tuple[str, ...]) -> Columns:
     with opened(os.fspath(path)) as (name, stream):
+        head, stream = look(name, stream)
         source = Input(name, stream)
-        table = _json(source) if _is_json(stream) else _lines(source, columns)
-        about = Source(source.name, source.sha256, len(table[0].codes))
-    found = Columns(about, *table)
-    twice = first_twice(found.topic.codes * len(found.document.values) + found.document.codes)
+        table = _json(source) if head.json else _lines(source, columns)
+    twice = first_twice(table.topic.codes * len(table.document.values) + table.document.codes)
     if twice is not None:
-        raise InputError("the document stands twice under its topic", **found.place(twice, "document"))
-    return found
+        raise InputError("the document stands twice under its topic", **table.place(twice, "document"))
+    return table
 
 
-def _is_json(stream: BinaryIO) -> bool:
-    """Whether the first character opens an object or a list; what is looked at is read again later."""
-    ahead = stream.peek() if isinstance(stream, io.BufferedReader) else b""
-    return ahead.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"{", b"[")
-
-
-_Table = tuple[Ids, Ids, npt.NDArray[Any] | None, str | None, Places | None, Ids]
-
-
-def _lines(source: Input, columns: tuple[str, ...]) -> _Table:
+def _lines(source: Input, columns: tuple[str, ...]) -> Columns:
     """Topic, document, number, tag and place of every row of a text file."""
     kept = [name for name in columns if name in _TYPES]
     topics, documents, numbers = list[pa.Array](), list[pa.Array](), list[npt.NDArray[Any]]()
@@ -143,8 +133,15 @@ def _lines(source: Input, columns: tuple[str, ...]) -> _Table:
         rows += table.num_rows
     if not rows:
         raise source.error("the file is empty" if blank else "there are no lines but comments")
-    number = np.concatenate(numbers)
-    return Ids.of(topics), Ids.of(documents), number, tag, Places.of(places), Ids.of([text_array([])])
+    return Columns(
+        source=Source(source.name, source.sha256, rows),
+        topic=Ids.of(topics),
+        document=Ids.of(documents),
+        number=np.concatenate(numbers),
+        tag=tag,
+        places=Places.of(places),
+        empty=Ids.of([text_array([])]),
+    )
 
 
 def _number(table: pa.Table) -> npt.NDArray[Any]:
@@ -243,7 +240,7 @@ def _value(source: Input, name: str, raw: bytes, line: int) -> Any:
     return number
 
 
-def _json(source: Input) -> _Table:
+def _json(source: Input) -> Columns:
     """The same from JSON: an object by topic, of objects by document or of lists of documents."""
     raw = source.whole()
     if raw.size > _LARGEST_JSON:
@@ -264,10 +261,16 @@ def _json(source: Input) -> _Table:
         topics, documents, numbers = _from_objects(source, document)
     else:
         raise source.error("every topic holds an object by document, or every topic holds a list of documents")
-    number = None if numbers is None else np.array(numbers, np.float64)
     empty = [topic for topic, entries in document.items() if not entries]
-    ids = [Ids.of([text_array(names)]) for names in (topics, documents, empty)]
-    return ids[0], ids[1], number, None, None, ids[2]
+    return Columns(
+        source=Source(source.name, source.sha256, len(topics)),
+        topic=Ids.of([text_array(topics)]),
+        document=Ids.of([text_array(documents)]),
+        number=None if numbers is None else np.array(numbers, np.float64),
+        tag=None,
+        places=None,
+        empty=Ids.of([text_array(empty)]),
+    )
 
 
 def _from_lists(source: Input, document: dict[str, list[Any]]) -> tuple[list[str], list[str], None]:

@@ -1,0 +1,143 @@
+"""Which reader takes an input, and the input opened for it: the reader that recognises it, the suffix being a hint.
+
+A reader that is sure wins over one that finds it likely; among equals the suffix decides. A reader that only cannot
+exclude its format needs the suffix. Where several remain, or none, the format has to be named.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, get_args
+
+from steelyard.errors import InputError, SteelyardError, UsageError, printable
+from steelyard.ground.files import STANDARD_INPUT, opened, reason
+from steelyard.records.readers.bundles import Bundle, folder_bundle, folder_head
+from steelyard.records.readers.contract import Certainty, Input, Reader, readers
+from steelyard.records.readers.head import Head, look, shallowest
+from steelyard.records.readers.zips import zip_bundle
+from steelyard.registry import load_entry_points
+
+
+@contextmanager
+def entered(
+    path: str, format: str | None, *, rename: Mapping[str, str] | None = None, salvage: bool = False
+) -> Iterator[tuple[Reader, Input]]:
+    """The reader of a file, a folder or standard input, and the input opened for it.
+
+    `format` names a reader; by default the content decides, and standard input is JSON lines.
+    """
+    prepared = partial(Input, rename=rename, salvage=salvage)
+    if os.path.isdir(path):
+        try:
+            reader = readers[format] if format is not None else recognised(folder_head(path), path)
+            if reader.takes == "file":
+                raise InputError("cannot be read: is a directory", file=path)
+            with closing(prepared(path, io.BytesIO(), bundle=folder_bundle(path))) as source:
+                yield reader, source
+        except OSError as problem:
+            raise InputError(f"cannot be read: {reason(problem)}", file=path) from None
+        return
+    with opened(path) as (name, stream):
+        if format is None and path == STANDARD_INPUT:
+            format = "jsonl"
+        reader, stream, bundle = _of_file(path, name, stream, format)
+        with closing(prepared(name, stream, bundle=bundle)) as source:
+            yield reader, source
+
+
+def _of_file(path: str, name: str, stream: BinaryIO, format: str | None) -> tuple[Reader, BinaryIO, Bundle | None]:
+    """The reader of an opened file, all its bytes, and its members if it is read as a bundle."""
+    if format is not None and readers[format].takes == "file":
+        return readers[format], stream, None
+    head, stream = look(path, stream)
+    bundle, refusal = None, None
+    if head.container == "zip":
+        try:
+            bundle = zip_bundle(name, stream)
+            head = replace(head, members=shallowest(bundle.names()))
+        except InputError as problem:
+            refusal = problem
+    try:
+        reader = readers[format] if format is not None else recognised(head, path)
+    except SteelyardError:
+        if refusal is not None:
+            raise refusal from None
+        raise
+    if reader.takes == "file":
+        return reader, stream, None
+    if refusal is not None:
+        raise refusal
+    if bundle is None and reader.takes == "bundle":
+        raise InputError("a folder or a zip archive is expected", file=name)
+    return reader, stream, bundle
+
+
+def recognised(head: Head, path: str) -> Reader:
+    """The reader for an input that begins like this."""
+    load_entry_points()  # first, so that what is read does not depend on what was loaded before
+    degrees: dict[Certainty, list[Reader]] = {degree: [] for degree in get_args(Certainty)}
+    for reader in readers.values():
+        if _takes(reader, head):
+            degrees[_certainty(reader, head)].append(reader)
+    for degree in ("sure", "likely", "maybe"):
+        named = [reader for reader in degrees[degree] if reader.has_suffix(head.name)]
+        candidates = named or ([] if degree == "maybe" else degrees[degree])
+        if len(candidates) == 1:
+            return candidates[0]
+        if candidates:
+            raise UsageError(
+                f"{printable(path)}: may be of several formats; name one with format=: {_described(candidates)}"
+            )
+    raise _unknown(head, path)
+
+
+def _takes(reader: Reader, head: Head) -> bool:
+    if head.is_folder:
+        return reader.takes != "file"
+    return reader.takes != "bundle" or head.container == "zip"
+
+
+def _certainty(reader: Reader, head: Head) -> Certainty:
+    try:
+        certainty = reader.sniff(head)
+    except Exception as problem:  # its message may hold data
+        raise UsageError(
+            f"the reader '{reader.name}' failed to look at a file ({type(problem).__name__}); name the format with "
+            "format="
+        ) from None
+    if certainty not in get_args(Certainty):
+        raise UsageError(f"the reader '{reader.name}' answers with a certainty that is not known; name the format")
+    return certainty
+
+
+def _unknown(head: Head, path: str) -> SteelyardError:
+    """What to say of an input that nobody recognises: what it looks like, and what was looked for."""
+    unpack = " (unpack it first)" if head.container in ("gzip", "zstd") else ""
+    looks = f"looks like {head.shown}{unpack}"
+    if head.is_folder:
+        bundles = [reader for reader in readers.values() if reader.takes != "file"]
+        hint = f"; folders are read as {_described(bundles)}" if bundles else ""
+        return InputError(f"cannot be read: it is a folder that no reader recognises{hint}", file=path)
+    named = [reader for reader in readers.values() if reader.has_suffix(head.name)]
+    if named:
+        suffix = printable(Path(head.name).suffix.lower())
+        return InputError(
+            f"{looks}, which no reader of {suffix} files recognises. They read {_described(named)}. "
+            f"Another format can be named with format=: {', '.join(readers)}",
+            file=path,
+        )
+    known = ", ".join(f"{reader.name} ({' '.join(reader.suffixes)})" for reader in readers.values())
+    return UsageError(
+        f"{printable(path)}: {looks}, which no reader is sure of, and no format goes by this suffix; "
+        f"name one with format=: {known}"
+    )
+
+
+def _described(named: Iterable[Reader]) -> str:
+    return "; ".join(f"{reader.name}: {reader.about}" for reader in named)

@@ -1,0 +1,49 @@
+"""Where rows came from: the files that were read, and the line of each row in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.records.schema import Where
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where rows came from: a file's name, its digest, how many rows, and the line of each (None: one row per line).
+
+    `about` is what the file says of its run: run_id, git_commit.
+    """
+
+    name: str
+    sha256: str | None
+    rows: int
+    _: KW_ONLY
+    lines: npt.NDArray[np.int64] | None = None
+    first_line: int = 1
+    about: Mapping[str, str] = field(default_factory=dict)
+    torn: bool = False  # its end could not be read
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: what was read."""
+        return {"path": self.name, "sha256": self.sha256, "rows": self.rows}
+
+    def line(self, row: int) -> int:
+        return self.first_line + row if self.lines is None else int(self.lines[row])
+
+
+def where_of(sources: Sequence[Source]) -> Where:
+    """The function from a row of a table to the file and the line that it came from."""
+
+    def where(row: int) -> tuple[str | None, int]:
+        for source in sources:
+            if row < source.rows:
+                return source.name, source.line(row)
+            row -= source.rows
+        return None, row + 1
+
+    return where
