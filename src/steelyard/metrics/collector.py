@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from steelyard.ground.arrays import Mask
 from steelyard.metrics.evidence.sums import Draw, Evidence, Ids
 from steelyard.metrics.options import Constants
 from steelyard.records.derive import ANSWERED, FAILED
@@ -20,8 +20,6 @@ from steelyard.records.table import Records
 
 if TYPE_CHECKING:
     from steelyard.metrics.definition import Metric
-
-Mask = npt.NDArray[np.bool_]
 
 
 class Side(Protocol):

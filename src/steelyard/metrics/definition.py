@@ -15,9 +15,9 @@ from operator import is_
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from steelyard.errors import UsageError, printable
+from steelyard.ground.arrays import Floats, Mask
 from steelyard.metrics.collector import Collector
 from steelyard.metrics.evidence.sums import Cells, Evidence
 from steelyard.metrics.options import Constants, Param, accepted, coerced, option_text, same_option, signature
@@ -26,7 +26,6 @@ from steelyard.naming import RESERVED, Expr, Quoted, label_text, parse
 from steelyard.records.table import Records
 from steelyard.registry import Registry
 
-Floats = npt.NDArray[np.float64]
 Bounds = tuple[float | None, float | None]
 Better = Literal["higher", "lower"]
 UNIT: Bounds = (0, 1)
@@ -348,7 +347,7 @@ class Metric:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self._call(self.definition._vector, reading, constants), np.float64)
 
-    def present(self, reading: Any, constants: Constants) -> npt.NDArray[np.bool_] | None:
+    def present(self, reading: Any, constants: Constants) -> Mask | None:
         """Which classes or groups each resample holds, or None where the metric has no such notion."""
         if self.definition._present is None:
             return None

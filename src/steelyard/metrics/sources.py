@@ -9,9 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError, printable
+from steelyard.ground.arrays import Floats, Mask
 from steelyard.metrics.evidence.combined import GroupedReadings, Groups, PartReadings, Parts, RowTerms, WeightedRows
 from steelyard.metrics.evidence.sums import Evidence, row_score, sortable
 from steelyard.metrics.options import Constants, Param, accepted, signature
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from steelyard.metrics.collector import Collector
     from steelyard.metrics.definition import Metric
 
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 Population = str | Callable[[Mapping[str, Any]], str]
 
 _SPECIAL = ("weight", "records", "task")
@@ -387,7 +385,7 @@ def _hashable(value: Any) -> Any:
     return value.tobytes() if isinstance(value, np.ndarray) else value
 
 
-def _outside(records: Records, inside: npt.NDArray[np.bool_] | None) -> dict[str, int]:
+def _outside(records: Records, inside: Mask | None) -> dict[str, int]:
     """Rows outside the population, counted by outcome."""
     if inside is None:
         return {}
@@ -402,9 +400,7 @@ def _ordered(excluded: Mapping[str, int], lost: Mapping[str, int]) -> dict[str, 
     return {reason: n for reason, n in added.items() if n}
 
 
-def _reasons(
-    population: Records, lost: npt.NDArray[np.bool_], reads: Iterable[str], stated: Mapping[str, Any]
-) -> dict[str, int]:
+def _reasons(population: Records, lost: Mask, reads: Iterable[str], stated: Mapping[str, Any]) -> dict[str, int]:
     """Why rows inside the population were left out: as stated, the column they lack, else their outcome."""
     if not lost.any():
         return {}

@@ -20,10 +20,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betaincinv, ndtr, ndtri, stdtr, stdtrit
 
-Floats = npt.NDArray[np.float64]
+from steelyard.ground.arrays import Floats, Mask
+
 Interval = tuple[float, float]
 
 FEW_MINORITY_CLUSTERS = 5
@@ -222,7 +222,7 @@ class Sparse:
         near = np.abs(often).min(initial=math.inf)
         return often[np.abs(often) == near].tolist() if counts.max(initial=0) >= 2 else []
 
-    def _unseen(self, side: npt.NDArray[np.bool_], level: float) -> float:
+    def _unseen(self, side: Mask, level: float) -> float:
         share = rare_share(int(side.sum()), self.rows, self.rows[side], level)
         return share - float(self.rows[side].sum() / self.rows.sum())
 

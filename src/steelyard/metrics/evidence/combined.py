@@ -12,10 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.metrics.evidence.sums import (
-    Codes,
     Draw,
     Ids,
     added,
@@ -30,8 +29,6 @@ from steelyard.metrics.evidence.sums import (
     stacked_ids,
 )
 from steelyard.records.labels import Labels
-
-Floats = npt.NDArray[np.float64]
 
 
 class Unfinished:
@@ -54,7 +51,7 @@ class RowTerms:
     left_out: Mapping[str, Any] = field(default_factory=dict)
     missing: Mapping[str, Any] = field(default_factory=dict)
 
-    def collect(self, ids: Ids, cluster: Codes) -> tuple[Rows, npt.NDArray[np.bool_]]:
+    def collect(self, ids: Ids, cluster: Codes) -> tuple[Rows, Mask]:
         """The columns, without rows that lack any of them, and which rows were included."""
         kept = np.ones(len(cluster), bool)
         for column in self.columns:
@@ -91,7 +88,7 @@ class Rows:
         columns = tuple(column[inside] for column in self.columns)
         return replace(self, columns=columns, ids=some(self.ids, clusters), cluster=cluster, rows=self.rows[clusters])
 
-    def differs(self, other: Rows) -> npt.NDArray[np.bool_]:
+    def differs(self, other: Rows) -> Mask:
         size = len(self.cluster)
         both = [_joined(a, b) for a, b in zip(self.columns, other.columns, strict=True)]
         codes = [column.codes if isinstance(column, Labels) else column for column in both]
@@ -179,7 +176,7 @@ class Groups:
         groups = tuple(group.among(clusters) for group in self.groups)
         return replace(self, groups=groups, overall=self.overall.among(clusters))
 
-    def differs(self, other: Groups) -> npt.NDArray[np.bool_]:
+    def differs(self, other: Groups) -> Mask:
         found = self.overall.differs(other.overall)
         theirs = dict(zip(other.names, other.groups, strict=True))
         if set(self.names) != set(other.names):
@@ -265,7 +262,7 @@ class Parts:
     def among(self, clusters: Codes) -> Parts:
         return replace(self, parts=tuple(part.among(clusters) for part in self.parts))
 
-    def differs(self, other: Parts) -> npt.NDArray[np.bool_]:
+    def differs(self, other: Parts) -> Mask:
         return np.logical_or.reduce([a.differs(b) for a, b in zip(self.parts, other.parts, strict=True)])
 
     def merge(self, other: Parts) -> Parts:

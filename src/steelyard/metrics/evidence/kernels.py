@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.ground.arrays import Codes, Floats
 from steelyard.ground.compiling import compile_
 from steelyard.ground.randomness import mix
-
-Floats = npt.NDArray[np.float64]
 
 LANES = 16
 GRID = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -23,9 +22,9 @@ _NEVER = 1e300
 
 
 def scan(
-    cluster: npt.NDArray[np.int64],
+    cluster: Codes,
     loss: Floats,
-    ends: npt.NDArray[np.int64],
+    ends: Codes,
     weights: npt.NDArray[Any],
     asked: Floats,
     c: float | Floats,
@@ -57,9 +56,9 @@ def lane_blocks(weights: npt.NDArray[Any]) -> npt.NDArray[np.uint16]:
 
 
 def row_by_row(
-    cluster: npt.NDArray[np.int64],
+    cluster: Codes,
     loss: Floats,
-    ends: npt.NDArray[np.int64],
+    ends: Codes,
     weights: npt.NDArray[Any],
     asked: Floats,
     harmonic: Floats,
@@ -75,9 +74,9 @@ def row_by_row(
 
 
 def hull_areas(
-    cluster: npt.NDArray[np.int64],
+    cluster: Codes,
     loss: Floats,
-    ends: npt.NDArray[np.int64],
+    ends: Codes,
     weights: Floats,
     asked: Floats,
     height: float,
@@ -90,14 +89,14 @@ def hull_areas(
     )
 
 
-def summed(place: npt.NDArray[np.int64], values: Floats, size: int) -> Floats:
+def summed(place: Codes, values: Floats, size: int) -> Floats:
     """`np.bincount` with weights, without its extra passes over the data."""
     view = values.view()
     view.flags.writeable = False  # one compiled form for all arrays
     return np.asarray(_compiled()["summed"](place, view, size))
 
 
-def sorted_runs(rank: Floats, loss: Floats, values: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
+def sorted_runs(rank: Floats, loss: Floats, values: Floats) -> tuple[Floats, Codes]:
     """Ranks in ascending buckets, within a bucket one ascending run for each distinct loss; and where runs begin.
 
     Buckets are small enough to be sorted in the cache, which is several times faster than sorting at once.
@@ -112,28 +111,26 @@ def sorted_runs(rank: Floats, loss: Floats, values: Floats) -> tuple[Floats, npt
     return out, begins
 
 
-def merged_areas(runs: Floats, begins: npt.NDArray[np.int64], values: Floats, asked: float) -> tuple[float, float]:
+def merged_areas(runs: Floats, begins: Codes, values: Floats, asked: float) -> tuple[float, float]:
     """AURC and AUGRC of sorted runs."""
     *_, aurc, augrc = _compiled()["merge"](runs, begins, values, asked, False)
     return float(aurc), float(augrc)
 
 
-def merged_points(runs: Floats, begins: npt.NDArray[np.int64], values: Floats) -> tuple[Floats, Floats, Floats]:
+def merged_points(runs: Floats, begins: Codes, values: Floats) -> tuple[Floats, Floats, Floats]:
     """Thresholds, accepted rows and loss at every working point of sorted runs."""
     thresholds, accepted, loss, count, *_ = _compiled()["merge"](runs, begins, values, 1.0, True)
     return thresholds[:count], accepted[:count], loss[:count]
 
 
-def bins(confidence: Floats, count: int) -> npt.NDArray[np.int64]:
+def bins(confidence: Floats, count: int) -> Codes:
     """The equal-width bin of each confidence, −1 where there is none: one pass."""
     view = confidence.view()
     view.flags.writeable = False
     return np.asarray(_compiled()["bins"](view, count))
 
 
-def auroc(
-    cluster: npt.NDArray[np.int64], positive: Floats, ends: npt.NDArray[np.int64], weights: npt.NDArray[Any]
-) -> Floats:
+def auroc(cluster: Codes, positive: Floats, ends: Codes, weights: npt.NDArray[Any]) -> Floats:
     """The area under the ROC curve of rows in descending score, one number a resample; NaN without both classes."""
     closes = np.zeros(len(cluster), np.bool_)
     closes[ends] = True
@@ -142,7 +139,7 @@ def auroc(
     ]
 
 
-def quantile(cluster: npt.NDArray[np.int64], score: Floats, weights: npt.NDArray[Any], q: float) -> Floats:
+def quantile(cluster: Codes, score: Floats, weights: npt.NDArray[Any], q: float) -> Floats:
     """The q-quantile of rows in descending score, one number a resample; NaN where a resample is empty."""
     blocks = lane_blocks(weights)
     totals = weights.astype(np.float64) @ np.bincount(cluster, minlength=weights.shape[1])

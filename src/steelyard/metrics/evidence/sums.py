@@ -19,11 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.ground import compiling
+from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.metrics.evidence import kernels
 from steelyard.records.labels import Labels, label_key, value_name
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 Ids = tuple[tuple[Any, ...], ...]
 
 _DENSE_CELLS = 20_000_000
@@ -74,7 +73,7 @@ class Evidence(Protocol):
 
     def among(self, clusters: Codes) -> Any: ...  # the same evidence with some clusters only
 
-    def differs(self, other: Any) -> npt.NDArray[np.bool_]: ...  # the clusters that are not alike, on one list of them
+    def differs(self, other: Any) -> Mask: ...  # the clusters that are not alike, on one list of them
 
     def stacked(self, other: Any) -> Any: ...  # both, each with clusters of its own: (0, c) here, (1, c) there
 
@@ -89,7 +88,7 @@ class Terms:
     missing: Mapping[str, Any] = field(default_factory=dict)  # rows that lack a value, by reason
     score: bool = False  # the value is total over n: no finish is needed
 
-    def collect(self, ids: Ids, cluster: Codes) -> tuple[Sums, npt.NDArray[np.bool_]]:
+    def collect(self, ids: Ids, cluster: Codes) -> tuple[Sums, Mask]:
         """The sums per cluster, and which rows were included."""
         return Sums.collect(self, ids, cluster)
 
@@ -177,7 +176,7 @@ class Sums:
         return int(self.cells.shape[1])
 
     @classmethod
-    def collect(cls, terms: Terms, ids: Ids, cluster: Codes) -> tuple[Sums, npt.NDArray[np.bool_]]:
+    def collect(cls, terms: Terms, ids: Ids, cluster: Codes) -> tuple[Sums, Mask]:
         """The sums, and which rows were included."""
         size = len(cluster)
         values = {n: np.broadcast_to(np.asarray(v, np.float64), (size,)) for n, v in terms.values.items()}
@@ -240,7 +239,7 @@ class Sums:
     def among(self, clusters: Codes) -> Sums:
         return replace(self, ids=some(self.ids, clusters), cells=self.cells[clusters], rows=self.rows[clusters])
 
-    def differs(self, other: Sums) -> npt.NDArray[np.bool_]:
+    def differs(self, other: Sums) -> Mask:
         keys, mine, theirs = _merged_keys(self.keys, other.keys)
         width = (len(keys[0]) if keys else 1) * len(self.names)
         different = _wide(self, mine, width) != _wide(other, theirs, width)
@@ -323,7 +322,7 @@ def midranks(values: Floats, counts: Floats) -> Floats:
 
 def segments_differ(
     mine: tuple[Codes, Sequence[npt.NDArray[Any]]], theirs: tuple[Codes, Sequence[npt.NDArray[Any]]], clusters: int
-) -> npt.NDArray[np.bool_]:
+) -> Mask:
     """The clusters whose rows are not the same, in whatever order: (cluster of each row, columns) on both sides."""
     counts = [np.bincount(cluster, minlength=clusters) for cluster, _ in (mine, theirs)]
     found = counts[0] != counts[1]
@@ -343,7 +342,7 @@ def some(ids: Ids, clusters: Codes) -> Ids:
     return tuple(ids[i] for i in clusters)
 
 
-def moved(cluster: Codes, clusters: Codes, size: int) -> tuple[npt.NDArray[np.bool_], Codes]:
+def moved(cluster: Codes, clusters: Codes, size: int) -> tuple[Mask, Codes]:
     """Which rows belong to these clusters, and the place of each row's cluster among them."""
     place = np.full(size, -1, np.int64)
     place[clusters] = np.arange(len(clusters))
@@ -386,7 +385,7 @@ def sortable(value: Any) -> tuple[str, Any]:
     return ("", 0) if value is None else label_key(value)
 
 
-def keyless(part: Any) -> npt.NDArray[np.bool_]:
+def keyless(part: Any) -> Mask:
     """Rows without a key: null labels, NaN, negative whole numbers."""
     if isinstance(part, Labels):
         return part.missing

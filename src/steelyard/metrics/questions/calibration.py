@@ -14,21 +14,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError
 from steelyard.ground import compiling
+from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.ground.randomness import sign_blocks
 from steelyard.metrics.contract import evidence, metric
 from steelyard.metrics.evidence import kernels
-from steelyard.metrics.evidence.sums import Cells, Codes, Draw, Ids, Sums, Terms, added, sums
+from steelyard.metrics.evidence.sums import Cells, Draw, Ids, Sums, Terms, added, sums
 from steelyard.metrics.options import CONFIDENCE, Column, Constant, Label
 from steelyard.metrics.questions.correctness import claimed, known_positive
 from steelyard.records.derive import ANSWERED, FAILED
 from steelyard.records.labels import Labels, value_name
 from steelyard.records.table import Records
 
-Floats = npt.NDArray[np.float64]
 _CLIP = 1e-6
 _MOST_BINS = 10_000
 _COMPILED_ROWS = 2_000_000
@@ -36,7 +35,7 @@ _ENOUGH_ROWS = 20  # answers with two labels before their confidences are taken 
 _GUO = "Guo et al. (2017), On Calibration of Modern Neural Networks (ICML)"
 
 
-def bin_of(confidence: Floats, bins: int) -> npt.NDArray[np.int64]:
+def bin_of(confidence: Floats, bins: int) -> Codes:
     """The equal-width bin of each confidence: bin k is [k/bins, (k+1)/bins), the last one closed; −1 without one.
 
     The edges are the doubles k/bins, so 0.3 is in the bin that starts at 0.3.
@@ -354,7 +353,7 @@ class Signed:
     def among(self, clusters: Codes) -> Signed:
         return Signed(self.gaps.among(clusters), self.excluded)
 
-    def differs(self, other: Signed) -> npt.NDArray[np.bool_]:
+    def differs(self, other: Signed) -> Mask:
         return self.gaps.differs(other.gaps)
 
     def stacked(self, other: Signed) -> Signed:
@@ -377,7 +376,7 @@ class Signed:
 class _SignedTerms(Terms):
     """Terms whose clusters may change sign."""
 
-    def collect(self, ids: Ids, cluster: Codes) -> tuple[Any, npt.NDArray[np.bool_]]:
+    def collect(self, ids: Ids, cluster: Codes) -> tuple[Any, Mask]:
         gaps, kept = Sums.collect(self, ids, cluster)
         return Signed(gaps, {}), kept
 

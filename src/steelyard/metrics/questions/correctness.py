@@ -11,9 +11,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError
+from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.metrics.contract import evidence, metric
 from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedRows, SortedTerms
 from steelyard.metrics.evidence.sums import Cells, Sums, Terms, row_score, sums
@@ -22,8 +22,6 @@ from steelyard.records.derive import ANSWERED, same_kind
 from steelyard.records.labels import Labels, is_named, value_name
 from steelyard.records.schema import OUTCOMES
 from steelyard.records.table import Records
-
-Floats = npt.NDArray[np.float64]
 
 MOST_LABELS = 5_000  # above, a column holds texts or identifiers
 SHOWN_LABELS = 200  # up to which the confusion matrix stands beside the value
@@ -121,7 +119,7 @@ def _(s: Cells) -> Floats:
 
 
 @balanced_accuracy.present
-def _(s: Cells) -> npt.NDArray[np.bool_]:
+def _(s: Cells) -> Mask:
     return s.n > 0
 
 
@@ -225,12 +223,12 @@ class _Counts:
         return np.where(both > 0, 2 * self.hits / np.where(both > 0, both, 1), 0.0)
 
     @property
-    def counted(self) -> npt.NDArray[np.bool_]:
+    def counted(self) -> Mask:
         """Classes that enter an average: the fixed set, or those that occur."""
         return np.full_like(self.support, True, bool) if self.fixed else self.support + self.predicted > 0
 
 
-def _added(n: Floats, place: npt.NDArray[np.int64], size: int) -> Floats:
+def _added(n: Floats, place: Codes, size: int) -> Floats:
     """The columns of n added up by their place: (resamples, size). Place −1 is none.
 
     However many labels there are, every column is looked at once.
@@ -269,7 +267,7 @@ def f1_macro(s: Cells, *, labels: Constant) -> Floats:
 
 
 @f1_macro.present
-def _(s: Cells, *, labels: Constant) -> npt.NDArray[np.bool_]:
+def _(s: Cells, *, labels: Constant) -> Mask:
     counts = _counts(s, labels)
     return counts.support + counts.predicted > 0
 
@@ -316,13 +314,11 @@ def f1_weighted(s: Cells, *, labels: Constant) -> Floats:
 
 
 @f1_weighted.present
-def _(s: Cells, *, labels: Constant) -> npt.NDArray[np.bool_]:
+def _(s: Cells, *, labels: Constant) -> Mask:
     return _counts(s, labels).support > 0
 
 
-def _class_clusters(
-    evidence: Sums, labels: tuple[Any, ...] | None
-) -> tuple[npt.NDArray[np.bool_], Floats, npt.NDArray[np.bool_]]:
+def _class_clusters(evidence: Sums, labels: tuple[Any, ...] | None) -> tuple[Mask, Floats, Mask]:
     """Which clusters hold each class (clusters × classes), its rows, and whether it occurs at all.
 
     A class stands on the clusters where it is the target; one that is only ever predicted, on those where it is said.
@@ -395,7 +391,7 @@ def _(evidence: Sums, *, label: str) -> tuple[Any, Floats]:
     return held, np.ones(1)
 
 
-def _is(records: Records, column: str, label: str) -> npt.NDArray[np.bool_]:
+def _is(records: Records, column: str, label: str) -> Mask:
     labels = records.labels(column)
     place = [i for i, v in enumerate(labels.values) if is_named(v, label)]
     return labels.codes == (place[0] if place else -2)

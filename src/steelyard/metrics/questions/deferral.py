@@ -8,12 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from steelyard.ground.arrays import Floats
 from steelyard.metrics.contract import metric
 from steelyard.metrics.evidence.sums import Cells, Sums, Terms, row_score, sums
-
-Floats = npt.NDArray[np.float64]
 
 
 @metric(better="higher", bounds=(0, 1), formula="rows with abstained = should_abstain / rows with the label")

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from steelyard.ground.arrays import Floats
 from steelyard.metrics.contract import metric
 from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedRows, SortedTerms
 from steelyard.metrics.evidence.sums import Cells, Terms, row_score, sums
 from steelyard.metrics.options import Constant
 from steelyard.records.table import Records
 
-Floats = npt.NDArray[np.float64]
 _QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "min": 0.0, "max": 1.0}
 _TAIL_CLUSTERS = 10
 

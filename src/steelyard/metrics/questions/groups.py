@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from steelyard.errors import UsageError
+from steelyard.ground.arrays import Floats, Mask
 from steelyard.metrics.collector import Collector
 from steelyard.metrics.contract import evidence, over
 from steelyard.metrics.definition import AS_BASE, UNIT, WIDTH_OF_BASE, Definition, Metric, register
@@ -23,8 +23,6 @@ from steelyard.metrics.sources import PartSource
 from steelyard.records.labels import value_name
 from steelyard.records.table import Records
 
-Floats = npt.NDArray[np.float64]
-
 
 def span(values: Floats) -> Floats:
     """Largest minus smallest, over the groups that are defined; fewer than two have no gap."""
@@ -34,7 +32,7 @@ def span(values: Floats) -> Floats:
     return np.where(defined.sum(-1) > 1, high - low, np.nan)
 
 
-def _defined(groups: GroupReading) -> npt.NDArray[np.bool_]:
+def _defined(groups: GroupReading) -> Mask:
     return ~np.isnan(groups.values)
 
 
@@ -329,13 +327,13 @@ def _original(collector: Collector) -> Collector:
     return inside.on(inside.records.as_reference())
 
 
-def _with_partner(records: Records) -> npt.NDArray[np.bool_]:
+def _with_partner(records: Records) -> Mask:
     if "reference.outcome" not in records:
         return np.zeros(len(records), bool)
     return ~np.logical_or.reduce(list(_partnerless(records).values()))
 
 
-def _partnerless(records: Records) -> dict[str, npt.NDArray[np.bool_]]:
+def _partnerless(records: Records) -> dict[str, Mask]:
     """Why a row has no pair to compare, each row under its first reason."""
     partner = records.labels("reference.outcome")
     failed = records.array("failed") == 1

@@ -11,16 +11,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from steelyard.errors import UsageError
+from steelyard.ground.arrays import Floats
 from steelyard.metrics.contract import evidence, metric
 from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedTerms
 from steelyard.metrics.evidence.sums import Cells, Terms, midranks, row_score, sums
 from steelyard.metrics.options import Constant, Constants
 from steelyard.records.table import Records
 
-Floats = npt.NDArray[np.float64]
 BINS = ("1-3", "5-8", "13-21", "34+")
 _NO_SPREAD = 1e-13  # a sum of squares this small beside its terms is rounding
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError
+from steelyard.ground.arrays import Floats
 from steelyard.metrics.contract import compose, evidence, metric
 from steelyard.metrics.definition import Definition
 from steelyard.metrics.evidence.curve import CurveReading, CurveTerms
@@ -22,7 +22,6 @@ from steelyard.metrics.options import CONFIDENCE, Column, Constant
 from steelyard.records.derive import ANSWERED, has_target, loss_name, loss_values
 from steelyard.records.table import Records
 
-Floats = npt.NDArray[np.float64]
 LARGEST = 1e300  # losses beyond it cannot be added up
 _SILENT = "nothing was answered"
 
