@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from steelyard.ground.arrays import Mask
-from steelyard.metrics.evidence.sums import Draw, Evidence, Ids
+from steelyard.metrics.evidence.clusters import Ids
+from steelyard.metrics.evidence.sums import Draw, Evidence
 from steelyard.metrics.options import Constants
 from steelyard.records.derive import ANSWERED, FAILED
 from steelyard.records.table import Records

@@ -12,8 +12,9 @@ import numpy as np
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.ground.arrays import Floats, Mask
+from steelyard.metrics.evidence.clusters import sortable
 from steelyard.metrics.evidence.combined import GroupedReadings, Groups, PartReadings, Parts, RowTerms, WeightedRows
-from steelyard.metrics.evidence.sums import Evidence, row_score, sortable
+from steelyard.metrics.evidence.sums import Evidence, row_score
 from steelyard.metrics.options import Constants, Param, accepted, signature
 from steelyard.records.derive import ANSWERED, DERIVED, FAILED
 from steelyard.records.labels import Labels

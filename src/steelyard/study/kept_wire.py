@@ -21,9 +21,9 @@ import numpy as np
 from steelyard.errors import StorageError
 from steelyard.metrics.evidence.combined import Groups, Parts, Rows
 from steelyard.metrics.evidence.curve import CurveReading
+from steelyard.metrics.evidence.signed import Signed
 from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedRows
 from steelyard.metrics.evidence.sums import Sums
-from steelyard.metrics.questions.calibration import Signed
 from steelyard.records.labels import Labels
 from steelyard.study.kept import Kept
 

@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 
 from steelyard.ground.arrays import Codes, Floats, Mask
-from steelyard.metrics.evidence.sums import (
-    Draw,
+from steelyard.metrics.evidence.clusters import (
     Ids,
     added,
-    keyless,
     merged_ids,
     moved,
     places,
@@ -28,6 +26,8 @@ from steelyard.metrics.evidence.sums import (
     spread,
     stacked_ids,
 )
+from steelyard.metrics.evidence.keys import keyless
+from steelyard.metrics.evidence.sums import Draw
 from steelyard.records.labels import Labels
 
 

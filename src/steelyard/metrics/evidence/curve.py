@@ -17,9 +17,10 @@ import numpy as np
 
 from steelyard.ground import compiling
 from steelyard.ground.arrays import Codes, Floats, Mask
-from steelyard.metrics.evidence import kernels
+from steelyard.metrics.evidence import kernels, passes
+from steelyard.metrics.evidence.clusters import Ids
 from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedRows, SortedTerms
-from steelyard.metrics.evidence.sums import Draw, Ids
+from steelyard.metrics.evidence.sums import Draw
 
 _POINTS_WORTH = 200_000  # rows from which merging sorted classes beats ordering rows
 _FEW_LOSSES = 8
@@ -69,7 +70,7 @@ class PointCurve:
     def of(
         cls, rank: Floats, loss: Floats, values: Floats, ids: Ids, asked: Codes, excluded: Mapping[str, int]
     ) -> PointCurve:
-        return cls(*kernels.sorted_runs(rank, loss, values), values, ids, asked, excluded)
+        return cls(*passes.sorted_runs(rank, loss, values), values, ids, asked, excluded)
 
     @property
     def width(self) -> int:
@@ -77,11 +78,11 @@ class PointCurve:
 
     @cached_property
     def areas(self) -> tuple[float, float]:
-        return kernels.merged_areas(self.runs, self.begins, self.values, float(self.rows.sum()))
+        return passes.merged_areas(self.runs, self.begins, self.values, float(self.rows.sum()))
 
     @cached_property
     def _points(self) -> tuple[Floats, Floats, Floats]:
-        return kernels.merged_points(self.runs, self.begins, self.values)
+        return passes.merged_points(self.runs, self.begins, self.values)
 
     @property
     def points(self) -> int:

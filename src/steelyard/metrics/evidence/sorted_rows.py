@@ -18,8 +18,7 @@ import numpy as np
 from steelyard.ground import compiling
 from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.metrics.evidence import kernels
-from steelyard.metrics.evidence.sums import (
-    Draw,
+from steelyard.metrics.evidence.clusters import (
     Ids,
     added,
     merged_ids,
@@ -30,6 +29,7 @@ from steelyard.metrics.evidence.sums import (
     spread,
     stacked_ids,
 )
+from steelyard.metrics.evidence.sums import Draw
 
 _SMALL_TABLE = 2_000_000  # clusters × plateaus that may be held for the matrix product
 # What a resample costs, in cells of clusters × plateaus under the matrix product, about 0.2 ns each. Measured with the

@@ -8,22 +8,20 @@ row with a target and a score.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from steelyard.errors import InputError, UsageError
 from steelyard.ground import compiling
-from steelyard.ground.arrays import Codes, Floats, Mask
-from steelyard.ground.randomness import sign_blocks
+from steelyard.ground.arrays import Codes, Floats
+from steelyard.metrics.claims import claimed, known_positive
 from steelyard.metrics.contract import evidence, metric
-from steelyard.metrics.evidence import kernels
-from steelyard.metrics.evidence.sums import Cells, Draw, Ids, Sums, Terms, added, sums
+from steelyard.metrics.evidence import passes
+from steelyard.metrics.evidence.signed import SignedReading, SignedTerms
+from steelyard.metrics.evidence.sums import Cells, Terms, sums
 from steelyard.metrics.options import CONFIDENCE, Column, Constant, Label
-from steelyard.metrics.questions.correctness import claimed, known_positive
 from steelyard.records.derive import ANSWERED, FAILED
 from steelyard.records.labels import Labels, value_name
 from steelyard.records.table import Records
@@ -42,7 +40,7 @@ def bin_of(confidence: Floats, bins: int) -> Codes:
     """
     _check_bins(bins)
     if len(confidence) >= _COMPILED_ROWS and compiling.available():
-        return kernels.bins(confidence, bins)
+        return passes.bins(confidence, bins)
     places = np.searchsorted(np.arange(1, bins) / bins, confidence, side="right")
     return np.where(np.isnan(confidence), -1, places)
 
@@ -320,72 +318,11 @@ nll.prepare(known_positive)
 # -- how large noise alone would be -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class SignedReading:
-    """ECE as observed, and under random cluster signs: (resamples,) and (resamples, signs)."""
-
-    observed: Floats
-    chance: Floats
-
-
-@dataclass(frozen=True)
-class Signed:
-    """Sums whose clusters may change sign: the evidence for what ECE would be if only noise made it."""
-
-    gaps: Sums
-    excluded: Mapping[str, int]
-
-    @property
-    def ids(self) -> Ids:
-        return self.gaps.ids
-
-    @property
-    def rows(self) -> Codes:
-        return self.gaps.rows
-
-    @property
-    def width(self) -> int:
-        return self.gaps.width * 16
-
-    def on(self, ids: Ids) -> Signed:
-        return Signed(self.gaps.on(ids), self.excluded)
-
-    def among(self, clusters: Codes) -> Signed:
-        return Signed(self.gaps.among(clusters), self.excluded)
-
-    def differs(self, other: Signed) -> Mask:
-        return self.gaps.differs(other.gaps)
-
-    def stacked(self, other: Signed) -> Signed:
-        return Signed(self.gaps.stacked(other.gaps), {})
-
-    def merge(self, other: Signed) -> Signed:
-        return Signed(self.gaps.merge(other.gaps), added(self.excluded, other.excluded))
-
-    def under(self, draw: Draw) -> SignedReading:
-        observed, chance = [], []
-        for weights in draw.floats:
-            cells = self.gaps.under(Draw(weights[None]))
-            n = float(cells.n.sum()) or math.nan
-            observed.append(np.abs(cells.gap).sum(-1)[0] / n)
-            blocks = [self.gaps.under(Draw(signs * weights)).gap for signs in sign_blocks(len(self.ids))]
-            chance.append(np.concatenate([np.abs(gap).sum(-1) for gap in blocks]) / n)
-        return SignedReading(np.array(observed), np.array(chance))
-
-
-class _SignedTerms(Terms):
-    """Terms whose clusters may change sign."""
-
-    def collect(self, ids: Ids, cluster: Codes) -> tuple[Any, Mask]:
-        gaps, kept = Sums.collect(self, ids, cluster)
-        return Signed(gaps, {}), kept
-
-
 @evidence(rows="answered")
-def signed_reliability(confidence: Floats, correct: Floats, *, bins: int = 10) -> _SignedTerms:
+def signed_reliability(confidence: Floats, correct: Floats, *, bins: int = 10) -> SignedTerms:
     """Gaps per cluster and bin, to be summed under random signs."""
     terms = sums(gap=correct - confidence, n=1, by=bin_of(confidence, bins))
-    return _SignedTerms(terms.values, terms.by)
+    return SignedTerms(terms.values, terms.by)
 
 
 @signed_reliability.metric(

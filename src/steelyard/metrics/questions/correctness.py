@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from steelyard.errors import InputError, UsageError
-from steelyard.ground.arrays import Codes, Floats, Mask
+from steelyard.ground.arrays import Floats, Mask
+from steelyard.metrics.claims import claimed, class_names, is_label, known_positive
 from steelyard.metrics.contract import evidence, metric
+from steelyard.metrics.evidence.confusion import class_clusters, confusion_counts, summed_by
 from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedRows, SortedTerms
 from steelyard.metrics.evidence.sums import Cells, Sums, Terms, row_score, sums
 from steelyard.metrics.options import CONFIDENCE, Column, Constant, Label
@@ -25,7 +26,6 @@ from steelyard.records.table import Records
 
 MOST_LABELS = 5_000  # above, a column holds texts or identifiers
 SHOWN_LABELS = 200  # up to which the confusion matrix stands beside the value
-_SMALL_CHOICE = 10_000  # keys × labels up to which a matrix product adds up fastest
 
 
 @metric(better="higher", bounds=(0, 1), formula="correct / N")
@@ -190,60 +190,6 @@ def _asks_answered(options: Mapping[str, Any]) -> bool:
     return bool(options["answered_only"])
 
 
-def _counts(s: Cells, labels: tuple[Any, ...] | None) -> _Counts:
-    """The counts of a reading, made once for all that asks for them."""
-    kept = _COUNTED.setdefault(s, {})
-    if labels not in kept:
-        kept[labels] = _Counts(s, labels)
-    return kept[labels]
-
-
-_COUNTED: WeakKeyDictionary[Cells, dict[tuple[Any, ...] | None, _Counts]] = WeakKeyDictionary()
-
-
-class _Counts:
-    """Hits, support and predictions per class, (resamples, classes) each, over the given or the seen labels."""
-
-    def __init__(self, s: Cells, labels: tuple[Any, ...] | None) -> None:
-        truth, guess = s.key(0), s.key(1)
-        self.fixed = labels is not None
-        seen = labels if labels is not None else {*truth, *(g for g in guess if g is not None)}
-        self.labels = tuple(labels) if labels is not None else tuple(sorted(seen))
-        names = {value_name(label): i for i, label in enumerate(self.labels)}
-        rows = np.array([names.get(value_name(t), -1) for t in truth], np.int64)
-        columns = np.array([-1 if g is None else names.get(value_name(g), -1) for g in guess], np.int64)
-        self.truth, self.guess, self.n = rows, columns, s.n
-        self.silent = np.array([g is None for g in guess], bool)
-        both = np.where(rows == columns, rows, -1)
-        self.hits, self.support, self.predicted = (_added(s.n, at, len(self.labels)) for at in (both, rows, columns))
-
-    @property
-    def f1(self) -> Floats:
-        both = self.support + self.predicted
-        return np.where(both > 0, 2 * self.hits / np.where(both > 0, both, 1), 0.0)
-
-    @property
-    def counted(self) -> Mask:
-        """Classes that enter an average: the fixed set, or those that occur."""
-        return np.full_like(self.support, True, bool) if self.fixed else self.support + self.predicted > 0
-
-
-def _added(n: Floats, place: Codes, size: int) -> Floats:
-    """The columns of n added up by their place: (resamples, size). Place −1 is none.
-
-    However many labels there are, every column is looked at once.
-    """
-    if size * len(place) <= _SMALL_CHOICE:
-        return n @ (place[:, None] == np.arange(size)).astype(float)
-    found = np.zeros((size, len(n)))
-    order = np.argsort(place, kind="stable")
-    order = order[place[order] >= 0]
-    if len(order):
-        places, starts = np.unique(place[order], return_index=True)
-        found[places] = np.add.reduceat(n.T[order], starts, axis=0)
-    return found.T
-
-
 @confusion.metric(
     better="higher",
     bounds=(0, 1),
@@ -260,7 +206,7 @@ def f1_macro(s: Cells, *, labels: Constant) -> Floats:
     >>> round(value("f1_macro", target=["a", "a", "b", "b"], prediction=["a", "b", "b", None]), 6)
     0.583333
     """
-    counts = _counts(s, labels)
+    counts = confusion_counts(s, labels)
     counted = counts.counted
     mean = np.where(counted, counts.f1, 0).sum(-1) / counted.sum(-1)
     return np.where(s.n.sum(-1) > 0, mean, np.nan)
@@ -268,13 +214,13 @@ def f1_macro(s: Cells, *, labels: Constant) -> Floats:
 
 @f1_macro.present
 def _(s: Cells, *, labels: Constant) -> Mask:
-    counts = _counts(s, labels)
+    counts = confusion_counts(s, labels)
     return counts.support + counts.predicted > 0
 
 
 @f1_macro.detail
 def _(s: Cells, *, labels: Constant) -> dict[str, Any]:
-    counts = _counts(s, labels)
+    counts = confusion_counts(s, labels)
     size = len(counts.labels)
     outside = (counts.guess < 0) & ~counts.silent
     matrix = None
@@ -290,8 +236,8 @@ def _(s: Cells, *, labels: Constant) -> dict[str, Any]:
     return {
         "labels": list(counts.labels),
         "confusion_matrix": matrix,
-        "no_answer": _whole(_added(counts.n[:1], np.where(counts.silent, counts.truth, -1), size)),
-        "outside_labels": _whole(_added(counts.n[:1], np.where(outside, counts.truth, -1), size)),
+        "no_answer": _whole(summed_by(counts.n[:1], np.where(counts.silent, counts.truth, -1), size)),
+        "outside_labels": _whole(summed_by(counts.n[:1], np.where(outside, counts.truth, -1), size)),
         **{name: _whole(getattr(counts, name)) for name in ("hits", "support", "predicted")},
         "predicted_but_never_a_target": unmet,
     }
@@ -309,60 +255,25 @@ def f1_weighted(s: Cells, *, labels: Constant) -> Floats:
     >>> round(value("f1_weighted", target=["a", "a", "a", "b"], prediction=["a", "a", "a", "a"]), 6)
     0.642857
     """
-    counts = _counts(s, labels)
+    counts = confusion_counts(s, labels)
     return (counts.f1 * counts.support).sum(-1) / counts.support.sum(-1)
 
 
 @f1_weighted.present
 def _(s: Cells, *, labels: Constant) -> Mask:
-    return _counts(s, labels).support > 0
-
-
-def _class_clusters(evidence: Sums, labels: tuple[Any, ...] | None) -> tuple[Mask, Floats, Mask]:
-    """Which clusters hold each class (clusters × classes), its rows, and whether it occurs at all.
-
-    A class stands on the clusters where it is the target; one that is only ever predicted, on those where it is said.
-    """
-    from scipy import sparse
-
-    cells: Any = sparse.csr_array(evidence.cells).sign()
-    truth, guess = ([None if v is None else value_name(v) for v in key.tolist()] for key in evidence.keys)
-    met = {name for name in (*truth, *guess) if name is not None}
-    names = list(map(value_name, labels)) if labels is not None else sorted(met)
-    place = {name: i for i, name in enumerate(names)}
-    sides = [np.array([-1 if n is None else place.get(n, -1) for n in side], np.int64) for side in (truth, guess)]
-    held = []
-    for at in sides:
-        inside = np.flatnonzero(at >= 0)
-        pick = sparse.coo_array((np.ones(len(inside)), (inside, at[inside])), shape=(len(at), len(names)))
-        held.append(np.asarray((cells @ pick.tocsr()).toarray()) > 0)
-    support = np.bincount(
-        np.where(sides[0] >= 0, sides[0], len(names)),
-        weights=np.asarray(evidence.cells.sum(axis=0)).ravel(),
-        minlength=len(names) + 1,
-    )[: len(names)].astype(np.float64)
-    return np.where(support > 0, held[0], held[1]), support, np.asarray(held[0].any(0) | held[1].any(0))
+    return confusion_counts(s, labels).support > 0
 
 
 @f1_macro.parts
 def _(evidence: Sums, *, labels: Constant) -> tuple[Any, Floats]:
-    held, _, met = _class_clusters(evidence, labels)
+    held, _, met = class_clusters(evidence, labels)
     return held, np.where(met, 1.0, 0.0) / max(len(met) if labels is not None else int(met.sum()), 1)
 
 
 @f1_weighted.parts
 def _(evidence: Sums, *, labels: Constant) -> tuple[Any, Floats]:
-    held, support, _ = _class_clusters(evidence, labels)
+    held, support, _ = class_clusters(evidence, labels)
     return held, support / max(float(support.sum()), 1.0)
-
-
-def _classes(records: Records) -> tuple[str, ...]:
-    """The labels a family such as `f1` expands to."""
-    fixed = records.task.labels
-    if fixed is not None:
-        return tuple(map(value_name, fixed))
-    same_kind(records)
-    return tuple(map(value_name, sorted({*records.labels("target").values, *records.labels("prediction").values})))
 
 
 @confusion.metric(
@@ -370,7 +281,7 @@ def _classes(records: Records) -> tuple[str, ...]:
     bounds=(0, 1),
     answered_if=_asks_answered,
     formula="2 TP / (support + predicted)",
-    members=_classes,
+    members=class_names,
     undefined="the class is neither a target nor predicted",
 )
 def f1(s: Cells, *, label: str) -> Floats:
@@ -387,14 +298,8 @@ def f1(s: Cells, *, label: str) -> Floats:
 @f1.parts
 def _(evidence: Sums, *, label: str) -> tuple[Any, Floats]:
     own = next((v for key in evidence.keys for v in key.tolist() if v is not None and is_named(v, label)), label)
-    held, _, _ = _class_clusters(evidence, (own,))
+    held, _, _ = class_clusters(evidence, (own,))
     return held, np.ones(1)
-
-
-def _is(records: Records, column: str, label: str) -> Mask:
-    labels = records.labels(column)
-    place = [i for i, v in enumerate(labels.values) if is_named(v, label)]
-    return labels.codes == (place[0] if place else -2)
 
 
 @metric(
@@ -402,7 +307,7 @@ def _is(records: Records, column: str, label: str) -> Mask:
     bounds=(0, 1),
     formula="TP / predicted",
     reads=("target", "prediction"),
-    members=_classes,
+    members=class_names,
     rewards_declining=True,
 )
 def precision(records: Records, *, label: str) -> Terms:
@@ -412,12 +317,12 @@ def precision(records: Records, *, label: str) -> Terms:
     0.5
     """
     same_kind(records)
-    claimed = _is(records, "prediction", label) & (records.array("answered") == 1)
-    hit = np.where(records.labels("target").missing, np.nan, _is(records, "target", label))
+    claimed = is_label(records, "prediction", label) & (records.array("answered") == 1)
+    hit = np.where(records.labels("target").missing, np.nan, is_label(records, "target", label))
     return row_score(hit, left_out={"not predicted as this class": ~claimed})
 
 
-@metric(better="higher", bounds=(0, 1), formula="TP / support", reads=("target", "prediction"), members=_classes)
+@metric(better="higher", bounds=(0, 1), formula="TP / support", reads=("target", "prediction"), members=class_names)
 def recall(records: Records, *, label: str) -> Terms:
     """Of the rows of this class, the share found: `recall.Critical`. A non-answer is a miss. Undefined without support.
 
@@ -425,10 +330,10 @@ def recall(records: Records, *, label: str) -> Terms:
     0.5
     """
     same_kind(records)
-    found = _is(records, "prediction", label) & (records.array("answered") == 1)
+    found = is_label(records, "prediction", label) & (records.array("answered") == 1)
     lacking = records.labels("target").missing  # it may be of this class
     hit = np.where(lacking, np.nan, found)
-    return row_score(hit, left_out={"another class": ~_is(records, "target", label) & ~lacking})
+    return row_score(hit, left_out={"another class": ~is_label(records, "target", label) & ~lacking})
 
 
 @metric(
@@ -453,18 +358,7 @@ def auroc(records: Records, *, positive: Label | None = None, score: Column = CO
     return SortedTerms(scores, claimed(records, positive))
 
 
-def claimed(records: Records, positive: str | None) -> Floats:
-    """What a score is about: that the answer is correct, or that the target is `positive`; NaN without a target."""
-    if positive is None:
-        return np.asarray(records.array("correct"), np.float64)
-    return np.where(records.labels("target").missing, np.nan, _is(records, "target", positive))
-
-
-@auroc.prepare
-def known_positive(tables: Sequence[Records], positive: str | None) -> dict[str, Any]:
-    """Nothing, or why a metric about one class is undefined: no target is that class, as where it is misspelt."""
-    known = positive is None or any(is_named(v, positive) for t in tables for v in t.labels("target").values)
-    return {} if known else {"undefined": "no target equals the positive label"}
+auroc.prepare(known_positive)
 
 
 @auroc.finish

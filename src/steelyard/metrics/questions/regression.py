@@ -15,8 +15,9 @@ import numpy as np
 from steelyard.errors import UsageError
 from steelyard.ground.arrays import Floats
 from steelyard.metrics.contract import evidence, metric
+from steelyard.metrics.evidence.keys import midranks
 from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedTerms
-from steelyard.metrics.evidence.sums import Cells, Terms, midranks, row_score, sums
+from steelyard.metrics.evidence.sums import Cells, Terms, row_score, sums
 from steelyard.metrics.options import Constant, Constants
 from steelyard.records.table import Records
 
