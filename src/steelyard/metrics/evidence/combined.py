@@ -26,6 +26,7 @@ from steelyard.metrics.evidence.clusters import (
     spread,
     stacked_ids,
 )
+from steelyard.metrics.evidence.codec import kind
 from steelyard.metrics.evidence.keys import keyless
 from steelyard.metrics.evidence.sums import Draw
 from steelyard.records.labels import Labels
@@ -62,6 +63,7 @@ class RowTerms:
         return Rows(columns, ids, cluster[kept], rows), kept
 
 
+@kind("Rows", "columns ids cluster rows excluded")
 @dataclass(frozen=True)
 class Rows:
     """The columns themselves: evidence of a metric that asks for `weight`. Each resample calls its function once."""
@@ -141,6 +143,7 @@ class GroupReading:
     overall: Floats
 
 
+@kind("Groups", "names groups overall ungrouped")
 @dataclass(frozen=True)
 class Groups:
     """The base metric's evidence in each group, on one list of clusters, and overall."""
@@ -230,6 +233,7 @@ class GroupedReadings(Unfinished):
         )
 
 
+@kind("Parts", "parts lost")
 @dataclass(frozen=True)
 class Parts:
     """The evidence of several metrics on one list of clusters."""

@@ -19,6 +19,7 @@ from steelyard.ground import compiling
 from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.metrics.evidence import kernels, passes
 from steelyard.metrics.evidence.clusters import Ids
+from steelyard.metrics.evidence.codec import reading
 from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedRows, SortedTerms
 from steelyard.metrics.evidence.sums import Draw
 
@@ -112,6 +113,7 @@ def _few_values(loss: Floats) -> Floats | None:
     return seen if len(seen) <= _FEW_LOSSES else None
 
 
+@reading("CurveReading")
 class CurveReading(SortedReading):
     """The risk-coverage curve under a block of resamples."""
 

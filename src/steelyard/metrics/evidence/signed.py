@@ -12,6 +12,7 @@ import numpy as np
 from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.ground.randomness import sign_blocks
 from steelyard.metrics.evidence.clusters import Ids, added
+from steelyard.metrics.evidence.codec import kind
 from steelyard.metrics.evidence.sums import Draw, Sums, Terms
 
 
@@ -23,6 +24,7 @@ class SignedReading:
     chance: Floats
 
 
+@kind("Signed", "gaps excluded")
 @dataclass(frozen=True)
 class Signed:
     """Sums whose clusters may change sign: the evidence for what ECE would be if only noise made it."""

@@ -29,6 +29,7 @@ from steelyard.metrics.evidence.clusters import (
     spread,
     stacked_ids,
 )
+from steelyard.metrics.evidence.codec import kind, reading
 from steelyard.metrics.evidence.sums import Draw
 
 _SMALL_TABLE = 2_000_000  # clusters × plateaus that may be held for the matrix product
@@ -66,6 +67,7 @@ class SortedTerms:
         return found, kept
 
 
+@kind("SortedRows", "score value cluster ends ids rows excluded reading")
 @dataclass(frozen=True)
 class SortedRows:
     """Rows in descending score: value and cluster of each, and the last row of every plateau.
@@ -195,6 +197,7 @@ class SortedRows:
         return found.reshape(len(self.ids), size).astype(np.float64)
 
 
+@reading("SortedReading")
 class SortedReading:
     """Sorted rows under a block of resamples; each number is computed when it is asked for, (resamples,) each."""
 

@@ -22,6 +22,7 @@ from steelyard.ground import compiling
 from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.metrics.evidence import passes
 from steelyard.metrics.evidence.clusters import Ids, added, merged_ids, places, some, spread, stacked_ids
+from steelyard.metrics.evidence.codec import kind
 from steelyard.metrics.evidence.keys import distinct_keys, keyless, merged_keys, midranks
 from steelyard.records.labels import Labels
 
@@ -158,6 +159,7 @@ class Cells:
         return self._keys[part]
 
 
+@kind("Sums", "names keys ids cells rows excluded is_score binary")
 @dataclass(frozen=True)
 class Sums:
     """One row per cluster, one column per (key, term)."""
