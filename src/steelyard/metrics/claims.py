@@ -23,6 +23,7 @@ def class_names(records: Records) -> tuple[str, ...]:
 
 
 def is_label(records: Records, column: str, label: str) -> Mask:
+    """The rows whose column holds a label, however the label is spelled."""
     labels = records.labels(column)
     place = [i for i, v in enumerate(labels.values) if is_named(v, label)]
     return labels.codes == (place[0] if place else -2)
@@ -35,7 +36,12 @@ def claimed(records: Records, positive: str | None) -> Floats:
     return np.where(records.labels("target").missing, np.nan, is_label(records, "target", positive))
 
 
-def known_positive(tables: Sequence[Records], positive: str | None) -> dict[str, Any]:
+def has_positive(table: Records, positive: str | None) -> dict[str, Any]:
+    """The summary of a metric about one class: whether a target is that class."""
+    return {"known": positive is None or any(is_named(value, positive) for value in table.labels("target").values)}
+
+
+def known_positive(summaries: Sequence[Any]) -> dict[str, Any]:
     """Nothing, or why a metric about one class is undefined: no target is that class, as where it is misspelt."""
-    known = positive is None or any(is_named(v, positive) for t in tables for v in t.labels("target").values)
+    known = any(summary["known"] for summary in summaries)
     return {} if known else {"undefined": "no target equals the positive label"}

@@ -16,12 +16,13 @@ import numpy as np
 from steelyard.errors import InputError, UsageError
 from steelyard.ground import compiling
 from steelyard.ground.arrays import Codes, Floats
-from steelyard.metrics.claims import claimed, known_positive
+from steelyard.metrics.claims import claimed, has_positive, known_positive
 from steelyard.metrics.contract import evidence, metric
 from steelyard.metrics.evidence import passes
 from steelyard.metrics.evidence.signed import SignedReading, SignedTerms
 from steelyard.metrics.evidence.sums import Cells, Terms, sums
 from steelyard.metrics.options import CONFIDENCE, Column, Constant, Label
+from steelyard.metrics.vocabulary import Population
 from steelyard.records.derive import ANSWERED, FAILED
 from steelyard.records.labels import Labels, value_name
 from steelyard.records.table import Records
@@ -58,7 +59,7 @@ def sum_of_gaps(gaps: Floats) -> Floats:
 _READS = ("target", "prediction")
 
 
-def _population(options: Mapping[str, Any]) -> str:
+def _population(options: Mapping[str, Any]) -> Population:
     """A confidence is about an answer; the probability of a class is about every row with a target."""
     return "answered" if options["positive"] is None else "asked"
 
@@ -81,7 +82,8 @@ def reliability(
     return sums(hits=claimed(records, positive), mass=stated, n=1, by=bin_of(stated, bins))
 
 
-reliability.prepare(known_positive)
+reliability.summary(has_positive)
+reliability.merge(known_positive)
 
 
 @reliability.metric(
@@ -190,17 +192,24 @@ def ace(records: Records, *, bins: int = 10, positive: Label | None = None, scor
     return sums(hits=claimed(records, positive), mass=stated, n=1, by=stated)
 
 
-@ace.prepare
-def _(tables: Sequence[Records], bins: int, positive: str | None, score: str) -> dict[str, Any]:
-    """Where the bins of the whole data begin: the noise around their gaps is measured in fixed bins."""
+@ace.summary
+def _(table: Records, bins: int, positive: str | None, score: str) -> dict[str, Any]:
+    """The different scores of the rows that count, and how often each occurs."""
     _check_bins(bins)
-    inside = "answered" if positive is None else "asked"
-    rows = [t.outcome == ANSWERED if inside == "answered" else t.outcome != FAILED for t in tables]
-    found = np.concatenate([t.numbers(score, needed_by="ace")[r] for t, r in zip(tables, rows, strict=True)])
-    values, counts = np.unique(found[~np.isnan(found)], return_counts=True)
-    place = equal_mass(counts[None].astype(float), bins)[0]
-    begins = tuple(values[np.flatnonzero(np.diff(place)) + 1].tolist())
-    return {"begins": begins, **known_positive(tables, positive)}
+    inside = table.outcome == ANSWERED if positive is None else table.outcome != FAILED
+    scores = table.numbers(score, needed_by="ace")[inside]
+    values, counts = np.unique(scores[~np.isnan(scores)], return_counts=True)
+    return {"values": values, "counts": counts, **has_positive(table, positive)}
+
+
+@ace.merge
+def _(summaries: Sequence[Any], bins: int) -> dict[str, Any]:
+    """Where the bins of the whole data begin: the noise around their gaps is measured in fixed bins."""
+    values, place = np.unique(np.concatenate([s["values"] for s in summaries]), return_inverse=True)
+    counts = np.bincount(place, weights=np.concatenate([s["counts"] for s in summaries]), minlength=len(values))
+    bin_ = equal_mass(counts[None].astype(np.float64), bins)[0]
+    begins = tuple(values[np.flatnonzero(np.diff(bin_)) + 1].tolist())
+    return {"begins": begins, **known_positive(summaries)}
 
 
 @ace.finish
@@ -247,7 +256,7 @@ def equal_mass(counts: Floats, bins: int) -> Floats:
 def brier(
     records: Records,
     *,
-    binary: bool = False,  # noqa: ARG001 - `prepare` reads it
+    binary: bool = False,  # noqa: ARG001 - `summary` reads it
     positive: Label | None = None,
     score: Column = CONFIDENCE,
 ) -> Floats:
@@ -262,17 +271,25 @@ def brier(
     return np.multiply(gap, gap, out=gap)
 
 
-@brier.prepare
-def _(tables: Sequence[Records], binary: bool, positive: str | None) -> dict[str, Any]:
+@brier.summary
+def _(table: Records, binary: bool, positive: str | None) -> dict[str, Any]:
+    """Whether the class is known; for two labels only, the labels of the answered rows."""
     if not binary:
-        return known_positive(tables, positive)
-    seen: set[Any] = set()
-    for table in tables:
-        answered = table.array("answered") == 1
-        for name in ("target", "prediction"):
-            labels: Labels = table.labels(name)[answered]
-            seen |= {labels.values[code] for code in np.unique(labels.codes) if code >= 0}
-    return {"undefined": f"the answered rows hold {len(seen)} labels, not two"} if len(seen) > 2 else {}
+        return has_positive(table, positive)
+    answered = table.array("answered") == 1
+    met: set[Any] = set()
+    for name in ("target", "prediction"):
+        labels: Labels = table.labels(name)[answered]
+        met |= {labels.values[code] for code in np.unique(labels.codes) if code >= 0}
+    return {"met": met}
+
+
+@brier.merge
+def _(summaries: Sequence[Any], binary: bool) -> dict[str, Any]:
+    if not binary:
+        return known_positive(summaries)
+    met = set().union(*(summary["met"] for summary in summaries))
+    return {"undefined": f"the answered rows hold {len(met)} labels, not two"} if len(met) > 2 else {}
 
 
 @metric(
@@ -312,7 +329,8 @@ def class_probability(records: Records) -> str:
     return ""
 
 
-nll.prepare(known_positive)
+nll.summary(has_positive)
+nll.merge(known_positive)
 
 
 # -- how large noise alone would be -----------------------------------------------------------------------------

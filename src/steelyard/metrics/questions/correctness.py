@@ -13,7 +13,7 @@ import numpy as np
 
 from steelyard.errors import InputError, UsageError
 from steelyard.ground.arrays import Floats, Mask
-from steelyard.metrics.claims import claimed, class_names, is_label, known_positive
+from steelyard.metrics.claims import claimed, class_names, has_positive, is_label, known_positive
 from steelyard.metrics.contract import evidence, metric
 from steelyard.metrics.evidence.confusion import class_clusters, confusion_counts, summed_by
 from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedRows, SortedTerms
@@ -156,16 +156,22 @@ def confusion(records: Records, *, labels: tuple[Any, ...] | None = None, answer
     return sums(n=1, by=(target, guess), left_out=outside if answered_only else None)
 
 
-@confusion.prepare
-def _(tables: Sequence[Records], labels: tuple[Any, ...] | None) -> dict[str, Any]:
-    """The labels to average over: as asked, the task's, or those of both runs of a comparison."""
+@confusion.summary
+def _(table: Records, labels: tuple[Any, ...] | None) -> dict[str, Any]:
+    """The labels of the task, and those met in a table that has none stated."""
     if labels is not None and (not labels or len(set(labels)) < len(labels)):
         raise UsageError("labels is a list of different labels, such as [A, B]")
-    if labels is None:
-        labels = tables[0].task.labels
-    if labels is None and len(tables) > 1:
-        seen = {v for t in tables for name in ("target", "prediction") for v in t.labels(name).values}
-        labels = tuple(sorted(seen))
+    stated = labels if labels is not None else table.task.labels
+    columns = [name for name in ("target", "prediction") if stated is None and name in table]
+    return {"stated": stated, "met": {value for name in columns for value in table.labels(name).values}}
+
+
+@confusion.merge
+def _(summaries: Sequence[Any], runs: int) -> dict[str, Any]:
+    """The labels to average over: as asked, the task's, or those of both runs of a comparison."""
+    labels = summaries[0]["stated"]
+    if labels is None and runs > 1:
+        labels = tuple(sorted(set().union(*(summary["met"] for summary in summaries))))
     return {"labels": labels}
 
 
@@ -358,7 +364,8 @@ def auroc(records: Records, *, positive: Label | None = None, score: Column = CO
     return SortedTerms(scores, claimed(records, positive))
 
 
-auroc.prepare(known_positive)
+auroc.summary(has_positive)
+auroc.merge(known_positive)
 
 
 @auroc.finish
@@ -385,6 +392,6 @@ def mean(*, column: Column, better: str | None = None) -> Floats:
     return np.asarray(column, float)
 
 
-@mean.prepare
-def _(tables: Sequence[Records], better: str | None) -> dict[str, Any]:
-    return {"better": better or tables[0].task.direction}
+@mean.summary
+def _(table: Records, better: str | None) -> dict[str, Any]:
+    return {"better": better or table.task.direction}

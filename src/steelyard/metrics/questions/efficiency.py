@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -70,11 +69,11 @@ def throughput(records: Records) -> Terms:
     return sums(rows=np.ones(len(records)))
 
 
-@throughput.prepare
-def _(tables: Sequence[Records]) -> dict[str, Any]:
-    if tables[0].is_part:
+@throughput.summary
+def _(table: Records) -> dict[str, Any]:
+    if table.is_part:
         return {"wall": None, "undefined": "wall time is a fact of the whole table, not of a part of it"}
-    return {"wall": tables[0].task.facts.get("wall_seconds")}
+    return {"wall": table.task.facts.get("wall_seconds")}
 
 
 @throughput.finish

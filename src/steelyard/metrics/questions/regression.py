@@ -65,11 +65,16 @@ def _(s: Cells, *, scale: Constant) -> Floats:
     return np.sqrt(s.square / s.n) * scale
 
 
-@rmse.prepare
-def _(tables: Sequence[Records]) -> dict[str, Any]:
-    errors = [np.abs(t.numbers("prediction", needed_by="rmse") - t.numbers("target", needed_by="rmse")) for t in tables]
-    largest = max((float(np.nanmax(e)) for e in errors if not np.isnan(e).all()), default=0.0)
-    return {"scale": largest or 1.0}
+@rmse.summary
+def _(table: Records) -> dict[str, Any]:
+    target, prediction = (table.numbers(name, needed_by="rmse") for name in ("target", "prediction"))
+    errors = np.abs(prediction - target)
+    return {"largest": 0.0 if np.isnan(errors).all() else float(np.nanmax(errors))}
+
+
+@rmse.merge
+def _(summaries: Sequence[Any]) -> dict[str, Any]:
+    return {"scale": max(summary["largest"] for summary in summaries) or 1.0}
 
 
 @rmse.join
@@ -100,12 +105,18 @@ def moments(target: Floats, prediction: Floats, *, centre: Constant, scale: Cons
     return sums(x=x, y=y, xx=x * x, yy=y * y, xy=x * y, ee=error * error, n=1)
 
 
-@moments.prepare
-def _(tables: Sequence[Records]) -> dict[str, Any]:
+@moments.summary
+def _(table: Records) -> dict[str, Any]:
+    """All targets and all predictions: their middle is that of no part."""
+    columns = {name: table.numbers(name, needed_by="this metric") for name in ("target", "prediction")}
+    return {name: values[~np.isnan(values)] for name, values in columns.items()}
+
+
+@moments.merge
+def _(summaries: Sequence[Any]) -> dict[str, Any]:
     centre, scale = [], []
     for name in ("target", "prediction"):
-        values = np.concatenate([t.numbers(name, needed_by="this metric") for t in tables])
-        values = np.sort(values[~np.isnan(values)])
+        values = np.sort(np.concatenate([summary[name] for summary in summaries]))
         middle = float(values[len(values) // 2]) if len(values) else 0.0
         width = float(values[-1] - values[0]) if len(values) else 0.0
         centre.append(middle)

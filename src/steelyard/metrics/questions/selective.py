@@ -6,7 +6,7 @@ rewards abstaining: between runs with unequal cmax, compare the area up to the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -52,12 +52,12 @@ def curve(
     return CurveTerms(ranks, losses, ~answered, missing={"no target": no_target})
 
 
-@curve.prepare
-def _(tables: Sequence[Records], loss: str | None, range: float | None) -> dict[str, Any]:
+@curve.summary
+def _(table: Records, loss: str | None, range: float | None) -> dict[str, Any]:
     """The loss and range in use: as asked, else what the task and the kind of the targets imply."""
     if range is not None and range <= 0:
         raise UsageError("range is the width of the score range, above 0")
-    return {"loss": loss_name(tables[0], loss), "range": range if range is not None else tables[0].task.range}
+    return {"loss": loss_name(table, loss), "range": range if range is not None else table.task.range}
 
 
 def _of_curve(**facts: Any) -> Callable[[Callable[..., Any]], Definition]:
