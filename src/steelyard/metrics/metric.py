@@ -265,8 +265,9 @@ class Metric:
     @property
     def documented_as(self) -> str:
         """The key of the value in documents that other tools read, where the metric has one of its own."""
-        plain = self.unconditional.name == self.definition.name
-        return self.definition.documented_as if plain else ""
+        usual = {p.name: p.default for p in self.definition.params}
+        plain = all(same_option(value, usual[name]) for name, value in self.unconditional.options)
+        return self.definition.documented_as if plain and self.label is None else ""
 
     def detail(self, reading: Any, constants: Constants) -> Any:
         """What stands beside the value, or None."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from steelyard.ground.json import head, plain
+from steelyard.metrics import metrics as registry
 from steelyard.naming import slice_text
 from steelyard.records.labels import value_name
 from steelyard.study.comparison import Comparison
@@ -60,8 +61,11 @@ def ranking_document(ranked: Ranked, *, ties: str, complete: bool, relevance_lev
 # -- flat keys ---------------------------------------------------------------------------------------------------------
 
 _SLICE_ORDER = ("model", "strategy", "task", "perturbation")
-OTHER_NAMES = {"brier_score": "brier", "aurc_full": "aurc", "augrc_full": "augrc"}  # what documented keys mean
-RENAMED = {metric: documented for documented, metric in OTHER_NAMES.items()} | {"brier(binary=true)": "brier_score"}
+
+
+def documented_names() -> dict[str, str]:
+    """The metric that each documented key means, where the key is not the metric's own name."""
+    return {known.documented_as: known.name for known in registry.values() if known.documented_as}
 
 
 def flat_key(metric: str, slice_: Mapping[str, Any]) -> str:

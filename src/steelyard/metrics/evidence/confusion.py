@@ -92,3 +92,32 @@ def class_clusters(evidence: Sums, labels: tuple[Any, ...] | None) -> tuple[Mask
         minlength=len(names) + 1,
     )[: len(names)].astype(np.float64)
     return np.where(support > 0, held[0], held[1]), support, np.asarray(held[0].any(0) | held[1].any(0))
+
+
+def confusion_matrix(counts: ConfusionCounts, most: int) -> dict[str, Any]:
+    """The counts of the data as they are, per class; the matrix itself only up to so many labels."""
+    size = len(counts.labels)
+    outside = (counts.guess < 0) & ~counts.silent
+    matrix = None
+    if size <= most:  # it grows with their square
+        table = np.zeros((size + 1, size + 1), int)
+        np.add.at(table, (counts.truth, counts.guess), counts.n[0].astype(int))
+        matrix = table[:size, :size].tolist()
+    unmet = [
+        value_name(v)
+        for v, up, n in zip(counts.labels, counts.support[0], counts.predicted[0], strict=True)
+        if n and not up
+    ]
+    return {
+        "labels": list(counts.labels),
+        "confusion_matrix": matrix,
+        "no_answer": _whole(summed_by(counts.n[:1], np.where(counts.silent, counts.truth, -1), size)),
+        "outside_labels": _whole(summed_by(counts.n[:1], np.where(outside, counts.truth, -1), size)),
+        **{name: _whole(getattr(counts, name)) for name in ("hits", "support", "predicted")},
+        "predicted_but_never_a_target": unmet,
+    }
+
+
+def _whole(counts: Floats) -> list[int]:
+    """The counts of the data as they are, a class each."""
+    return list(map(int, counts[0]))

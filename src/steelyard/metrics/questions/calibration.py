@@ -22,7 +22,7 @@ from steelyard.metrics.evidence import passes
 from steelyard.metrics.evidence.signed import SignedReading, SignedTerms
 from steelyard.metrics.evidence.sums import Cells, Terms, sums
 from steelyard.metrics.options import CONFIDENCE, Column, Constant, Label
-from steelyard.metrics.vocabulary import Population
+from steelyard.metrics.vocabulary import Default, Population
 from steelyard.records.derive import ANSWERED, FAILED
 from steelyard.records.labels import Labels, value_name
 from steelyard.records.table import Records
@@ -91,6 +91,7 @@ reliability.merge(known_positive)
     bounds=(0, 1),
     norm=sum_of_gaps,
     twin="calibration_error2",
+    default_for=(Default("confidences", 1, "ece(bins=15)"),),
     formula="Σ_b n_b/N · |acc_b − conf_b|",
     reference=_GUO,
 )
@@ -250,6 +251,8 @@ def equal_mass(counts: Floats, bins: int) -> Floats:
     reads=_READS,
     spread="log-t",
     conditions=("binary",),
+    documented_as="brier_score",
+    default_for=(Default("confidences", 3, "brier(binary=true)"),),
     formula="mean (confidence − correct)²",
     reference="Brier (1950), Verification of forecasts expressed in terms of probability",
 )
@@ -349,6 +352,7 @@ def signed_reliability(confidence: Floats, correct: Floats, *, bins: int = 10) -
     by_cluster=True,
     no_interval="it is itself an average over chance",
     no_delta="ece_null describes the noise in one run",
+    default_for=(Default("confidences", 2),),
 )
 def ece_null(s: SignedReading) -> Floats:
     """How large ECE would be from noise alone: read ece beside it.

@@ -15,10 +15,11 @@ from steelyard.errors import InputError, UsageError
 from steelyard.ground.arrays import Floats, Mask
 from steelyard.metrics.claims import claimed, class_names, has_positive, is_label, known_positive
 from steelyard.metrics.contract import evidence, metric
-from steelyard.metrics.evidence.confusion import class_clusters, confusion_counts, summed_by
+from steelyard.metrics.evidence.confusion import class_clusters, confusion_counts, confusion_matrix
 from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedRows, SortedTerms
 from steelyard.metrics.evidence.sums import Cells, Sums, Terms, row_score, sums
 from steelyard.metrics.options import CONFIDENCE, Column, Constant, Label
+from steelyard.metrics.vocabulary import Default
 from steelyard.records.derive import ANSWERED, same_kind
 from steelyard.records.labels import Labels, is_named, value_name
 from steelyard.records.schema import OUTCOMES
@@ -28,7 +29,7 @@ MOST_LABELS = 5_000  # above, a column holds texts or identifiers
 SHOWN_LABELS = 200  # up to which the confusion matrix stands beside the value
 
 
-@metric(better="higher", bounds=(0, 1), formula="correct / N")
+@metric(better="higher", bounds=(0, 1), default_for=(Default("labels", 1),), formula="correct / N")
 def accuracy(correct: Floats) -> Floats:
     """Share of all asked rows that were answered correctly; declining and unreadable replies count as wrong.
 
@@ -40,7 +41,13 @@ def accuracy(correct: Floats) -> Floats:
     return correct
 
 
-@metric(better="higher", bounds=(0, 1), rows="answered", formula="correct / answered")
+@metric(
+    better="higher",
+    bounds=(0, 1),
+    rows="answered",
+    default_for=(Default("labels", 4),),
+    formula="correct / answered",
+)
 def selective_accuracy(correct: Floats) -> Floats:
     """Share of the answered rows that are correct. Needs answer_rate beside it: answering only easy cases is easy.
 
@@ -50,7 +57,12 @@ def selective_accuracy(correct: Floats) -> Floats:
     return correct
 
 
-@metric(bounds=(0, 1), formula="answered / N", aliases=("coverage",))
+@metric(
+    bounds=(0, 1),
+    default_for=(Default("numbers", 4), Default("labels", 5)),
+    formula="answered / N",
+    aliases=("coverage",),
+)
 def answer_rate(answered: Floats) -> Floats:
     """Share of the asked rows with a usable answer (coverage).
 
@@ -60,7 +72,7 @@ def answer_rate(answered: Floats) -> Floats:
     return answered
 
 
-@metric(bounds=(0, 1), formula="abstained / N")
+@metric(bounds=(0, 1), default_for=(Default("labels", 6),), formula="abstained / N")
 def abstention_rate(abstained: Floats) -> Floats:
     """Share of the asked rows where the model declined. Whether that is good depends on the case.
 
@@ -72,7 +84,7 @@ def abstention_rate(abstained: Floats) -> Floats:
     return abstained
 
 
-@metric(better="lower", bounds=(0, 1), formula="unparsed / N")
+@metric(better="lower", bounds=(0, 1), default_for=(Default("unparsed replies", 1),), formula="unparsed / N")
 def parse_failure_rate(unparsed: Floats) -> Floats:
     """Share of the asked rows with a reply in which no answer could be read.
 
@@ -82,7 +94,13 @@ def parse_failure_rate(unparsed: Floats) -> Floats:
     return unparsed
 
 
-@metric(better="lower", bounds=(0, 1), rows="all", formula="failed / (N + failed)")
+@metric(
+    better="lower",
+    bounds=(0, 1),
+    rows="all",
+    default_for=(Default("failed rows", 1),),
+    formula="failed / (N + failed)",
+)
 def failure_rate(failed: Floats) -> Floats:
     """Share of all rows without any reply: transport, server or crash. Quality metrics leave these rows out.
 
@@ -95,6 +113,7 @@ def failure_rate(failed: Floats) -> Floats:
 @metric(
     better="higher",
     bounds=(0, 1),
+    default_for=(Default("classes", 2),),
     formula="mean over classes of correct_c / N_c",
     reads=("target", "prediction"),
     undefined="it needs at least two classes among the targets",
@@ -200,6 +219,7 @@ def _asks_answered(options: Mapping[str, Any]) -> bool:
     better="higher",
     bounds=(0, 1),
     answered_if=_asks_answered,
+    default_for=(Default("classes", 3),),
     formula="mean over classes of 2 TP / (support + predicted)",
     aliases=("confusion_matrix",),
     reference="Opitz & Burst (2019), Macro F1 and Macro F1",
@@ -226,32 +246,7 @@ def _(s: Cells, *, labels: Constant) -> Mask:
 
 @f1_macro.detail
 def _(s: Cells, *, labels: Constant) -> dict[str, Any]:
-    counts = confusion_counts(s, labels)
-    size = len(counts.labels)
-    outside = (counts.guess < 0) & ~counts.silent
-    matrix = None
-    if size <= SHOWN_LABELS:  # it grows with their square
-        table = np.zeros((size + 1, size + 1), int)
-        np.add.at(table, (counts.truth, counts.guess), counts.n[0].astype(int))
-        matrix = table[:size, :size].tolist()
-    unmet = [
-        value_name(v)
-        for v, up, n in zip(counts.labels, counts.support[0], counts.predicted[0], strict=True)
-        if n and not up
-    ]
-    return {
-        "labels": list(counts.labels),
-        "confusion_matrix": matrix,
-        "no_answer": _whole(summed_by(counts.n[:1], np.where(counts.silent, counts.truth, -1), size)),
-        "outside_labels": _whole(summed_by(counts.n[:1], np.where(outside, counts.truth, -1), size)),
-        **{name: _whole(getattr(counts, name)) for name in ("hits", "support", "predicted")},
-        "predicted_but_never_a_target": unmet,
-    }
-
-
-def _whole(counts: Floats) -> list[int]:
-    """The counts of the data as they are, a class each."""
-    return list(map(int, counts[0]))
+    return confusion_matrix(confusion_counts(s, labels), SHOWN_LABELS)
 
 
 @confusion.metric(better="higher", bounds=(0, 1), answered_if=_asks_answered, formula="Σ_c support_c / N · F1_c")
@@ -345,6 +340,7 @@ def recall(records: Records, *, label: str) -> Terms:
 @metric(
     better="higher",
     bounds=(0, 1),
+    default_for=(Default("confidences", 4),),
     formula="P(score of a positive > score of a negative) + ½ P(equal)",
     undefined="it needs both positives and negatives",
     rows=lambda options: "answered" if options["positive"] is None else "asked",
@@ -380,7 +376,7 @@ def _(evidence: SortedRows) -> tuple[Any, Floats]:
     return np.stack(held, -1), np.full(2, 0.5)
 
 
-@metric(formula="mean of the column", share=True)
+@metric(default_for=(Default("scores", 1),), formula="mean of the column", share=True)
 def mean(*, column: Column, better: str | None = None) -> Floats:
     """Mean of a numeric column that another tool computed, one score a row: `mean(score, better=higher)`.
 

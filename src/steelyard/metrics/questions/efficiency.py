@@ -11,6 +11,7 @@ from steelyard.metrics.contract import metric
 from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedRows, SortedTerms
 from steelyard.metrics.evidence.sums import Cells, Terms, row_score, sums
 from steelyard.metrics.options import Constant
+from steelyard.metrics.vocabulary import Default
 from steelyard.records.table import Records
 
 _QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "min": 0.0, "max": 1.0}
@@ -34,6 +35,7 @@ def _no_interval(evidence: SortedRows, value: float, label: str) -> str:
     unit="ms",
     formula="a percentile of latency_ms, linear between order statistics; or its mean, min, max",
     members=("p50", "p95", "p99", "mean", "min", "max"),
+    default_for=(Default("latencies", 1, "latency.p50"), Default("latencies", 2, "latency.p95")),
     no_interval=_no_interval,
 )
 def latency(latency_ms: Floats, *, label: str) -> Any:

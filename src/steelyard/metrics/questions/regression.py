@@ -19,13 +19,20 @@ from steelyard.metrics.evidence.keys import midranks
 from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedTerms
 from steelyard.metrics.evidence.sums import Cells, Terms, row_score, sums
 from steelyard.metrics.options import Constant, Constants
+from steelyard.metrics.vocabulary import Default
 from steelyard.records.table import Records
 
 BINS = ("1-3", "5-8", "13-21", "34+")
 _NO_SPREAD = 1e-13  # a sum of squares this small beside its terms is rounding
 
 
-@metric(better="lower", bounds=(0, None), rows="answered", formula="mean |prediction − target|")
+@metric(
+    better="lower",
+    bounds=(0, None),
+    rows="answered",
+    default_for=(Default("numbers", 1),),
+    formula="mean |prediction − target|",
+)
 def mae(target: Floats, prediction: Floats) -> Floats:
     """Mean absolute error.
 
@@ -50,7 +57,14 @@ def _(s: SortedReading) -> Floats:
     return s.quantile(0.5)
 
 
-@metric(better="lower", bounds=(0, None), rows="answered", spread="log-t", formula="√ mean (prediction − target)²")
+@metric(
+    better="lower",
+    bounds=(0, None),
+    rows="answered",
+    spread="log-t",
+    default_for=(Default("numbers", 2),),
+    formula="√ mean (prediction − target)²",
+)
 def rmse(target: Floats, prediction: Floats, *, scale: Constant) -> Terms:
     """Root mean squared error: large errors weigh more.
 
@@ -87,7 +101,9 @@ def _(sums_: Mapping[str, Floats], own: Constants, joint: Constants) -> dict[str
     return {**sums_, "square": sums_["square"] * (own["scale"] / joint["scale"]) ** 2}
 
 
-@metric(bounds=(None, None), rows="answered", formula="mean (prediction − target)")
+@metric(
+    bounds=(None, None), rows="answered", default_for=(Default("numbers", 3),), formula="mean (prediction − target)"
+)
 def bias(target: Floats, prediction: Floats) -> Floats:
     """Mean signed error: positive where predictions are too high.
 

@@ -17,8 +17,10 @@ from steelyard.metrics.contract import compose, evidence, metric
 from steelyard.metrics.definition import Definition
 from steelyard.metrics.evidence.curve import CurveReading, CurveTerms
 from steelyard.metrics.evidence.kernels import GRID
+from steelyard.metrics.evidence.sorted_rows import SortedRows
 from steelyard.metrics.evidence.sums import Sums
 from steelyard.metrics.options import CONFIDENCE, Column, Constant
+from steelyard.metrics.vocabulary import Default
 from steelyard.records.derive import ANSWERED, has_target, loss_name, loss_values
 from steelyard.records.table import Records
 
@@ -122,6 +124,8 @@ def _(evidence: Any) -> Sums:
     bounds=(0, None),
     undefined=_SILENT,
     common_coverage="aurc_at",
+    documented_as="aurc_full",
+    default_for=(Default("ranked answers", 1),),
     formula="∫ selective risk d coverage over [0, cmax], risk(0) = first risk",
 )
 def aurc(c: CurveReading, *, ties: str = "plateau") -> Floats:
@@ -142,6 +146,8 @@ def aurc(c: CurveReading, *, ties: str = "plateau") -> Floats:
     bounds=(0, None),
     undefined=_SILENT,
     common_coverage="augrc_at",
+    documented_as="augrc_full",
+    default_for=(Default("ranked answers", 2),),
     formula="∫ generalized risk d coverage over [0, cmax], 0 at 0",
 )
 def augrc(c: CurveReading) -> Floats:
@@ -151,6 +157,15 @@ def augrc(c: CurveReading) -> Floats:
     0.125
     """
     return c.areas[1]
+
+
+@aurc.delta_note
+def _(base: SortedRows, new: SortedRows) -> str:
+    """That runs with unequally coarse ranks are not compared fairly."""
+    coarse = [curve.points / max(len(curve.score), 1) for curve in (base, new)]
+    if min(coarse) >= 0.9 * max(coarse):
+        return ""
+    return f"{base.points} and {new.points} plateaus: AURC favours the coarser, see aurc(ties=exact)"
 
 
 aurc.detail(_curve_detail)
@@ -191,7 +206,15 @@ def augrc_optimal(c: CurveReading) -> Floats:
     return c.optimal[1]
 
 
-@compose(aurc, aurc_optimal, better="lower", undefined=_SILENT, common_coverage="", formula="aurc − aurc_optimal")
+@compose(
+    aurc,
+    aurc_optimal,
+    better="lower",
+    undefined=_SILENT,
+    common_coverage="",
+    default_for=(Default("ranked answers", 3),),
+    formula="aurc − aurc_optimal",
+)
 def eaurc(area: Floats, optimal: Floats) -> Floats:
     """Excess AURC: what the ranking loses. Can be slightly negative, because the trapezoid is generous to plateaus.
 
