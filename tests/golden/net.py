@@ -225,7 +225,7 @@ class Plain:
         text = re.sub(
             r"`[^`]*( \w+)? --help`", "`<command> --help`", text
         )  # the name of the program depends on how it runs
-        text = re.sub(r"(?m)(duration_ms\":|^\W*\w+Evaluator .*\S) +\d+\.\d+( \|)?$", r"\1 <ms>\2", text)
+        text = re.sub(r"(?m)(duration_ms\":|^\W*\w+Evaluator .*\S) +\d+\.\d+( \||,)?$", r"\1 <ms>\2", text)
         kept = text[:LONGEST]
         return kept if kept == text else f"{kept}\n… {text.count(chr(10))} lines in all"
 

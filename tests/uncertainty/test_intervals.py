@@ -137,11 +137,11 @@ def test_weights_do_not_depend_on_how_they_are_drawn() -> None:
 
 
 def test_compiled_and_plain_weights_are_the_same_stream() -> None:
-    from steelyard.metrics.evidence import kernels
+    from steelyard.metrics.evidence import passes
     from steelyard.uncertainty import weights
 
     plain = weights._draw(11, 3, 40, 301)
-    assert (kernels.tally(11, 3, 40, 301) == plain).all()
+    assert (passes.tally(11, 3, 40, 301) == plain).all()
 
 
 def test_legacy_weights_repeat_numpys_stream() -> None:

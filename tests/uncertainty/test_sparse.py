@@ -14,7 +14,7 @@ from scipy import stats
 from steelyard.records.table import Records
 from steelyard.study.comparison import compare
 from steelyard.study.evaluation import evaluate
-from steelyard.uncertainty.intervals import sparse_delta
+from steelyard.uncertainty.sparse import sparse_delta
 
 
 def spread(totals: list[float], rows: list[float]) -> float:

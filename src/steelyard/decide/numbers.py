@@ -20,7 +20,7 @@ from steelyard.records.schema import CELL
 from steelyard.runs.documented import made_from, meant_by
 from steelyard.runs.run_json import same_but_case
 from steelyard.study.comparison import Comparison
-from steelyard.study.wire import OTHER_NAMES, flat_key
+from steelyard.study.wire import documented_names, flat_key
 from steelyard.uncertainty.groups import named as group_names
 from steelyard.uncertainty.intervals import Rule as IntervalRule
 from steelyard.uncertainty.intervals import shown_rule
@@ -154,7 +154,7 @@ def _value(metrics: Mapping[str, float], rule: Rule, name: str) -> float | None:
 
 def _other(name: str) -> list[str]:
     """The documented keys that mean a metric."""
-    return [key for key, metric in OTHER_NAMES.items() if metric == name]
+    return [key for key, metric in documented_names().items() if metric == name]
 
 
 def _absent(rule: Rule, name: str, subject: Subject) -> GateNumber:

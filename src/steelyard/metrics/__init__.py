@@ -8,7 +8,9 @@ from pkgutil import iter_modules
 from steelyard.metrics import questions
 from steelyard.metrics.definition import metrics
 
-for _module in iter_modules(questions.__path__):
-    import_module(f"{questions.__name__}.{_module.name}")
+_FIRST = "correctness"  # the question that the others refine; they follow in the order of their names
+
+for _question in sorted((module.name for module in iter_modules(questions.__path__)), key=lambda n: (n != _FIRST, n)):
+    import_module(f"{questions.__name__}.{_question}")
 
 __all__ = ["metrics"]

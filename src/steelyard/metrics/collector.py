@@ -11,17 +11,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from steelyard.metrics.evidence.sums import Draw, Evidence, Ids
+from steelyard.ground.arrays import Mask
+from steelyard.metrics.evidence.clusters import Ids
+from steelyard.metrics.evidence.sums import Draw, Evidence
 from steelyard.metrics.options import Constants
+from steelyard.metrics.vocabulary import Population
 from steelyard.records.derive import ANSWERED, FAILED
 from steelyard.records.table import Records
 
 if TYPE_CHECKING:
-    from steelyard.metrics.definition import Metric
-
-Mask = npt.NDArray[np.bool_]
+    from steelyard.metrics.metric import Metric
 
 
 class Side(Protocol):
@@ -71,7 +71,7 @@ class Collector:
         """Everything in one cluster: enough for the value alone, and the cheapest way to it."""
         return cls(records, ids=(("",),), cluster=np.zeros(len(records), np.int64))
 
-    def population(self, rows: str) -> Mask | None:
+    def population(self, rows: Population) -> Mask | None:
         """A mask of the rows in a population; None if that is all."""
         if rows not in self._populations:
             outcome = self.records.outcome

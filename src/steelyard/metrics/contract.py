@@ -14,35 +14,51 @@
         return abs(s.hits - s.mass).sum(-1) / s.n.sum(-1)
 
 That is all a metric needs to have an interval, a paired delta, slices, a gate and a merge. Beyond it: metrics that read
-the same sums share an `evidence`; `over` makes a metric of a base metric's values in groups, `compose` one of several
-metrics; a function that asks for `weight` is called once a resample. A parameter named `a__b` reads the column `a.b`,
-one named `records` gets the rows themselves, one named `task` what is known of the task. A parameter annotated `Floats`
-must be numbers.
+the same sums share an `evidence`; `over` makes a metric of a base metric's values in groups, `across` one of its values
+in two views of the table, `compose` one of several metrics; a function that asks for `weight` is called once per
+resample. A parameter named `a__b` reads the column `a.b`, one named `records` gets the rows themselves, one named
+`task` what is known of the task. A parameter annotated `Floats` must be numbers.
+
+What the sums must know of the whole table, such as a scale, are its constants. They are made in two steps, so that the
+parts of a table can be read apart from each other:
+
+    @rmse.summary
+    def _(table):                                # what one table, or a part of it, says
+        return {"largest": ...}
+
+    @rmse.merge
+    def _(summaries):                            # the constants, handed to keywords annotated `Constant`
+        return {"scale": max(s["largest"] for s in summaries)}
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any, Literal
 
-from steelyard.metrics.definition import Better, Bounds, Definition, Metric, register
+from steelyard.metrics.compositions import GroupSource, PartSource
+from steelyard.metrics.definition import Definition, register
+from steelyard.metrics.metric import Metric
 from steelyard.metrics.options import Param
-from steelyard.metrics.sources import GroupSource, PartSource, Population, RowSource, Source
+from steelyard.metrics.sources import RowSource, Source
+from steelyard.metrics.views import views
+from steelyard.metrics.vocabulary import Better, Bounds, Population
 
 
 def metric(
     *,
     better: Better | Literal["as base"] | None = None,
     bounds: Bounds = (None, None),
-    rows: Population = "asked",
+    rows: Population | Callable[[Mapping[str, Any]], Population] = "asked",
     reads: tuple[str, ...] | None = None,
     name: str | None = None,
     **facts: Any,
 ) -> Callable[[Callable[..., Any]], Definition]:
     """Define and register a metric from a function of columns, under its name.
 
-    A `name` that ends in "@" is the metric meant where a cutoff follows: `precision@5` beside `precision.yes`.
+    A `name` that ends in "@" is the metric meant where a cutoff follows: `precision@5` next to `precision.yes`.
     """
 
     def define(function: Callable[..., Any]) -> Definition:
@@ -55,7 +71,8 @@ def _defined(
     function: Callable[..., Any], source: Source, *, finish: bool = False, name: str | None = None, **facts: Any
 ) -> Definition:
     labelled = "label" in inspect.signature(function).parameters
-    definition = Definition(name or function.__name__, function, source, labelled=labelled, **facts)
+    named = name or function.__name__
+    definition = Definition(name=named, function=function, source=source, labelled=labelled, **facts)
     if finish:
         definition.finish(function)
     return register(definition)
@@ -67,8 +84,11 @@ class SharedEvidence:
     def __init__(self, source: RowSource) -> None:
         self.source = source
 
-    def prepare(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-        return self.source.prepare(function)
+    def summary(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return self.source.summary(function)
+
+    def merge(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+        return self.source.merge(function)
 
     def join(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
         return self.source.join(function)
@@ -90,7 +110,9 @@ class SharedEvidence:
 
 
 def evidence(
-    *, rows: Population = "asked", reads: tuple[str, ...] | None = None
+    *,
+    rows: Population | Callable[[Mapping[str, Any]], Population] = "asked",
+    reads: tuple[str, ...] | None = None,
 ) -> Callable[[Callable[..., Any]], SharedEvidence]:
     """Define evidence that several metrics share."""
     return lambda function: SharedEvidence(RowSource(function, rows, reads))
@@ -118,6 +140,44 @@ def over(
     return define
 
 
+def across(
+    pair: str,
+    *,
+    better: Better | Literal["as base"] | None = None,
+    bounds: Any = (None, None),
+    requires: Callable[[Metric], None] | None = None,
+    **facts: Any,
+) -> Callable[[Callable[..., Any]], Definition]:
+    """Define a metric of a base metric's values in two views of the table: `f(first, second)`.
+
+    The views of the pair "reference" are the originals of altered questions, and the altered questions themselves, on
+    the rows that have a partner; a plug-in may add further pairs to `steelyard.metrics.views.views`. `requires` refuses
+    a base metric that makes no sense here.
+    """
+    chosen = views[pair]
+
+    def bind(options: Mapping[str, Any]) -> tuple[Metric, ...]:
+        if requires is not None:
+            requires(options["base"])
+        return options["base"], options["base"]
+
+    def define(function: Callable[..., Any]) -> Definition:
+        source = PartSource(bind, (Param("base", "metric"),), chosen)
+        definition = Definition(
+            name=function.__name__,
+            function=function,
+            source=source,
+            better=better,
+            bounds=bounds,
+            perturbed_only=chosen.perturbed_only,
+            **facts,
+        )
+        definition.finish(_of_parts(function))
+        return register(definition)
+
+    return define
+
+
 def compose(
     *parts: Definition, better: Better | None = None, bounds: Any = (None, None), **facts: Any
 ) -> Callable[[Callable[..., Any]], Definition]:
@@ -128,8 +188,21 @@ def compose(
         return tuple(part(**{p.name: options[p.name] for p in part.params if p.name in options}) for part in parts)
 
     def define(function: Callable[..., Any]) -> Definition:
-        definition = Definition(function.__name__, function, PartSource(bind, params), better, bounds, **facts)
-        definition._finish = lambda reading: function(*reading)
+        source = PartSource(bind, params)
+        definition = Definition(
+            name=function.__name__, function=function, source=source, better=better, bounds=bounds, **facts
+        )
+        definition.finish(_of_parts(function))
         return register(definition)
 
     return define
+
+
+def _of_parts(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of several values as a function of one tuple of them, with the same options."""
+
+    @wraps(function)
+    def finish(reading: tuple[Any, ...], **options: Any) -> Any:
+        return function(*reading, **options)
+
+    return finish

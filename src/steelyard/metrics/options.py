@@ -21,7 +21,7 @@ from steelyard.records.labels import value_name
 Column = NewType("Column", str)
 Label = NewType("Label", str)  # an option that names a label: text, a whole number or true/false
 CONFIDENCE = Column("confidence")
-Constant = Annotated[Any, "constant"]  # a keyword that `prepare` fills: not an option
+Constant = Annotated[Any, "constant"]  # a keyword that `merge` fills: not an option
 Constants = Mapping[str, Any]
 
 _ANY = object()
@@ -175,3 +175,12 @@ def accepted(function: Callable[..., Any], values: Mapping[str, Any], *, keyword
 def _keywords(function: Callable[..., Any], keyword_only: bool) -> tuple[str, ...]:
     kinds = [inspect.Parameter.KEYWORD_ONLY, *([] if keyword_only else [inspect.Parameter.POSITIONAL_OR_KEYWORD])]
     return tuple(p.name for p in inspect.signature(function).parameters.values() if p.kind in kinds)
+
+
+def hashable(value: Any) -> Any:
+    """The value in a form that equal values share and that can be a key."""
+    if isinstance(value, Mapping):
+        return tuple((k, hashable(v)) for k, v in value.items())
+    if isinstance(value, list | tuple):
+        return tuple(map(hashable, value))
+    return value.tobytes() if isinstance(value, np.ndarray) else value

@@ -1,32 +1,31 @@
-"""Where a metric's evidence comes from: a function of columns, a base metric in groups, or several metrics."""
+"""Where a metric's evidence comes from: a function of columns here, other metrics in `compositions`."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError, printable
-from steelyard.metrics.evidence.combined import GroupedReadings, Groups, PartReadings, Parts, RowTerms, WeightedRows
-from steelyard.metrics.evidence.sums import Evidence, row_score, sortable
-from steelyard.metrics.options import Constants, Param, accepted, signature
-from steelyard.records.derive import ANSWERED, DERIVED, FAILED
+from steelyard.ground.arrays import Floats, Mask
+from steelyard.metrics.evidence.clusters import sortable
+from steelyard.metrics.evidence.combined import RowTerms, WeightedRows
+from steelyard.metrics.evidence.sums import Evidence, row_score
+from steelyard.metrics.options import Constants, Param, accepted, hashable, signature
+from steelyard.metrics.vocabulary import Population
+from steelyard.records.derive import ANSWERED, DERIVED
 from steelyard.records.labels import Labels
 from steelyard.records.schema import OUTCOMES, kind_of
 from steelyard.records.table import Records
 
 if TYPE_CHECKING:
     from steelyard.metrics.collector import Collector
-    from steelyard.metrics.definition import Metric
+    from steelyard.metrics.metric import Metric
 
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-Population = str | Callable[[Mapping[str, Any]], str]
 
 _SPECIAL = ("weight", "records", "task")
 
@@ -39,7 +38,9 @@ class Source(Protocol):
 
     def reads(self, options: Mapping[str, Any]) -> tuple[str, ...]: ...
 
-    def constants(self, metric: Metric, tables: Sequence[Records]) -> dict[str, Any]: ...
+    def summarised(self, metric: Metric, table: Records) -> Any: ...  # what one table says, as plain data
+
+    def merged(self, metric: Metric, summaries: Sequence[Any], runs: int) -> dict[str, Any]: ...  # the constants
 
     def key(self, metric: Metric, constants: Constants) -> tuple[Any, ...]: ...
 
@@ -62,8 +63,13 @@ class RowSource:
     `rows` is the population: "asked" (all but failed rows), "answered" or "all"; or a function of the options.
     """
 
-    def __init__(self, function: Callable[..., Any], rows: Population, reads: tuple[str, ...] | None) -> None:
-        if isinstance(rows, str) and rows not in ("asked", "answered", "all"):
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        rows: Population | Callable[[Mapping[str, Any]], Population],
+        reads: tuple[str, ...] | None,
+    ) -> None:
+        if isinstance(rows, str) and rows not in get_args(Population):
             raise UsageError(f"rows is asked, answered or all, not '{rows}'")
         self.function, self._rows = function, rows
         self._positional, self._params = signature(function)
@@ -76,11 +82,12 @@ class RowSource:
         self.whole = "weight" in parameters
         self._labelled = "label" in parameters
         self._numeric = {name for name, p in parameters.items() if p.annotation in ("Floats", Floats)}
-        self.prepared: Callable[..., dict[str, Any]] | None = None
+        self.summarises: Callable[..., Any] | None = None
+        self.merges: Callable[..., dict[str, Any]] | None = None
         self.joins: Callable[..., dict[str, Any]] | None = None
         self.converts: Callable[..., dict[str, Floats]] | None = None
 
-    def rows(self, options: Mapping[str, Any]) -> str:
+    def rows(self, options: Mapping[str, Any]) -> Population:
         """The population under these options."""
         return self._rows if isinstance(self._rows, str) else self._rows(options)
 
@@ -88,12 +95,22 @@ class RowSource:
     def params(self) -> tuple[Param, ...]:
         return self._params
 
-    def prepare(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-        """Register what is computed once from the whole table(s), before any split: `f(tables, **options) -> dict`.
+    def summary(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register what one table says that the metric must know before any split: `f(table, **options)`.
 
-        An entry `undefined` says why the metric has no value on these tables.
+        What is returned is plain data, because the parts of a table may be summarised apart from each other.
         """
-        self.prepared = function
+        self.summarises = function
+        return function
+
+    def merge(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+        """Register how summaries become the constants: `f(summaries, **options) -> dict`; by default the first is them.
+
+        However a table is split, the summaries of its parts give the constants of the whole. In a comparison the tables
+        of both runs are summarised; a function that asks for `runs` gets how many there are. An entry `undefined` says
+        why the metric has no value.
+        """
+        self.merges = function
         return function
 
     def join(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
@@ -115,16 +132,19 @@ class RowSource:
         chosen = [options[p.name] for p in self._params if p.kind == "column" and options.get(p.name) is not None]
         return tuple(dict.fromkeys((*stated, *chosen)))
 
-    def constants(self, metric: Metric, tables: Sequence[Records]) -> dict[str, Any]:
-        if self.prepared is None:
-            return {}
-        return self.prepared(tables, **accepted(self.prepared, metric.values))
+    def summarised(self, metric: Metric, table: Records) -> Any:
+        return {} if self.summarises is None else self.summarises(table, **accepted(self.summarises, metric.values))
+
+    def merged(self, metric: Metric, summaries: Sequence[Any], runs: int) -> dict[str, Any]:
+        if self.merges is None:
+            return dict(summaries[0])
+        return self.merges(summaries, **accepted(self.merges, {**metric.values, "runs": runs}))
 
     def key(self, metric: Metric, constants: Constants) -> tuple[Any, ...]:
         names = [p.name for p in self._params]
         merged = {**metric.values, **constants}
         label = metric.label if self._labelled else None
-        return (id(self), label, *((name, _hashable(merged.get(name))) for name in names), _hashable(constants))
+        return (id(self), label, *((name, hashable(merged.get(name))) for name in names), hashable(constants))
 
     def collect(self, metric: Metric, constants: Constants, collector: Collector) -> Evidence:
         inside = collector.population(self.rows(metric.values))
@@ -173,7 +193,7 @@ class RowSource:
 
     def converted(self, _metric: Metric, evidence: Any, own: Constants, joint: Constants) -> Any:
         """The evidence as it would be under the joint constants; None where only the rows could say."""
-        changed = [name for name in own if name in joint and _hashable(own[name]) != _hashable(joint[name])]
+        changed = [name for name in own if name in joint and hashable(own[name]) != hashable(joint[name])]
         if not set(changed) - {"labels", "begins", "undefined"}:  # these are read by the finish alone
             return evidence
         if self.converts is None:
@@ -226,168 +246,12 @@ class RowSource:
         return array
 
 
-@dataclass(frozen=True)
-class GroupSource:
-    """Evidence of a base metric in every value of a column (an option, or fixed), and overall."""
-
-    params: tuple[Param, ...]
-    fixed: str | None = None
-
-    def column(self, options: Mapping[str, Any]) -> str:
-        return self.fixed or str(options["by"])
-
-    def reads(self, options: Mapping[str, Any]) -> tuple[str, ...]:
-        return (*options["base"].reads, self.column(options))
-
-    def constants(self, metric: Metric, tables: Sequence[Records]) -> dict[str, Any]:
-        base: Metric = metric.values["base"]
-        column = self.column(metric.values)
-        for table in tables:
-            if column not in table and column != "outcome":
-                raise InputError(table.lacks(column, metric.name))
-        names = sorted({value for t in tables for value in t.labels(column).values})
-        groups = {name: base.constants([t.take(t.labels(column) == name) for t in tables]) for name in names}
-        return {"overall": base.constants(tables), "groups": groups}
-
-    def key(self, metric: Metric, constants: Constants) -> tuple[Any, ...]:
-        return ("groups", self.column(metric.values), metric.values["base"], _hashable(constants))
-
-    def collect(self, metric: Metric, constants: Constants, collector: Collector) -> Evidence:
-        base: Metric = metric.values["base"]
-        labels = collector.records.labels(self.column(metric.values))
-        parts = {}
-        for name, own in constants["groups"].items():
-            inside = labels == name
-            if inside.any():
-                parts[name] = collector.within(inside).evidence(base, own)
-        overall = collector.evidence(base, constants["overall"])
-        return Groups(tuple(parts), tuple(parts.values()), overall, int(labels.missing.sum()))
-
-    def missing(self, metric: Metric, constants: Constants, collector: Collector) -> Mask:
-        return collector.missing(metric.values["base"], constants["overall"])
-
-    def ordered(self, metric: Metric, evidence: Groups) -> Groups:
-        base: Metric = metric.values["base"]
-        groups = tuple(base.ordered(group) for group in evidence.groups)
-        return replace(evidence, groups=groups, overall=base.ordered(evidence.overall))
-
-    def united(self, _metric: Metric, sides: Sequence[tuple[Constants, Any]]) -> dict[str, Any]:
-        base: Metric = _metric.values["base"]
-        (one, mine), (two, theirs) = sides
-        ours, others = (dict(zip(e.names, e.groups, strict=True)) for e in (mine, theirs))
-        groups = {}
-        for name in dict.fromkeys((*one["groups"], *two["groups"])):
-            both = [(c["groups"][name], e[name]) for c, e in ((one, ours), (two, others)) if name in e]
-            groups[name] = base.united(both) if len(both) == 2 else both[0][0] if both else one["groups"].get(name, {})
-        return {"overall": base.united([(c["overall"], e.overall) for c, e in sides]), "groups": groups}
-
-    def converted(self, _metric: Metric, evidence: Groups, own: Constants, joint: Constants) -> Any:
-        base: Metric = _metric.values["base"]
-        groups = [
-            base.converted(group, own["groups"][name], joint["groups"][name])
-            for name, group in zip(evidence.names, evidence.groups, strict=True)
-        ]
-        overall = base.converted(evidence.overall, own["overall"], joint["overall"])
-        if overall is None or any(group is None for group in groups):
-            return None
-        return replace(evidence, groups=tuple(groups), overall=overall)
-
-    def readied(self, metric: Metric, reading: GroupedReadings, constants: Constants) -> Any:
-        """The base metric's values in each group, and overall; for a gap, areas up to the coverage that all reach."""
-        base: Metric = metric.values["base"]
-        own = constants["groups"]
-        if base.is_area and metric.definition.over_groups == "gap":
-            return reading.once((base, "common"), lambda: reading.up_to_common_coverage(base.up_to))
-        return reading.once(
-            base,
-            lambda: reading.finished(
-                lambda name, part: base.finished(part, own[name]),
-                lambda part: base.finished(part, constants["overall"]),
-            ),
-        )
-
-
-@dataclass(frozen=True)
-class PartSource:
-    """Evidence of several metrics; options of the composition are handed to the parts that have them."""
-
-    metrics: Callable[[Mapping[str, Any]], tuple[Metric, ...]]
-    params: tuple[Param, ...]
-    tables: tuple[Callable[[Collector], Collector] | None, ...] = ()
-    lost: Callable[[Records], dict[str, int]] | None = None  # rows that the views leave out, by reason
-
-    def reads(self, options: Mapping[str, Any]) -> tuple[str, ...]:
-        own = [column for m in self.metrics(options) for column in m.reads]
-        partners = [f"reference.{name}" for name in (*own, "outcome", "prediction")] if self.tables else []
-        return tuple(dict.fromkeys((*own, *partners)))
-
-    def constants(self, metric: Metric, tables: Sequence[Records]) -> dict[str, Any]:
-        return {"parts": tuple(m.constants(tables) for m in self.metrics(metric.values))}
-
-    def key(self, metric: Metric, constants: Constants) -> tuple[Any, ...]:
-        return (id(self.tables), *self.metrics(metric.values), _hashable(constants))
-
-    def collect(self, metric: Metric, constants: Constants, collector: Collector) -> Evidence:
-        metrics = self.metrics(metric.values)
-        views = self.tables or (None,) * len(metrics)
-        found = [
-            (view(collector) if view else collector).evidence(m, own)
-            for m, own, view in zip(metrics, constants["parts"], views, strict=True)
-        ]
-        return Parts(tuple(found), self.lost(collector.records) if self.lost else {})
-
-    def missing(self, metric: Metric, constants: Constants, collector: Collector) -> Mask:
-        metrics = self.metrics(metric.values)
-        views = self.tables or (None,) * len(metrics)
-        found = np.zeros(len(collector.records), bool)
-        for m, own, view in zip(metrics, constants["parts"], views, strict=True):
-            inner = view(collector) if view else collector
-            found[inner.rows] |= inner.missing(m, own)
-            if view is not None:  # rows that the view cannot show, such as those without a partner
-                hidden = np.ones(len(found), bool)
-                hidden[inner.rows] = False
-                found |= hidden & (collector.records.outcome != FAILED)
-        return found
-
-    def ordered(self, metric: Metric, evidence: Parts) -> Parts:
-        metrics = self.metrics(metric.values)
-        return replace(evidence, parts=tuple(m.ordered(e) for m, e in zip(metrics, evidence.parts, strict=True)))
-
-    def united(self, _metric: Metric, sides: Sequence[tuple[Constants, Any]]) -> dict[str, Any]:
-        (one, mine), (two, theirs) = sides
-        parts = zip(self.metrics(_metric.values), one["parts"], two["parts"], mine.parts, theirs.parts, strict=True)
-        return {"parts": tuple(m.united([(a, e), (b, f)]) for m, a, b, e, f in parts)}
-
-    def converted(self, _metric: Metric, evidence: Parts, own: Constants, joint: Constants) -> Any:
-        metrics = self.metrics(_metric.values)
-        each = zip(metrics, evidence.parts, own["parts"], joint["parts"], strict=True)
-        parts = tuple(m.converted(part, mine, both) for m, part, mine, both in each)
-        return None if any(part is None for part in parts) else replace(evidence, parts=parts)
-
-    def readied(self, metric: Metric, reading: PartReadings, constants: Constants) -> Any:
-        """The values of the parts."""
-        metrics = self.metrics(metric.values)
-        own = constants["parts"]
-        return reading.once(
-            metrics,
-            lambda: tuple(m.finished(r, c) for m, r, c in zip(metrics, reading.readings, own, strict=True)),
-        )
-
-
 def met_labels(evidence: Any) -> tuple[Any, ...]:
     """The labels that stand among the keys of keyed sums."""
     return tuple(label for part in evidence.keys for label in part.tolist() if label is not None)
 
 
-def _hashable(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return tuple((k, _hashable(v)) for k, v in value.items())
-    if isinstance(value, list | tuple):
-        return tuple(map(_hashable, value))
-    return value.tobytes() if isinstance(value, np.ndarray) else value
-
-
-def _outside(records: Records, inside: npt.NDArray[np.bool_] | None) -> dict[str, int]:
+def _outside(records: Records, inside: Mask | None) -> dict[str, int]:
     """Rows outside the population, counted by outcome."""
     if inside is None:
         return {}
@@ -402,9 +266,7 @@ def _ordered(excluded: Mapping[str, int], lost: Mapping[str, int]) -> dict[str, 
     return {reason: n for reason, n in added.items() if n}
 
 
-def _reasons(
-    population: Records, lost: npt.NDArray[np.bool_], reads: Iterable[str], stated: Mapping[str, Any]
-) -> dict[str, int]:
+def _reasons(population: Records, lost: Mask, reads: Iterable[str], stated: Mapping[str, Any]) -> dict[str, int]:
     """Why rows inside the population were left out: as stated, the column they lack, else their outcome."""
     if not lost.any():
         return {}

@@ -37,13 +37,13 @@ from steelyard.naming import Expr, label_text, parse, slice_text, split_slice
 from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL
 from steelyard.study.evaluation import Evaluation
-from steelyard.study.wire import OTHER_NAMES, RENAMED, flat_key
+from steelyard.study.wire import documented_names, flat_key
 from steelyard.uncertainty.number import Estimate
 
 Parts = tuple[str, ...]  # of a key: its words and labels
 
 _OF_ANSWERS = {"prediction", "correct", "answered", "abstained", "unparsed", "failed"}
-_KEYS = {"n_predictions", "per_class", "per_group", "disparities", "global_metric", *RENAMED.values()}
+_KEYS = {"n_predictions", "per_class", "per_group", "disparities", "global_metric"}
 _PER_CLASS = ("precision", "recall", "f1")
 _GROUPED = ("fairness_gap", "worst_group")
 _DEFERRAL = ("deferral_alignment", "deferral_balanced", "unsafe_answer_rate", "over_deferral_rate")
@@ -51,7 +51,8 @@ _DEFERRAL = ("deferral_alignment", "deferral_balanced", "unsafe_answer_rate", "o
 
 def is_documented(key: str) -> bool:
     """Whether a key is one of these names, and no metric's own."""
-    return key.partition(".")[0] in _KEYS
+    head = key.partition(".")[0]
+    return head in _KEYS or head in documented_names()
 
 
 def made_from(name: str) -> tuple[str, ...]:
@@ -72,7 +73,7 @@ def meant_by(key: str) -> str:
     if words[0] == "per_class" and len(words) > 2 and words[-1] in _PER_CLASS:
         label = ".".join(words[1:-1])
         return f"{words[-1]}.{label if label.startswith(chr(34)) else label_text(label)}{slice_text(slice_)}"
-    return OTHER_NAMES.get(name, name) + slice_text(slice_)
+    return documented_names().get(name, name) + slice_text(slice_)
 
 
 @dataclass(frozen=True)
@@ -146,8 +147,9 @@ def _predictions(estimates: Sequence[Estimate]) -> dict[Parts, Documented]:
 def _renamed(estimates: Sequence[Estimate]) -> dict[Parts, Documented]:
     found: dict[Parts, Documented] = {}
     for e in estimates:
-        if e.value is not None and e.metric in RENAMED:
-            found.setdefault((RENAMED[e.metric],), Documented(e.value, e.better, e))
+        key = metric_of(e.metric).documented_as
+        if e.value is not None and key:
+            found.setdefault((key,), Documented(e.value, e.better, e))
     return found
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 
 from steelyard.errors import UsageError
-from steelyard.naming import column_text
+from steelyard.metrics import metrics as registry
+from steelyard.metrics.vocabulary import Situation
 from steelyard.records.derive import combine
 from steelyard.records.schema import FIELDS, PREFIXES, kind_of
 from steelyard.records.table import Records
@@ -24,46 +27,48 @@ class Choice:
 
 
 def choose(records: Records) -> list[Choice]:
-    """The metrics to compute where none was asked for."""
-    chosen = []
+    """The metrics to compute where none was asked for: those that say of themselves that they suit what there is."""
     scored = {"target", "prediction"} <= set(records.stated)
     numeric = scored and records.is_numeric("target") and records.task.labels is None
+    confident = scored and "confidence" in records and kind_of(records.column("confidence")) != "null"
+    counts = records.counts()
+    choices = []
     if numeric:
-        chosen.append(Choice(("mae", "rmse", "bias", "answer_rate"), "the targets are numbers"))
+        choices.append(_of(("numbers",), "the targets are numbers"))
     elif scored:
         texts = _texts(records)
-        classes = () if texts else ("balanced_accuracy", "f1_macro")
-        rates = ("selective_accuracy", "answer_rate", "abstention_rate")
-        chosen.append(Choice(("accuracy", *classes, *rates), texts or "the targets are labels"))
-    counts = records.counts()
+        choices.append(_of(("labels",) if texts else ("labels", "classes"), texts or "the targets are labels"))
     if counts["unparsed"]:
-        chosen.append(Choice(("parse_failure_rate",), "some replies could not be read"))
+        choices.append(_of(("unparsed replies",), "some replies could not be read"))
     if counts["failed"]:
-        chosen.append(Choice(("failure_rate",), "some rows have no reply"))
+        choices.append(_of(("failed rows",), "some rows have no reply"))
     if "should_abstain" in records:
-        chosen.append(
-            Choice(
-                ("deferral_alignment", "deferral_balanced", "unsafe_answer_rate", "over_deferral_rate"),
-                "should_abstain says where declining was right",
-            )
-        )
-    if scored and "confidence" in records and kind_of(records.column("confidence")) != "null":
-        if not numeric:
-            chosen.append(Choice(("ece(bins=15)", "ece_null", "brier(binary=true)", "auroc"), "there is a confidence"))
-        if _ranked(records):
-            chosen.append(Choice(("aurc", "augrc", "eaurc"), "every answer has a confidence to rank it"))
+        choices.append(_of(("labels to defer",), "should_abstain says where declining was right"))
+    if confident and not numeric:
+        choices.append(_of(("confidences",), "there is a confidence"))
+    if confident and _ranked(records):
+        choices.append(_of(("ranked answers",), "every answer has a confidence to rank it"))
     if "latency_ms" in records:
-        chosen.append(Choice(("latency.p50", "latency.p95"), "there are latencies"))
+        choices.append(_of(("latencies",), "there are latencies"))
     if not scored:
-        chosen += [
-            Choice((f"mean({column_text(name)})",), f"'{name}' is a score of another tool") for name in _scores(records)
-        ]
-    if not chosen:
+        choices += [_of(("scores",), f"'{name}' is a score of another tool", column=name) for name in _scores(records)]
+    if not choices:
         raise UsageError(
             "no metric suits these columns; give target and prediction, or name one with `metric=` "
             "(`steelyard metrics`)"
         )
-    return chosen
+    return choices
+
+
+def _of(situations: Sequence[Situation], why: str, *, column: str = "") -> Choice:
+    """The metrics that are meant for any of these situations, in their order; `column` is what they are about."""
+    meant = [
+        (default.place, default.text or str(known(column) if column else known()))
+        for known in registry.values()
+        for default in known.default_for
+        if default.situation in situations
+    ]
+    return Choice(tuple(text for _, text in sorted(meant, key=itemgetter(0))), why)
 
 
 def _texts(records: Records) -> str:

@@ -13,12 +13,12 @@ from typing import Any, Literal
 from steelyard.metrics.definition import Metric, metric_of
 from steelyard.study.pairs import ClustersLeft, Missing, Pair
 from steelyard.uncertainty.groups import named as group_names
-from steelyard.uncertainty.intervals import rare_clusters
 from steelyard.uncertainty.number import Delta
 from steelyard.uncertainty.paired import Paired, paired
 from steelyard.uncertainty.sampling import sample
 from steelyard.uncertainty.scarcity import FEWEST_CLUSTERS
 from steelyard.uncertainty.settings import Settings
+from steelyard.uncertainty.sparse import rare_clusters
 from steelyard.uncertainty.wire import form_document
 
 Unchanged = Literal["say", "judge"]  # what is done with runs that gave the same answers
@@ -205,7 +205,8 @@ class _Measured:
     def delta(self, pair: Pair, metric: Metric) -> Delta:
         """The delta itself: values, interval and p-value."""
         measured = self.of(pair, metric)
-        about = _plateaus(measured) if metric.definition.name == "aurc" and not math.isnan(measured.delta) else ""
+        known = not math.isnan(measured.delta)
+        about = metric.delta_note(measured.base.evidence, measured.new.evidence) if known else ""
         return Delta(
             metric=metric.name,
             slice=dict(self.slice),
@@ -229,14 +230,6 @@ class _Measured:
             rule=measured.rule,
             grown=measured.grown,
         )
-
-
-def _plateaus(measured: Paired) -> str:
-    points = [s.evidence.points for s in (measured.base, measured.new)]
-    coarse = [s.evidence.points / max(len(s.evidence.score), 1) for s in (measured.base, measured.new)]
-    if min(coarse) >= 0.9 * max(coarse):
-        return ""
-    return f"{points[0]} and {points[1]} plateaus: AURC favours the coarser, see aurc(ties=exact)"
 
 
 def _or_none(value: float) -> float | None:

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.metrics.definition import Metric
-from steelyard.metrics.evidence.sums import Evidence, Ids, id_order, some, sortable
+from steelyard.metrics.evidence.clusters import Ids, id_order, some, sortable
+from steelyard.metrics.evidence.sums import Evidence
 from steelyard.metrics.options import Constants
 from steelyard.records.derive import ANSWERED, FAILED
 from steelyard.records.digests import Digests, column_digests, row_digests

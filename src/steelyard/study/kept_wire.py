@@ -1,8 +1,8 @@
 """Kept evidence on disk: arrays in one compressed file, everything else in a JSON header inside it.
 
-Evidence is made of frozen dataclasses that hold arrays, labels and each other; this walks them. Nothing is pickled, and
-only the kinds named here are made again. The names on disk are constants of this file: a class or a field may be
-renamed, what was written stays readable. A field that an older version did not write has its default.
+Evidence is made of objects that hold arrays, labels and each other; this walks them. Nothing is pickled, and only kinds
+that registered themselves (`metrics.evidence.codec`) are made again. A field that an older version did not write has
+its default.
 
 version 1   the first edition
 version 2   also, of every slice: digests of the columns that metrics read, and of the rows that lack a value
@@ -19,11 +19,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import StorageError
-from steelyard.metrics.evidence.combined import Groups, Parts, Rows
-from steelyard.metrics.evidence.curve import CurveReading
-from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedRows
-from steelyard.metrics.evidence.sums import Sums
-from steelyard.metrics.questions.calibration import Signed
+from steelyard.metrics.evidence.codec import kind, kind_named, kind_of, reading_name, reading_named
 from steelyard.records.labels import Labels
 from steelyard.study.kept import Kept
 
@@ -32,29 +28,10 @@ VERSIONS = (1, 2)  # that are read; only the newest is written
 LARGEST = 2**33  # bytes of one array, unpacked
 
 
-def _kind(kind: type, names: str) -> tuple[type, dict[str, str]]:
-    """A class and the names of its fields on disk, each with its attribute; they differ only where one was renamed."""
-    return kind, {name.partition("=")[0]: name.partition("=")[2] or name for name in names.split()}
-
-
-_KINDS = {
-    "Kept": _kind(
-        Kept,
-        "slice ids asked failed answered counts asked_rows answered_rows constants evidence "
-        "columns lacking lacking_rows",
-    ),
-    "Sums": _kind(Sums, "names keys ids cells rows excluded is_score binary"),
-    "SortedRows": _kind(SortedRows, "score value cluster ends ids rows excluded reading"),
-    "Rows": _kind(Rows, "columns ids cluster rows excluded"),
-    "Groups": _kind(Groups, "names groups overall ungrouped"),
-    "Parts": _kind(Parts, "parts lost"),
-    "Signed": _kind(Signed, "gaps excluded"),
-}
-_READINGS = {"SortedReading": SortedReading, "CurveReading": CurveReading}
-_NAMES: dict[type, str] = {
-    **{kind: name for name, (kind, _) in _KINDS.items()},
-    **{kind: name for name, kind in _READINGS.items()},
-}
+kind(
+    "Kept",
+    "slice ids asked failed answered counts asked_rows answered_rows constants evidence columns lacking lacking_rows",
+)(Kept)
 
 
 def packed(parts: Sequence[Kept]) -> bytes:
@@ -116,17 +93,16 @@ class _Writer:
         if isinstance(value, Labels):
             return {"labels": [self.take(value.codes), self.take(value.values)]}
         if isinstance(value, type):
-            return {"type": _NAMES[value]}
+            return {"type": reading_name(value)}
         if isinstance(value, Mapping):
             return {"map": [[self.take(k), self.take(v)] for k, v in value.items()]}
         if isinstance(value, tuple | list):
             return {"tuple": [self.take(v) for v in value]}
-        if type(value) in _NAMES:
-            name = _NAMES[type(value)]
-            return {"kind": name, "fields": {f: self.take(getattr(value, a)) for f, a in _KINDS[name][1].items()}}
-        return {
-            "sparse": [self.take(part) for part in (value.data, value.indices, value.indptr, np.array(value.shape))]
-        }
+        if hasattr(value, "indptr"):
+            parts = (value.data, value.indices, value.indptr, np.array(value.shape))
+            return {"sparse": [self.take(part) for part in parts]}
+        known = kind_of(value)
+        return {"kind": known.name, "fields": {name: self.take(part) for name, part in known.pack(value).items()}}
 
     def _array(self, value: Any) -> Any:
         if value.dtype.hasobject:
@@ -166,7 +142,7 @@ class _Reader:
         if what == "labels":
             return Labels(*(self.make(v) for v in inside))
         if what == "type":
-            return _READINGS[inside]
+            return reading_named(inside)
         if what == "map":
             return {self.make(k): self.make(v) for k, v in inside}
         if what == "tuple":
@@ -176,5 +152,5 @@ class _Reader:
 
             data, indices, indptr, shape = (self.make(v) for v in inside)
             return sparse.csr_array((data, indices, indptr), shape=tuple(shape))
-        kind, attributes = _KINDS[inside]
-        return kind(**{attributes[name]: self.make(v) for name, v in value["fields"].items()})
+        fields = {name: self.make(part) for name, part in value["fields"].items()}
+        return kind_named(inside).unpack(fields)

@@ -13,6 +13,7 @@ import msgspec
 
 from steelyard.errors import InputError
 from steelyard.ground.json import head, plain, read_strict, refusal
+from steelyard.metrics import metrics as registry
 from steelyard.naming import slice_text
 from steelyard.records.labels import value_name
 from steelyard.records.table import Source
@@ -188,8 +189,11 @@ def read_comparison(document: Mapping[str, Any]) -> Comparison:
 # -- flat keys ---------------------------------------------------------------------------------------------------------
 
 _SLICE_ORDER = ("model", "strategy", "task", "perturbation")
-OTHER_NAMES = {"brier_score": "brier", "aurc_full": "aurc", "augrc_full": "augrc"}  # what documented keys mean
-RENAMED = {metric: documented for documented, metric in OTHER_NAMES.items()} | {"brier(binary=true)": "brier_score"}
+
+
+def documented_names() -> dict[str, str]:
+    """The metric that each documented key means, where the key is not the metric's own name."""
+    return {known.documented_as: known.name for known in registry.values() if known.documented_as}
 
 
 def flat_key(metric: str, slice_: Mapping[str, Any]) -> str:

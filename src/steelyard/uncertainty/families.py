@@ -13,11 +13,12 @@ import numpy as np
 from steelyard.ground.arrays import Floats
 from steelyard.uncertainty import intervals
 from steelyard.uncertainty.groups import GroupRule, disparity_rule, gap_rule, worst_rule
-from steelyard.uncertainty.intervals import Interval, Rule, Sparse
+from steelyard.uncertainty.intervals import Interval, Rule
 from steelyard.uncertainty.number import Caution
 from steelyard.uncertainty.sampling import Sample
 from steelyard.uncertainty.scarcity import Scarcity, scarcity
 from steelyard.uncertainty.settings import Settings
+from steelyard.uncertainty.sparse import Sparse
 
 _SHORT_OF_FREEDOM = 0.25  # degrees of freedom per cluster below which a few clusters carry the spread
 

@@ -24,12 +24,13 @@ from steelyard.uncertainty import intervals
 from steelyard.uncertainty.estimate import about_scarcity
 from steelyard.uncertainty.families import Spread
 from steelyard.uncertainty.groups import named
-from steelyard.uncertainty.intervals import FEW_DIFFERENT, Interval, Rule, Sparse
+from steelyard.uncertainty.intervals import Interval, Rule
 from steelyard.uncertainty.number import TOLERATED_UNDEFINED, Caution
 from steelyard.uncertainty.sampling import Sample, jackknife, read_sample, resample
 from steelyard.uncertainty.scarcity import Scarcity, scarcity
 from steelyard.uncertainty.settings import Settings
 from steelyard.uncertainty.significance import Swapped, flip_p, swap_p
+from steelyard.uncertainty.sparse import FEW_DIFFERENT, Sparse, rare_clusters, rare_share, sparse_delta
 
 Sides = tuple[Sample, Sample]
 
@@ -170,7 +171,7 @@ class _Work:
             def with_equal(clusters: int) -> Rule:
                 more = max(clusters - size, 0)
                 filled = np.append(totals, np.zeros(more)), np.append(counts, np.full(more, counts.mean()))
-                return intervals.sparse_delta(*filled, reach)
+                return sparse_delta(*filled, reach)
 
             return with_equal
 
@@ -180,7 +181,7 @@ class _Work:
             def ends(level: float) -> Interval:
                 low, high = rule.at(level)
                 heavy = float((rows**2).sum() / (rows.mean() * rows.sum()))
-                unseen = min(1.0, intervals.rare_clusters(0, clusters, level) * heavy) * (reach or 0.0)
+                unseen = min(1.0, rare_clusters(0, clusters, level) * heavy) * (reach or 0.0)
                 return min(low * share, -unseen), max(high * share, unseen)
 
             return Rule(rule.method, ends)
@@ -208,7 +209,7 @@ class _Work:
         if self.reach is not None:
             if different < FEW_DIFFERENT:
                 notes = (_few_differ(different),)
-            return Spread(rule=intervals.sparse_delta(totals, rows, self.reach), se=se, notes=notes)
+            return Spread(rule=sparse_delta(totals, rows, self.reach), se=se, notes=notes)
         means = totals / rows
         if float(means.max() - means.min()) <= _CONSTANT * abs(self.delta):
             return self._constant(se)
@@ -284,8 +285,8 @@ class _Work:
 
         def ends(level: float) -> Interval:
             low, high = rule.at(level)
-            seen = intervals.rare_share(different, rows, rows[off], level) * reach
-            unseen = intervals.rare_share(0, rows, rows[off], level) * reach
+            seen = rare_share(different, rows, rows[off], level) * reach
+            unseen = rare_share(0, rows, rows[off], level) * reach
             # towards where the runs differ what was seen could be more; at 0 that is both ways
             down = -seen if self.delta <= 0 else -unseen
             up = seen if self.delta >= 0 else unseen

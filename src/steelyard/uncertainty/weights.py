@@ -18,8 +18,8 @@ import numpy.typing as npt
 from steelyard.errors import UsageError
 from steelyard.ground import compiling
 from steelyard.ground.randomness import words
-from steelyard.metrics.evidence import kernels
-from steelyard.metrics.evidence.sums import Ids, sortable
+from steelyard.metrics.evidence import passes
+from steelyard.metrics.evidence.clusters import Ids, sortable
 
 Counts = npt.NDArray[Any]
 Places = npt.NDArray[np.int64]
@@ -89,7 +89,7 @@ def _draw(seed: int, first: int, last: int, clusters: int, *, compiled: bool = F
     if scheme(clusters, "counter") == "poisson":
         return _poisson(seed, first, last, clusters)
     if compiled and compiling.available():
-        return kernels.tally(seed, first, last, clusters)
+        return passes.tally(seed, first, last, clusters)
     step = max(1, 4_000_000 // max(clusters, 1))
     parts = []
     for start in range(first, last, step):

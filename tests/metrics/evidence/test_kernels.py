@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from steelyard.ground import compiling
-from steelyard.metrics.evidence import curve, kernels, sorted_rows
+from steelyard.metrics.evidence import curve, kernels, passes, sorted_rows
 from steelyard.metrics.evidence.curve import CurveTerms
 from steelyard.metrics.evidence.sorted_rows import SortedTerms
 from steelyard.metrics.evidence.sums import Draw
@@ -204,35 +204,35 @@ def test_bins_are_the_same_on_every_path(bins: int) -> None:
     edges = np.arange(bins + 1) / bins
     near = np.concatenate([edges, np.nextafter(edges, 0), np.nextafter(edges, 1), [np.nan, -0.0]])
     values = near[np.isnan(near) | ((near >= 0) & (near <= 1))]
-    assert kernels.bins(values, bins).tolist() == bin_of(values, bins).tolist()
+    assert passes.bins(values, bins).tolist() == bin_of(values, bins).tolist()
 
 
 EVERY_KERNEL = """
 import json
 import numpy as np
-from steelyard.metrics.evidence import kernels
+from steelyard.metrics.evidence import kernels, passes
 from steelyard.retrieval import kernels as tiles
 
 rng = np.random.default_rng(0)
 cluster, loss, ends = rng.integers(0, 9, 200), rng.integers(0, 2, 200).astype(float), np.arange(1, 200, 2)
-weights = kernels.tally(3, 0, 20, 9)
+weights = passes.tally(3, 0, 20, 9)
 asked = weights.astype(float) @ np.bincount(cluster, minlength=9)
 kernels.scan(cluster, loss, ends, weights, asked, 0.5, kernels.GRID)
 kernels.scan(cluster, loss, ends, weights, asked, np.linspace(0.1, 1, 20), (0.25,))
 kernels.row_by_row(cluster, loss, ends, weights, asked, np.zeros(10_000))
 kernels.hull_areas(cluster, loss, ends, weights.astype(float), asked, 1e-10)
-kernels.summed(cluster, loss, 9)
-kernels.bins(loss, 10)
+passes.summed(cluster, loss, 9)
+passes.bins(loss, 10)
 kernels.auroc(cluster, loss, ends, weights)
 kernels.quantile(cluster, loss, weights, 0.95)
-runs = kernels.sorted_runs(rng.random(200), loss, np.array([0.0, 1.0]))
-kernels.merged_areas(*runs, np.array([0.0, 1.0]), 200.0)
-kernels.merged_points(*runs, np.array([0.0, 1.0]))
+runs = passes.sorted_runs(rng.random(200), loss, np.array([0.0, 1.0]))
+passes.merged_areas(*runs, np.array([0.0, 1.0]), 200.0)
+passes.merged_points(*runs, np.array([0.0, 1.0]))
 tile = rng.random((1024, 1024))
 tiles.sides(tile, tile[:, 0] - 1e-9, tile[:, 0])
 tiles.lengths(tile)
 tiles.dots(tile, tile, np.arange(1024), np.arange(1024))
-everything = [*kernels._compiled().values(), *tiles._compiled().values()]
+everything = [*kernels._compiled().values(), *passes._compiled().values(), *tiles._compiled().values()]
 print(json.dumps([[k.py_func.__name__, sum(k.stats.cache_hits.values()), sum(k.stats.cache_misses.values())]
                   for k in everything]))
 """

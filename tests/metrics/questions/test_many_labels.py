@@ -11,9 +11,9 @@ import pytest
 from steelyard.errors import InputError
 from steelyard.metrics.collector import Collector
 from steelyard.metrics.definition import metric_of
+from steelyard.metrics.evidence import confusion
 from steelyard.metrics.evidence import sums as evidence_module
 from steelyard.metrics.evidence.sums import Draw
-from steelyard.metrics.questions import correctness
 from steelyard.records.table import Records
 from steelyard.study.evaluation import evaluate, value
 
@@ -43,7 +43,7 @@ def test_every_way_to_add_up_gives_the_same(labels: int, task: Any, monkeypatch:
         return {e.metric: (e.value, e.se, e.interval) for e in found}
 
     usual = read()
-    monkeypatch.setattr(correctness, "_SMALL_CHOICE", 0)
+    monkeypatch.setattr(confusion, "_SMALL_CHOICE", 0)
     assert read() == usual
     monkeypatch.setattr(evidence_module, "_ANY_SHARE", 0)
     monkeypatch.setattr(evidence_module, "_FULL_SHARE", 1.0)

@@ -12,14 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from steelyard.metrics.evidence.sums import (
-    Codes,
-    Draw,
+from steelyard.ground.arrays import Codes, Floats, Mask
+from steelyard.metrics.evidence.clusters import (
     Ids,
     added,
-    keyless,
     merged_ids,
     moved,
     places,
@@ -29,9 +26,10 @@ from steelyard.metrics.evidence.sums import (
     spread,
     stacked_ids,
 )
+from steelyard.metrics.evidence.codec import kind
+from steelyard.metrics.evidence.keys import keyless
+from steelyard.metrics.evidence.sums import Draw
 from steelyard.records.labels import Labels
-
-Floats = npt.NDArray[np.float64]
 
 
 class Unfinished:
@@ -54,7 +52,7 @@ class RowTerms:
     left_out: Mapping[str, Any] = field(default_factory=dict)
     missing: Mapping[str, Any] = field(default_factory=dict)
 
-    def collect(self, ids: Ids, cluster: Codes) -> tuple[Rows, npt.NDArray[np.bool_]]:
+    def collect(self, ids: Ids, cluster: Codes) -> tuple[Rows, Mask]:
         """The columns, without rows that lack any of them, and which rows were included."""
         kept = np.ones(len(cluster), bool)
         for column in self.columns:
@@ -65,6 +63,7 @@ class RowTerms:
         return Rows(columns, ids, cluster[kept], rows), kept
 
 
+@kind("Rows", "columns ids cluster rows excluded")
 @dataclass(frozen=True)
 class Rows:
     """The columns themselves: evidence of a metric that asks for `weight`. Each resample calls its function once."""
@@ -91,7 +90,7 @@ class Rows:
         columns = tuple(column[inside] for column in self.columns)
         return replace(self, columns=columns, ids=some(self.ids, clusters), cluster=cluster, rows=self.rows[clusters])
 
-    def differs(self, other: Rows) -> npt.NDArray[np.bool_]:
+    def differs(self, other: Rows) -> Mask:
         size = len(self.cluster)
         both = [_joined(a, b) for a, b in zip(self.columns, other.columns, strict=True)]
         codes = [column.codes if isinstance(column, Labels) else column for column in both]
@@ -144,6 +143,7 @@ class GroupReading:
     overall: Floats
 
 
+@kind("Groups", "names groups overall ungrouped")
 @dataclass(frozen=True)
 class Groups:
     """The base metric's evidence in each group, on one list of clusters, and overall."""
@@ -179,7 +179,7 @@ class Groups:
         groups = tuple(group.among(clusters) for group in self.groups)
         return replace(self, groups=groups, overall=self.overall.among(clusters))
 
-    def differs(self, other: Groups) -> npt.NDArray[np.bool_]:
+    def differs(self, other: Groups) -> Mask:
         found = self.overall.differs(other.overall)
         theirs = dict(zip(other.names, other.groups, strict=True))
         if set(self.names) != set(other.names):
@@ -233,6 +233,7 @@ class GroupedReadings(Unfinished):
         )
 
 
+@kind("Parts", "parts lost")
 @dataclass(frozen=True)
 class Parts:
     """The evidence of several metrics on one list of clusters."""
@@ -265,7 +266,7 @@ class Parts:
     def among(self, clusters: Codes) -> Parts:
         return replace(self, parts=tuple(part.among(clusters) for part in self.parts))
 
-    def differs(self, other: Parts) -> npt.NDArray[np.bool_]:
+    def differs(self, other: Parts) -> Mask:
         return np.logical_or.reduce([a.differs(b) for a, b in zip(self.parts, other.parts, strict=True)])
 
     def merge(self, other: Parts) -> Parts:

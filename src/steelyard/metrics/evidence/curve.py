@@ -14,14 +14,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from steelyard.ground import compiling
-from steelyard.metrics.evidence import kernels
+from steelyard.ground.arrays import Codes, Floats, Mask
+from steelyard.metrics.evidence import kernels, passes
+from steelyard.metrics.evidence.clusters import Ids
+from steelyard.metrics.evidence.codec import reading
 from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedRows, SortedTerms
-from steelyard.metrics.evidence.sums import Codes, Draw, Ids
-
-Floats = npt.NDArray[np.float64]
+from steelyard.metrics.evidence.sums import Draw
 
 _POINTS_WORTH = 200_000  # rows from which merging sorted classes beats ordering rows
 _FEW_LOSSES = 8
@@ -36,7 +36,7 @@ class CurveTerms(SortedTerms):
 
     reading: type[SortedReading] | None = field(default_factory=lambda: CurveReading)
 
-    def collect(self, ids: Ids, cluster: Codes) -> tuple[Any, npt.NDArray[np.bool_]]:
+    def collect(self, ids: Ids, cluster: Codes) -> tuple[Any, Mask]:
         if len(ids) > 1 or len(cluster) < _POINTS_WORTH or not compiling.available():
             return super().collect(ids, cluster)
         assert self.unsorted is not None
@@ -71,7 +71,7 @@ class PointCurve:
     def of(
         cls, rank: Floats, loss: Floats, values: Floats, ids: Ids, asked: Codes, excluded: Mapping[str, int]
     ) -> PointCurve:
-        return cls(*kernels.sorted_runs(rank, loss, values), values, ids, asked, excluded)
+        return cls(*passes.sorted_runs(rank, loss, values), values, ids, asked, excluded)
 
     @property
     def width(self) -> int:
@@ -79,11 +79,11 @@ class PointCurve:
 
     @cached_property
     def areas(self) -> tuple[float, float]:
-        return kernels.merged_areas(self.runs, self.begins, self.values, float(self.rows.sum()))
+        return passes.merged_areas(self.runs, self.begins, self.values, float(self.rows.sum()))
 
     @cached_property
     def _points(self) -> tuple[Floats, Floats, Floats]:
-        return kernels.merged_points(self.runs, self.begins, self.values)
+        return passes.merged_points(self.runs, self.begins, self.values)
 
     @property
     def points(self) -> int:
@@ -113,6 +113,7 @@ def _few_values(loss: Floats) -> Floats | None:
     return seen if len(seen) <= _FEW_LOSSES else None
 
 
+@reading("CurveReading")
 class CurveReading(SortedReading):
     """The risk-coverage curve under a block of resamples."""
 
@@ -211,7 +212,7 @@ class CurveReading(SortedReading):
             return np.full(len(self.counted), np.nan)
         return np.where(reached, np.take_along_axis(self.coverage, place[:, None], 1)[:, 0], np.nan)
 
-    def _first_at(self, c: float) -> tuple[Codes, npt.NDArray[np.bool_]]:
+    def _first_at(self, c: float) -> tuple[Codes, Mask]:
         reached = self.coverage >= c
         first = np.argmax(reached, 1) if reached.shape[1] else np.zeros(len(reached), np.int64)
         return np.asarray(first), np.asarray(reached.any(1))
@@ -299,7 +300,7 @@ def _area(x: Floats, y: Floats, start: Floats, c: float | Floats | None) -> Floa
     return (taken * (2 * y0 + taken * slope)).sum(1) / 2
 
 
-def hull_area(x: Floats, y: Floats, valid: npt.NDArray[np.bool_], height: float) -> Floats:
+def hull_area(x: Floats, y: Floats, valid: Mask, height: float) -> Floats:
     """The area under the lower convex hull of each row's valid points, flat from 0 to the first."""
     corner, corners = _hull(x, y, valid, height)
     count, size = x.shape
@@ -323,7 +324,7 @@ def hull_height(points: int) -> float:
     return HULL_HEIGHT * min(1.0, (1000 / max(points, 1)) ** 2)
 
 
-def _hull(x: Floats, y: Floats, valid: npt.NDArray[np.bool_], height: float) -> tuple[Codes, Codes]:
+def _hull(x: Floats, y: Floats, valid: Mask, height: float) -> tuple[Codes, Codes]:
     """The places of each row's corners, one column a row, and how many there are.
 
     Points come from left to right; the last corner goes as long as it lies less than `height` under the chord from

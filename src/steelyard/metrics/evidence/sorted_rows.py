@@ -14,13 +14,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from steelyard.ground import compiling
+from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.metrics.evidence import kernels
-from steelyard.metrics.evidence.sums import (
-    Codes,
-    Draw,
+from steelyard.metrics.evidence.clusters import (
     Ids,
     added,
     merged_ids,
@@ -31,8 +29,8 @@ from steelyard.metrics.evidence.sums import (
     spread,
     stacked_ids,
 )
-
-Floats = npt.NDArray[np.float64]
+from steelyard.metrics.evidence.codec import kind, reading
+from steelyard.metrics.evidence.sums import Draw
 
 _SMALL_TABLE = 2_000_000  # clusters × plateaus that may be held for the matrix product
 # What a resample costs, in cells of clusters × plateaus under the matrix product, about 0.2 ns each. Measured with the
@@ -48,12 +46,12 @@ class SortedTerms:
 
     score: Floats
     value: Any = 0.0
-    unsorted: npt.NDArray[np.bool_] | None = None
+    unsorted: Mask | None = None
     left_out: Mapping[str, Any] = field(default_factory=dict)
     missing: Mapping[str, Any] = field(default_factory=dict)
     reading: type[SortedReading] | None = None
 
-    def collect(self, ids: Ids, cluster: Codes) -> tuple[SortedRows, npt.NDArray[np.bool_]]:
+    def collect(self, ids: Ids, cluster: Codes) -> tuple[SortedRows, Mask]:
         """The evidence, and which rows were included."""
         value = np.broadcast_to(np.asarray(self.value, np.float64), self.score.shape)
         kept = ~(np.isnan(self.score) | np.isnan(value))
@@ -69,6 +67,7 @@ class SortedTerms:
         return found, kept
 
 
+@kind("SortedRows", "score value cluster ends ids rows excluded reading")
 @dataclass(frozen=True)
 class SortedRows:
     """Rows in descending score: value and cluster of each, and the last row of every plateau.
@@ -146,7 +145,7 @@ class SortedRows:
             score, value, cluster, some(self.ids, clusters), self.rows[clusters], self.excluded, self.reading
         )
 
-    def differs(self, other: SortedRows) -> npt.NDArray[np.bool_]:
+    def differs(self, other: SortedRows) -> Mask:
         mine, theirs = ((s.cluster, (s.score, s.value)) for s in (self, other))
         return segments_differ(mine, theirs, len(self.ids)) | (self.rows != other.rows)
 
@@ -198,6 +197,7 @@ class SortedRows:
         return found.reshape(len(self.ids), size).astype(np.float64)
 
 
+@reading("SortedReading")
 class SortedReading:
     """Sorted rows under a block of resamples; each number is computed when it is asked for, (resamples,) each."""
 

@@ -10,7 +10,7 @@ columns, `sorted_rows.py` those that stand in an order. All of them are plain da
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -19,12 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.ground import compiling
-from steelyard.metrics.evidence import kernels
-from steelyard.records.labels import Labels, label_key, value_name
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
-Ids = tuple[tuple[Any, ...], ...]
+from steelyard.ground.arrays import Codes, Floats, Mask
+from steelyard.metrics.evidence import passes
+from steelyard.metrics.evidence.clusters import Ids, added, merged_ids, places, some, spread, stacked_ids
+from steelyard.metrics.evidence.codec import kind
+from steelyard.metrics.evidence.keys import distinct_keys, keyless, merged_keys, midranks
+from steelyard.records.labels import Labels
 
 _DENSE_CELLS = 20_000_000
 _FULL_SHARE = 0.05  # of the cells that must hold something: a product with fewer is cheaper one by one
@@ -74,7 +74,7 @@ class Evidence(Protocol):
 
     def among(self, clusters: Codes) -> Any: ...  # the same evidence with some clusters only
 
-    def differs(self, other: Any) -> npt.NDArray[np.bool_]: ...  # the clusters that are not alike, on one list of them
+    def differs(self, other: Any) -> Mask: ...  # the clusters that are not alike, on one list of them
 
     def stacked(self, other: Any) -> Any: ...  # both, each with clusters of its own: (0, c) here, (1, c) there
 
@@ -89,7 +89,7 @@ class Terms:
     missing: Mapping[str, Any] = field(default_factory=dict)  # rows that lack a value, by reason
     score: bool = False  # the value is total over n: no finish is needed
 
-    def collect(self, ids: Ids, cluster: Codes) -> tuple[Sums, npt.NDArray[np.bool_]]:
+    def collect(self, ids: Ids, cluster: Codes) -> tuple[Sums, Mask]:
         """The sums per cluster, and which rows were included."""
         return Sums.collect(self, ids, cluster)
 
@@ -159,6 +159,7 @@ class Cells:
         return self._keys[part]
 
 
+@kind("Sums", "names keys ids cells rows excluded is_score binary")
 @dataclass(frozen=True)
 class Sums:
     """One row per cluster, one column per (key, term)."""
@@ -177,7 +178,7 @@ class Sums:
         return int(self.cells.shape[1])
 
     @classmethod
-    def collect(cls, terms: Terms, ids: Ids, cluster: Codes) -> tuple[Sums, npt.NDArray[np.bool_]]:
+    def collect(cls, terms: Terms, ids: Ids, cluster: Codes) -> tuple[Sums, Mask]:
         """The sums, and which rows were included."""
         size = len(cluster)
         values = {n: np.broadcast_to(np.asarray(v, np.float64), (size,)) for n, v in terms.values.items()}
@@ -193,7 +194,7 @@ class Sums:
         if not whole:
             values = {name: value[kept] for name, value in values.items()}
             cluster = cluster[kept]
-        keys, key = _keys([part if whole else part[kept] for part in terms.by], len(cluster))
+        keys, key = distinct_keys([part if whole else part[kept] for part in terms.by], len(cluster))
         counts = np.bincount(cluster, minlength=len(ids)).astype(np.int64)
         cells = _cells(list(values.values()), cluster, key, len(ids), len(keys[0]) if keys else 1)
         scores = values["total"] if terms.score else np.array([np.nan])
@@ -240,8 +241,8 @@ class Sums:
     def among(self, clusters: Codes) -> Sums:
         return replace(self, ids=some(self.ids, clusters), cells=self.cells[clusters], rows=self.rows[clusters])
 
-    def differs(self, other: Sums) -> npt.NDArray[np.bool_]:
-        keys, mine, theirs = _merged_keys(self.keys, other.keys)
+    def differs(self, other: Sums) -> Mask:
+        keys, mine, theirs = merged_keys(self.keys, other.keys)
         width = (len(keys[0]) if keys else 1) * len(self.names)
         different = _wide(self, mine, width) != _wide(other, theirs, width)
         unlike = (
@@ -253,7 +254,7 @@ class Sums:
         from scipy import sparse
 
         ids = merged_ids(self.ids, other.ids)
-        keys, my_keys, their_keys = _merged_keys(self.keys, other.keys)
+        keys, my_keys, their_keys = merged_keys(self.keys, other.keys)
         terms = len(self.names)
         parts = []
         for sums_, key_of in ((self.on(ids), my_keys), (other.on(ids), their_keys)):
@@ -269,7 +270,7 @@ class Sums:
         return Sums(self.names, keys, ids, cells, rows, excluded, self.is_score, self.binary and other.binary)
 
     def stacked(self, other: Sums) -> Sums:
-        keys, mine, theirs = _merged_keys(self.keys, other.keys)
+        keys, mine, theirs = merged_keys(self.keys, other.keys)
         width = (len(keys[0]) if keys else 1) * len(self.names)
         ids = stacked_ids(self.ids, other.ids)
         cells = _joined_cells(_wide(self, mine, width), _wide(other, theirs, width))
@@ -308,140 +309,6 @@ def _joined_cells(mine: Any, theirs: Any) -> Any:
     return sparse.vstack([sparse.csr_array(mine), sparse.csr_array(theirs)]).tocsr()
 
 
-def midranks(values: Floats, counts: Floats) -> Floats:
-    """The mean rank of each value under every row of counts."""
-    if not len(values):
-        return counts
-    order = np.argsort(values, kind="stable")
-    first = np.flatnonzero(np.r_[True, np.diff(values[order]) > 0])
-    together = np.add.reduceat(counts[:, order], first, axis=-1)
-    ranks = np.cumsum(together, -1) - (together - 1) / 2
-    group = np.empty(len(values), np.int64)
-    group[order] = np.repeat(np.arange(len(first)), np.diff(np.r_[first, len(values)]))
-    return np.asarray(ranks[:, group])
-
-
-def segments_differ(
-    mine: tuple[Codes, Sequence[npt.NDArray[Any]]], theirs: tuple[Codes, Sequence[npt.NDArray[Any]]], clusters: int
-) -> npt.NDArray[np.bool_]:
-    """The clusters whose rows are not the same, in whatever order: (cluster of each row, columns) on both sides."""
-    counts = [np.bincount(cluster, minlength=clusters) for cluster, _ in (mine, theirs)]
-    found = counts[0] != counts[1]
-    ordered = []
-    for cluster, columns in (mine, theirs):
-        order = np.lexsort((*columns, cluster))
-        kept = order[~found[cluster[order]]]
-        ordered.append((cluster[kept], [column[kept] for column in columns]))
-    (cluster, one), (_, two) = ordered
-    for a, b in zip(one, two, strict=True):
-        found[np.unique(cluster[a != b])] = True
-    return np.asarray(found)
-
-
-def some(ids: Ids, clusters: Codes) -> Ids:
-    """The ids at these places."""
-    return tuple(ids[i] for i in clusters)
-
-
-def moved(cluster: Codes, clusters: Codes, size: int) -> tuple[npt.NDArray[np.bool_], Codes]:
-    """Which rows belong to these clusters, and the place of each row's cluster among them."""
-    place = np.full(size, -1, np.int64)
-    place[clusters] = np.arange(len(clusters))
-    inside = place[cluster] >= 0
-    return inside, place[cluster[inside]]
-
-
-def merged_ids(mine: Ids, theirs: Ids) -> Ids:
-    """The union of two cluster lists, in their order: by text."""
-    return mine if mine == theirs else tuple(sorted({*mine, *theirs}, key=id_order))
-
-
-def id_order(parts: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What cluster ids are sorted by: their text, null first; the kind only where the text is equal."""
-    return tuple((part is not None, value_name(part), type(part).__name__) for part in parts)
-
-
-def stacked_ids(mine: Ids, theirs: Ids) -> Ids:
-    """The clusters of two runs side by side, told apart by a first part 0 or 1."""
-    return (*((0, *parts) for parts in mine), *((1, *parts) for parts in theirs))
-
-
-def places(ids: Ids, longer: Ids) -> Codes:
-    place = {cluster: i for i, cluster in enumerate(longer)}
-    return np.array([place[cluster] for cluster in ids], np.int64)
-
-
-def spread(rows: Codes, place: Codes, size: int) -> Codes:
-    spread = np.zeros(size, np.int64)
-    spread[place] = rows
-    return spread
-
-
-def added(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
-    return {reason: a.get(reason, 0) + b.get(reason, 0) for reason in (*a, *(r for r in b if r not in a))}
-
-
-def sortable(value: Any) -> tuple[str, Any]:
-    """Orders values of mixed kinds, null first; within a kind by value."""
-    return ("", 0) if value is None else label_key(value)
-
-
-def keyless(part: Any) -> npt.NDArray[np.bool_]:
-    """Rows without a key: null labels, NaN, negative whole numbers."""
-    if isinstance(part, Labels):
-        return part.missing
-    return part < 0 if part.dtype.kind == "i" else np.isnan(part)
-
-
-def _keys(parts: Sequence[Any], size: int) -> tuple[tuple[npt.NDArray[Any], ...], Codes]:
-    """The distinct keys (one array of values a part, aligned) and each row's place among them."""
-    if not parts:
-        return (), np.zeros(size, np.int64)
-    values, codes = [], []
-    for part in parts:
-        if isinstance(part, Labels):
-            values.append(np.array([*part.values, None], dtype=object)[:-1])
-            codes.append(part.codes)
-        elif part.dtype.kind == "i":
-            values.append(np.arange(int(part.max(initial=-1)) + 1))
-            codes.append(part)
-        else:
-            unique, code = np.unique(np.asarray(part, np.float64) + 0.0, return_inverse=True)  # −0.0 becomes 0.0
-            values.append(unique)
-            codes.append(code)
-    key = codes[0].astype(np.int64, copy=False)
-    for value, code in zip(values[1:], codes[1:], strict=True):
-        key = key * len(value) + code
-    space = int(np.prod([len(v) for v in values], dtype=np.float64))
-    if space <= max(4 * size, 1024):
-        seen = np.flatnonzero(np.bincount(key, minlength=space))
-        place = np.zeros(space, np.int64)
-        place[seen] = np.arange(len(seen))
-        index = key if len(seen) == space else place[key]
-    else:
-        seen, index = np.unique(key, return_inverse=True)
-    out: list[npt.NDArray[Any]] = []
-    rest = seen
-    for value in reversed(values):
-        out.insert(0, value[rest % len(value)] if len(value) else value)
-        rest = rest // max(len(value), 1)
-    return tuple(out), index.astype(np.int64, copy=False)
-
-
-def _merged_keys(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[tuple[Any, ...], Codes, Codes]:
-    if not a:
-        return (), np.zeros(1, np.int64), np.zeros(1, np.int64)
-    mine, theirs = list(zip(*a, strict=True)), list(zip(*b, strict=True))
-    keys = sorted({*mine, *theirs}, key=lambda parts: tuple(map(sortable, parts)))
-    place = {key: i for i, key in enumerate(keys)}
-    columns = tuple(np.array([key[i] for key in keys], dtype=part.dtype) for i, part in enumerate(a))
-    return (
-        columns,
-        np.array([place[k] for k in mine], np.int64),
-        np.array([place[k] for k in theirs], np.int64),
-    )
-
-
 def _dense(held: int, clusters: int, width: int) -> bool:
     """True if the cells are few, or not nearly empty as those of very many keys are."""
     cells = clusters * width
@@ -458,7 +325,7 @@ def _cells(values: list[Floats], cluster: Codes, key: Codes, clusters: int, keys
             if value.strides == (0,) and len(value):
                 found = np.bincount(flat, minlength=clusters * keys) * value[0]
             elif compiled:
-                found = kernels.summed(flat, value, clusters * keys)
+                found = passes.summed(flat, value, clusters * keys)
             else:
                 found = np.bincount(flat, weights=value, minlength=clusters * keys)
             dense[..., i] = found.reshape(clusters, keys)

@@ -8,27 +8,25 @@ row with a target and a score.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError
 from steelyard.ground import compiling
-from steelyard.ground.randomness import sign_blocks
+from steelyard.ground.arrays import Codes, Floats
+from steelyard.metrics.claims import claimed, has_positive, known_positive
 from steelyard.metrics.contract import evidence, metric
-from steelyard.metrics.evidence import kernels
-from steelyard.metrics.evidence.sums import Cells, Codes, Draw, Ids, Sums, Terms, added, sums
+from steelyard.metrics.evidence import passes
+from steelyard.metrics.evidence.signed import SignedReading, SignedTerms
+from steelyard.metrics.evidence.sums import Cells, Terms, sums
 from steelyard.metrics.options import CONFIDENCE, Column, Constant, Label
-from steelyard.metrics.questions.correctness import claimed, known_positive
+from steelyard.metrics.vocabulary import Default, Population
 from steelyard.records.derive import ANSWERED, FAILED
 from steelyard.records.labels import Labels, value_name
 from steelyard.records.table import Records
 
-Floats = npt.NDArray[np.float64]
 _CLIP = 1e-6
 _MOST_BINS = 10_000
 _COMPILED_ROWS = 2_000_000
@@ -36,14 +34,14 @@ _ENOUGH_ROWS = 20  # answers with two labels before their confidences are taken 
 _GUO = "Guo et al. (2017), On Calibration of Modern Neural Networks (ICML)"
 
 
-def bin_of(confidence: Floats, bins: int) -> npt.NDArray[np.int64]:
+def bin_of(confidence: Floats, bins: int) -> Codes:
     """The equal-width bin of each confidence: bin k is [k/bins, (k+1)/bins), the last one closed; −1 without one.
 
     The edges are the doubles k/bins, so 0.3 is in the bin that starts at 0.3.
     """
     _check_bins(bins)
     if len(confidence) >= _COMPILED_ROWS and compiling.available():
-        return kernels.bins(confidence, bins)
+        return passes.bins(confidence, bins)
     places = np.searchsorted(np.arange(1, bins) / bins, confidence, side="right")
     return np.where(np.isnan(confidence), -1, places)
 
@@ -61,7 +59,7 @@ def sum_of_gaps(gaps: Floats) -> Floats:
 _READS = ("target", "prediction")
 
 
-def _population(options: Mapping[str, Any]) -> str:
+def _population(options: Mapping[str, Any]) -> Population:
     """A confidence is about an answer; the probability of a class is about every row with a target."""
     return "answered" if options["positive"] is None else "asked"
 
@@ -84,7 +82,8 @@ def reliability(
     return sums(hits=claimed(records, positive), mass=stated, n=1, by=bin_of(stated, bins))
 
 
-reliability.prepare(known_positive)
+reliability.summary(has_positive)
+reliability.merge(known_positive)
 
 
 @reliability.metric(
@@ -92,6 +91,7 @@ reliability.prepare(known_positive)
     bounds=(0, 1),
     norm=sum_of_gaps,
     twin="calibration_error2",
+    default_for=(Default("confidences", 1, "ece(bins=15)"),),
     formula="Σ_b n_b/N · |acc_b − conf_b|",
     reference=_GUO,
 )
@@ -193,17 +193,24 @@ def ace(records: Records, *, bins: int = 10, positive: Label | None = None, scor
     return sums(hits=claimed(records, positive), mass=stated, n=1, by=stated)
 
 
-@ace.prepare
-def _(tables: Sequence[Records], bins: int, positive: str | None, score: str) -> dict[str, Any]:
-    """Where the bins of the whole data begin: the noise around their gaps is measured in fixed bins."""
+@ace.summary
+def _(table: Records, bins: int, positive: str | None, score: str) -> dict[str, Any]:
+    """The different scores of the rows that count, and how often each occurs."""
     _check_bins(bins)
-    inside = "answered" if positive is None else "asked"
-    rows = [t.outcome == ANSWERED if inside == "answered" else t.outcome != FAILED for t in tables]
-    found = np.concatenate([t.numbers(score, needed_by="ace")[r] for t, r in zip(tables, rows, strict=True)])
-    values, counts = np.unique(found[~np.isnan(found)], return_counts=True)
-    place = equal_mass(counts[None].astype(float), bins)[0]
-    begins = tuple(values[np.flatnonzero(np.diff(place)) + 1].tolist())
-    return {"begins": begins, **known_positive(tables, positive)}
+    inside = table.outcome == ANSWERED if positive is None else table.outcome != FAILED
+    scores = table.numbers(score, needed_by="ace")[inside]
+    values, counts = np.unique(scores[~np.isnan(scores)], return_counts=True)
+    return {"values": values, "counts": counts, **has_positive(table, positive)}
+
+
+@ace.merge
+def _(summaries: Sequence[Any], bins: int) -> dict[str, Any]:
+    """Where the bins of the whole data begin: the noise around their gaps is measured in fixed bins."""
+    values, place = np.unique(np.concatenate([s["values"] for s in summaries]), return_inverse=True)
+    counts = np.bincount(place, weights=np.concatenate([s["counts"] for s in summaries]), minlength=len(values))
+    bin_ = equal_mass(counts[None].astype(np.float64), bins)[0]
+    begins = tuple(values[np.flatnonzero(np.diff(bin_)) + 1].tolist())
+    return {"begins": begins, **known_positive(summaries)}
 
 
 @ace.finish
@@ -244,13 +251,15 @@ def equal_mass(counts: Floats, bins: int) -> Floats:
     reads=_READS,
     spread="log-t",
     conditions=("binary",),
+    documented_as="brier_score",
+    default_for=(Default("confidences", 3, "brier(binary=true)"),),
     formula="mean (confidence − correct)²",
     reference="Brier (1950), Verification of forecasts expressed in terms of probability",
 )
 def brier(
     records: Records,
     *,
-    binary: bool = False,  # noqa: ARG001 - `prepare` reads it
+    binary: bool = False,  # noqa: ARG001 - `summary` reads it
     positive: Label | None = None,
     score: Column = CONFIDENCE,
 ) -> Floats:
@@ -265,17 +274,25 @@ def brier(
     return np.multiply(gap, gap, out=gap)
 
 
-@brier.prepare
-def _(tables: Sequence[Records], binary: bool, positive: str | None) -> dict[str, Any]:
+@brier.summary
+def _(table: Records, binary: bool, positive: str | None) -> dict[str, Any]:
+    """Whether the class is known; for two labels only, the labels of the answered rows."""
     if not binary:
-        return known_positive(tables, positive)
-    seen: set[Any] = set()
-    for table in tables:
-        answered = table.array("answered") == 1
-        for name in ("target", "prediction"):
-            labels: Labels = table.labels(name)[answered]
-            seen |= {labels.values[code] for code in np.unique(labels.codes) if code >= 0}
-    return {"undefined": f"the answered rows hold {len(seen)} labels, not two"} if len(seen) > 2 else {}
+        return has_positive(table, positive)
+    answered = table.array("answered") == 1
+    met: set[Any] = set()
+    for name in ("target", "prediction"):
+        labels: Labels = table.labels(name)[answered]
+        met |= {labels.values[code] for code in np.unique(labels.codes) if code >= 0}
+    return {"met": met}
+
+
+@brier.merge
+def _(summaries: Sequence[Any], binary: bool) -> dict[str, Any]:
+    if not binary:
+        return known_positive(summaries)
+    met = set().union(*(summary["met"] for summary in summaries))
+    return {"undefined": f"the answered rows hold {len(met)} labels, not two"} if len(met) > 2 else {}
 
 
 @metric(
@@ -315,78 +332,18 @@ def class_probability(records: Records) -> str:
     return ""
 
 
-nll.prepare(known_positive)
+nll.summary(has_positive)
+nll.merge(known_positive)
 
 
 # -- how large noise alone would be -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class SignedReading:
-    """ECE as observed, and under random cluster signs: (resamples,) and (resamples, signs)."""
-
-    observed: Floats
-    chance: Floats
-
-
-@dataclass(frozen=True)
-class Signed:
-    """Sums whose clusters may change sign: the evidence for what ECE would be if only noise made it."""
-
-    gaps: Sums
-    excluded: Mapping[str, int]
-
-    @property
-    def ids(self) -> Ids:
-        return self.gaps.ids
-
-    @property
-    def rows(self) -> Codes:
-        return self.gaps.rows
-
-    @property
-    def width(self) -> int:
-        return self.gaps.width * 16
-
-    def on(self, ids: Ids) -> Signed:
-        return Signed(self.gaps.on(ids), self.excluded)
-
-    def among(self, clusters: Codes) -> Signed:
-        return Signed(self.gaps.among(clusters), self.excluded)
-
-    def differs(self, other: Signed) -> npt.NDArray[np.bool_]:
-        return self.gaps.differs(other.gaps)
-
-    def stacked(self, other: Signed) -> Signed:
-        return Signed(self.gaps.stacked(other.gaps), {})
-
-    def merge(self, other: Signed) -> Signed:
-        return Signed(self.gaps.merge(other.gaps), added(self.excluded, other.excluded))
-
-    def under(self, draw: Draw) -> SignedReading:
-        observed, chance = [], []
-        for weights in draw.floats:
-            cells = self.gaps.under(Draw(weights[None]))
-            n = float(cells.n.sum()) or math.nan
-            observed.append(np.abs(cells.gap).sum(-1)[0] / n)
-            blocks = [self.gaps.under(Draw(signs * weights)).gap for signs in sign_blocks(len(self.ids))]
-            chance.append(np.concatenate([np.abs(gap).sum(-1) for gap in blocks]) / n)
-        return SignedReading(np.array(observed), np.array(chance))
-
-
-class _SignedTerms(Terms):
-    """Terms whose clusters may change sign."""
-
-    def collect(self, ids: Ids, cluster: Codes) -> tuple[Any, npt.NDArray[np.bool_]]:
-        gaps, kept = Sums.collect(self, ids, cluster)
-        return Signed(gaps, {}), kept
-
-
 @evidence(rows="answered")
-def signed_reliability(confidence: Floats, correct: Floats, *, bins: int = 10) -> _SignedTerms:
+def signed_reliability(confidence: Floats, correct: Floats, *, bins: int = 10) -> SignedTerms:
     """Gaps per cluster and bin, to be summed under random signs."""
     terms = sums(gap=correct - confidence, n=1, by=bin_of(confidence, bins))
-    return _SignedTerms(terms.values, terms.by)
+    return SignedTerms(terms.values, terms.by)
 
 
 @signed_reliability.metric(
@@ -395,6 +352,7 @@ def signed_reliability(confidence: Floats, correct: Floats, *, bins: int = 10) -
     by_cluster=True,
     no_interval="it is itself an average over chance",
     no_delta="ece_null describes the noise in one run",
+    default_for=(Default("confidences", 2),),
 )
 def ece_null(s: SignedReading) -> Floats:
     """How large ECE would be from noise alone: read ece beside it.

@@ -8,29 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError
+from steelyard.ground.arrays import Floats, Mask
+from steelyard.metrics.claims import claimed, class_names, has_positive, is_label, known_positive
 from steelyard.metrics.contract import evidence, metric
+from steelyard.metrics.evidence.confusion import class_clusters, confusion_counts, confusion_matrix
 from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedRows, SortedTerms
 from steelyard.metrics.evidence.sums import Cells, Sums, Terms, row_score, sums
 from steelyard.metrics.options import CONFIDENCE, Column, Constant, Label
+from steelyard.metrics.vocabulary import Default
 from steelyard.records.derive import ANSWERED, same_kind
 from steelyard.records.labels import Labels, is_named, value_name
 from steelyard.records.schema import OUTCOMES
 from steelyard.records.table import Records
 
-Floats = npt.NDArray[np.float64]
-
 MOST_LABELS = 5_000  # above, a column holds texts or identifiers
 SHOWN_LABELS = 200  # up to which the confusion matrix stands beside the value
-_SMALL_CHOICE = 10_000  # keys × labels up to which a matrix product adds up fastest
 
 
-@metric(better="higher", bounds=(0, 1), formula="correct / N")
+@metric(better="higher", bounds=(0, 1), default_for=(Default("labels", 1),), formula="correct / N")
 def accuracy(correct: Floats) -> Floats:
     """Share of all asked rows that were answered correctly; declining and unreadable replies count as wrong.
 
@@ -42,7 +41,13 @@ def accuracy(correct: Floats) -> Floats:
     return correct
 
 
-@metric(better="higher", bounds=(0, 1), rows="answered", formula="correct / answered")
+@metric(
+    better="higher",
+    bounds=(0, 1),
+    rows="answered",
+    default_for=(Default("labels", 4),),
+    formula="correct / answered",
+)
 def selective_accuracy(correct: Floats) -> Floats:
     """Share of the answered rows that are correct. Needs answer_rate beside it: answering only easy cases is easy.
 
@@ -52,7 +57,12 @@ def selective_accuracy(correct: Floats) -> Floats:
     return correct
 
 
-@metric(bounds=(0, 1), formula="answered / N", aliases=("coverage",))
+@metric(
+    bounds=(0, 1),
+    default_for=(Default("numbers", 4), Default("labels", 5)),
+    formula="answered / N",
+    aliases=("coverage",),
+)
 def answer_rate(answered: Floats) -> Floats:
     """Share of the asked rows with a usable answer (coverage).
 
@@ -62,7 +72,7 @@ def answer_rate(answered: Floats) -> Floats:
     return answered
 
 
-@metric(bounds=(0, 1), formula="abstained / N")
+@metric(bounds=(0, 1), default_for=(Default("labels", 6),), formula="abstained / N")
 def abstention_rate(abstained: Floats) -> Floats:
     """Share of the asked rows where the model declined. Whether that is good depends on the case.
 
@@ -74,7 +84,7 @@ def abstention_rate(abstained: Floats) -> Floats:
     return abstained
 
 
-@metric(better="lower", bounds=(0, 1), formula="unparsed / N")
+@metric(better="lower", bounds=(0, 1), default_for=(Default("unparsed replies", 1),), formula="unparsed / N")
 def parse_failure_rate(unparsed: Floats) -> Floats:
     """Share of the asked rows with a reply in which no answer could be read.
 
@@ -84,7 +94,13 @@ def parse_failure_rate(unparsed: Floats) -> Floats:
     return unparsed
 
 
-@metric(better="lower", bounds=(0, 1), rows="all", formula="failed / (N + failed)")
+@metric(
+    better="lower",
+    bounds=(0, 1),
+    rows="all",
+    default_for=(Default("failed rows", 1),),
+    formula="failed / (N + failed)",
+)
 def failure_rate(failed: Floats) -> Floats:
     """Share of all rows without any reply: transport, server or crash. Quality metrics leave these rows out.
 
@@ -97,6 +113,7 @@ def failure_rate(failed: Floats) -> Floats:
 @metric(
     better="higher",
     bounds=(0, 1),
+    default_for=(Default("classes", 2),),
     formula="mean over classes of correct_c / N_c",
     reads=("target", "prediction"),
     undefined="it needs at least two classes among the targets",
@@ -121,7 +138,7 @@ def _(s: Cells) -> Floats:
 
 
 @balanced_accuracy.present
-def _(s: Cells) -> npt.NDArray[np.bool_]:
+def _(s: Cells) -> Mask:
     return s.n > 0
 
 
@@ -158,16 +175,22 @@ def confusion(records: Records, *, labels: tuple[Any, ...] | None = None, answer
     return sums(n=1, by=(target, guess), left_out=outside if answered_only else None)
 
 
-@confusion.prepare
-def _(tables: Sequence[Records], labels: tuple[Any, ...] | None) -> dict[str, Any]:
-    """The labels to average over: as asked, the task's, or those of both runs of a comparison."""
+@confusion.summary
+def _(table: Records, labels: tuple[Any, ...] | None) -> dict[str, Any]:
+    """The labels of the task, and those met in a table that has none stated."""
     if labels is not None and (not labels or len(set(labels)) < len(labels)):
         raise UsageError("labels is a list of different labels, such as [A, B]")
-    if labels is None:
-        labels = tables[0].task.labels
-    if labels is None and len(tables) > 1:
-        seen = {v for t in tables for name in ("target", "prediction") for v in t.labels(name).values}
-        labels = tuple(sorted(seen))
+    stated = labels if labels is not None else table.task.labels
+    columns = [name for name in ("target", "prediction") if stated is None and name in table]
+    return {"stated": stated, "met": {value for name in columns for value in table.labels(name).values}}
+
+
+@confusion.merge
+def _(summaries: Sequence[Any], runs: int) -> dict[str, Any]:
+    """The labels to average over: as asked, the task's, or those of both runs of a comparison."""
+    labels = summaries[0]["stated"]
+    if labels is None and runs > 1:
+        labels = tuple(sorted(set().union(*(summary["met"] for summary in summaries))))
     return {"labels": labels}
 
 
@@ -192,64 +215,11 @@ def _asks_answered(options: Mapping[str, Any]) -> bool:
     return bool(options["answered_only"])
 
 
-def _counts(s: Cells, labels: tuple[Any, ...] | None) -> _Counts:
-    """The counts of a reading, made once for all that asks for them."""
-    kept = _COUNTED.setdefault(s, {})
-    if labels not in kept:
-        kept[labels] = _Counts(s, labels)
-    return kept[labels]
-
-
-_COUNTED: WeakKeyDictionary[Cells, dict[tuple[Any, ...] | None, _Counts]] = WeakKeyDictionary()
-
-
-class _Counts:
-    """Hits, support and predictions per class, (resamples, classes) each, over the given or the seen labels."""
-
-    def __init__(self, s: Cells, labels: tuple[Any, ...] | None) -> None:
-        truth, guess = s.key(0), s.key(1)
-        self.fixed = labels is not None
-        seen = labels if labels is not None else {*truth, *(g for g in guess if g is not None)}
-        self.labels = tuple(labels) if labels is not None else tuple(sorted(seen))
-        names = {value_name(label): i for i, label in enumerate(self.labels)}
-        rows = np.array([names.get(value_name(t), -1) for t in truth], np.int64)
-        columns = np.array([-1 if g is None else names.get(value_name(g), -1) for g in guess], np.int64)
-        self.truth, self.guess, self.n = rows, columns, s.n
-        self.silent = np.array([g is None for g in guess], bool)
-        both = np.where(rows == columns, rows, -1)
-        self.hits, self.support, self.predicted = (_added(s.n, at, len(self.labels)) for at in (both, rows, columns))
-
-    @property
-    def f1(self) -> Floats:
-        both = self.support + self.predicted
-        return np.where(both > 0, 2 * self.hits / np.where(both > 0, both, 1), 0.0)
-
-    @property
-    def counted(self) -> npt.NDArray[np.bool_]:
-        """Classes that enter an average: the fixed set, or those that occur."""
-        return np.full_like(self.support, True, bool) if self.fixed else self.support + self.predicted > 0
-
-
-def _added(n: Floats, place: npt.NDArray[np.int64], size: int) -> Floats:
-    """The columns of n added up by their place: (resamples, size). Place −1 is none.
-
-    However many labels there are, every column is looked at once.
-    """
-    if size * len(place) <= _SMALL_CHOICE:
-        return n @ (place[:, None] == np.arange(size)).astype(float)
-    found = np.zeros((size, len(n)))
-    order = np.argsort(place, kind="stable")
-    order = order[place[order] >= 0]
-    if len(order):
-        places, starts = np.unique(place[order], return_index=True)
-        found[places] = np.add.reduceat(n.T[order], starts, axis=0)
-    return found.T
-
-
 @confusion.metric(
     better="higher",
     bounds=(0, 1),
     answered_if=_asks_answered,
+    default_for=(Default("classes", 3),),
     formula="mean over classes of 2 TP / (support + predicted)",
     aliases=("confusion_matrix",),
     reference="Opitz & Burst (2019), Macro F1 and Macro F1",
@@ -262,46 +232,21 @@ def f1_macro(s: Cells, *, labels: Constant) -> Floats:
     >>> round(value("f1_macro", target=["a", "a", "b", "b"], prediction=["a", "b", "b", None]), 6)
     0.583333
     """
-    counts = _counts(s, labels)
+    counts = confusion_counts(s, labels)
     counted = counts.counted
     mean = np.where(counted, counts.f1, 0).sum(-1) / counted.sum(-1)
     return np.where(s.n.sum(-1) > 0, mean, np.nan)
 
 
 @f1_macro.present
-def _(s: Cells, *, labels: Constant) -> npt.NDArray[np.bool_]:
-    counts = _counts(s, labels)
+def _(s: Cells, *, labels: Constant) -> Mask:
+    counts = confusion_counts(s, labels)
     return counts.support + counts.predicted > 0
 
 
 @f1_macro.detail
 def _(s: Cells, *, labels: Constant) -> dict[str, Any]:
-    counts = _counts(s, labels)
-    size = len(counts.labels)
-    outside = (counts.guess < 0) & ~counts.silent
-    matrix = None
-    if size <= SHOWN_LABELS:  # it grows with their square
-        table = np.zeros((size + 1, size + 1), int)
-        np.add.at(table, (counts.truth, counts.guess), counts.n[0].astype(int))
-        matrix = table[:size, :size].tolist()
-    unmet = [
-        value_name(v)
-        for v, up, n in zip(counts.labels, counts.support[0], counts.predicted[0], strict=True)
-        if n and not up
-    ]
-    return {
-        "labels": list(counts.labels),
-        "confusion_matrix": matrix,
-        "no_answer": _whole(_added(counts.n[:1], np.where(counts.silent, counts.truth, -1), size)),
-        "outside_labels": _whole(_added(counts.n[:1], np.where(outside, counts.truth, -1), size)),
-        **{name: _whole(getattr(counts, name)) for name in ("hits", "support", "predicted")},
-        "predicted_but_never_a_target": unmet,
-    }
-
-
-def _whole(counts: Floats) -> list[int]:
-    """The counts of the data as they are, a class each."""
-    return list(map(int, counts[0]))
+    return confusion_matrix(confusion_counts(s, labels), SHOWN_LABELS)
 
 
 @confusion.metric(better="higher", bounds=(0, 1), answered_if=_asks_answered, formula="Σ_c support_c / N · F1_c")
@@ -311,62 +256,25 @@ def f1_weighted(s: Cells, *, labels: Constant) -> Floats:
     >>> round(value("f1_weighted", target=["a", "a", "a", "b"], prediction=["a", "a", "a", "a"]), 6)
     0.642857
     """
-    counts = _counts(s, labels)
+    counts = confusion_counts(s, labels)
     return (counts.f1 * counts.support).sum(-1) / counts.support.sum(-1)
 
 
 @f1_weighted.present
-def _(s: Cells, *, labels: Constant) -> npt.NDArray[np.bool_]:
-    return _counts(s, labels).support > 0
-
-
-def _class_clusters(
-    evidence: Sums, labels: tuple[Any, ...] | None
-) -> tuple[npt.NDArray[np.bool_], Floats, npt.NDArray[np.bool_]]:
-    """Which clusters hold each class (clusters × classes), its rows, and whether it occurs at all.
-
-    A class stands on the clusters where it is the target; one that is only ever predicted, on those where it is said.
-    """
-    from scipy import sparse
-
-    cells: Any = sparse.csr_array(evidence.cells).sign()
-    truth, guess = ([None if v is None else value_name(v) for v in key.tolist()] for key in evidence.keys)
-    met = {name for name in (*truth, *guess) if name is not None}
-    names = list(map(value_name, labels)) if labels is not None else sorted(met)
-    place = {name: i for i, name in enumerate(names)}
-    sides = [np.array([-1 if n is None else place.get(n, -1) for n in side], np.int64) for side in (truth, guess)]
-    held = []
-    for at in sides:
-        inside = np.flatnonzero(at >= 0)
-        pick = sparse.coo_array((np.ones(len(inside)), (inside, at[inside])), shape=(len(at), len(names)))
-        held.append(np.asarray((cells @ pick.tocsr()).toarray()) > 0)
-    support = np.bincount(
-        np.where(sides[0] >= 0, sides[0], len(names)),
-        weights=np.asarray(evidence.cells.sum(axis=0)).ravel(),
-        minlength=len(names) + 1,
-    )[: len(names)].astype(np.float64)
-    return np.where(support > 0, held[0], held[1]), support, np.asarray(held[0].any(0) | held[1].any(0))
+def _(s: Cells, *, labels: Constant) -> Mask:
+    return confusion_counts(s, labels).support > 0
 
 
 @f1_macro.parts
 def _(evidence: Sums, *, labels: Constant) -> tuple[Any, Floats]:
-    held, _, met = _class_clusters(evidence, labels)
+    held, _, met = class_clusters(evidence, labels)
     return held, np.where(met, 1.0, 0.0) / max(len(met) if labels is not None else int(met.sum()), 1)
 
 
 @f1_weighted.parts
 def _(evidence: Sums, *, labels: Constant) -> tuple[Any, Floats]:
-    held, support, _ = _class_clusters(evidence, labels)
+    held, support, _ = class_clusters(evidence, labels)
     return held, support / max(float(support.sum()), 1.0)
-
-
-def _classes(records: Records) -> tuple[str, ...]:
-    """The labels a family such as `f1` expands to."""
-    fixed = records.task.labels
-    if fixed is not None:
-        return tuple(map(value_name, fixed))
-    same_kind(records)
-    return tuple(map(value_name, sorted({*records.labels("target").values, *records.labels("prediction").values})))
 
 
 @confusion.metric(
@@ -374,7 +282,7 @@ def _classes(records: Records) -> tuple[str, ...]:
     bounds=(0, 1),
     answered_if=_asks_answered,
     formula="2 TP / (support + predicted)",
-    members=_classes,
+    members=class_names,
     undefined="the class is neither a target nor predicted",
 )
 def f1(s: Cells, *, label: str) -> Floats:
@@ -391,14 +299,8 @@ def f1(s: Cells, *, label: str) -> Floats:
 @f1.parts
 def _(evidence: Sums, *, label: str) -> tuple[Any, Floats]:
     own = next((v for key in evidence.keys for v in key.tolist() if v is not None and is_named(v, label)), label)
-    held, _, _ = _class_clusters(evidence, (own,))
+    held, _, _ = class_clusters(evidence, (own,))
     return held, np.ones(1)
-
-
-def _is(records: Records, column: str, label: str) -> npt.NDArray[np.bool_]:
-    labels = records.labels(column)
-    place = [i for i, v in enumerate(labels.values) if is_named(v, label)]
-    return labels.codes == (place[0] if place else -2)
 
 
 @metric(
@@ -406,7 +308,7 @@ def _is(records: Records, column: str, label: str) -> npt.NDArray[np.bool_]:
     bounds=(0, 1),
     formula="TP / predicted",
     reads=("target", "prediction"),
-    members=_classes,
+    members=class_names,
     rewards_declining=True,
 )
 def precision(records: Records, *, label: str) -> Terms:
@@ -416,12 +318,12 @@ def precision(records: Records, *, label: str) -> Terms:
     0.5
     """
     same_kind(records)
-    claimed = _is(records, "prediction", label) & (records.array("answered") == 1)
-    hit = np.where(records.labels("target").missing, np.nan, _is(records, "target", label))
+    claimed = is_label(records, "prediction", label) & (records.array("answered") == 1)
+    hit = np.where(records.labels("target").missing, np.nan, is_label(records, "target", label))
     return row_score(hit, left_out={"not predicted as this class": ~claimed})
 
 
-@metric(better="higher", bounds=(0, 1), formula="TP / support", reads=("target", "prediction"), members=_classes)
+@metric(better="higher", bounds=(0, 1), formula="TP / support", reads=("target", "prediction"), members=class_names)
 def recall(records: Records, *, label: str) -> Terms:
     """Of the rows of this class, the share found: `recall.Critical`. A non-answer is a miss. Undefined without support.
 
@@ -429,15 +331,16 @@ def recall(records: Records, *, label: str) -> Terms:
     0.5
     """
     same_kind(records)
-    found = _is(records, "prediction", label) & (records.array("answered") == 1)
+    found = is_label(records, "prediction", label) & (records.array("answered") == 1)
     lacking = records.labels("target").missing  # it may be of this class
     hit = np.where(lacking, np.nan, found)
-    return row_score(hit, left_out={"another class": ~_is(records, "target", label) & ~lacking})
+    return row_score(hit, left_out={"another class": ~is_label(records, "target", label) & ~lacking})
 
 
 @metric(
     better="higher",
     bounds=(0, 1),
+    default_for=(Default("confidences", 4),),
     formula="P(score of a positive > score of a negative) + ½ P(equal)",
     undefined="it needs both positives and negatives",
     rows=lambda options: "answered" if options["positive"] is None else "asked",
@@ -457,18 +360,8 @@ def auroc(records: Records, *, positive: Label | None = None, score: Column = CO
     return SortedTerms(scores, claimed(records, positive))
 
 
-def claimed(records: Records, positive: str | None) -> Floats:
-    """What a score is about: that the answer is correct, or that the target is `positive`; NaN without a target."""
-    if positive is None:
-        return np.asarray(records.array("correct"), np.float64)
-    return np.where(records.labels("target").missing, np.nan, _is(records, "target", positive))
-
-
-@auroc.prepare
-def known_positive(tables: Sequence[Records], positive: str | None) -> dict[str, Any]:
-    """Nothing, or why a metric about one class is undefined: no target is that class, as where it is misspelt."""
-    known = positive is None or any(is_named(v, positive) for t in tables for v in t.labels("target").values)
-    return {} if known else {"undefined": "no target equals the positive label"}
+auroc.summary(has_positive)
+auroc.merge(known_positive)
 
 
 @auroc.finish
@@ -483,7 +376,7 @@ def _(evidence: SortedRows) -> tuple[Any, Floats]:
     return np.stack(held, -1), np.full(2, 0.5)
 
 
-@metric(formula="mean of the column", share=True)
+@metric(default_for=(Default("scores", 1),), formula="mean of the column", share=True)
 def mean(*, column: Column, better: str | None = None) -> Floats:
     """Mean of a numeric column that another tool computed, one score a row: `mean(score, better=higher)`.
 
@@ -495,6 +388,6 @@ def mean(*, column: Column, better: str | None = None) -> Floats:
     return np.asarray(column, float)
 
 
-@mean.prepare
-def _(tables: Sequence[Records], better: str | None) -> dict[str, Any]:
-    return {"better": better or tables[0].task.direction}
+@mean.summary
+def _(table: Records, better: str | None) -> dict[str, Any]:
+    return {"better": better or table.task.direction}

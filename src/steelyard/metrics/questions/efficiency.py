@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from steelyard.ground.arrays import Floats
 from steelyard.metrics.contract import metric
 from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedRows, SortedTerms
 from steelyard.metrics.evidence.sums import Cells, Terms, row_score, sums
 from steelyard.metrics.options import Constant
+from steelyard.metrics.vocabulary import Default
 from steelyard.records.table import Records
 
-Floats = npt.NDArray[np.float64]
 _QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "min": 0.0, "max": 1.0}
 _TAIL_CLUSTERS = 10
 
@@ -36,6 +35,7 @@ def _no_interval(evidence: SortedRows, value: float, label: str) -> str:
     unit="ms",
     formula="a percentile of latency_ms, linear between order statistics; or its mean, min, max",
     members=("p50", "p95", "p99", "mean", "min", "max"),
+    default_for=(Default("latencies", 1, "latency.p50"), Default("latencies", 2, "latency.p95")),
     no_interval=_no_interval,
 )
 def latency(latency_ms: Floats, *, label: str) -> Any:
@@ -71,11 +71,11 @@ def throughput(records: Records) -> Terms:
     return sums(rows=np.ones(len(records)))
 
 
-@throughput.prepare
-def _(tables: Sequence[Records]) -> dict[str, Any]:
-    if tables[0].is_part:
+@throughput.summary
+def _(table: Records) -> dict[str, Any]:
+    if table.is_part:
         return {"wall": None, "undefined": "wall time is a fact of the whole table, not of a part of it"}
-    return {"wall": tables[0].task.facts.get("wall_seconds")}
+    return {"wall": table.task.facts.get("wall_seconds")}
 
 
 @throughput.finish

@@ -10,20 +10,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from steelyard.errors import UsageError
-from steelyard.metrics.collector import Collector
-from steelyard.metrics.contract import evidence, over
-from steelyard.metrics.definition import AS_BASE, UNIT, WIDTH_OF_BASE, Definition, Metric, register
+from steelyard.ground.arrays import Floats, Mask
+from steelyard.metrics.contract import across, evidence, over
 from steelyard.metrics.evidence.combined import GroupReading
 from steelyard.metrics.evidence.sums import Cells, Sums, Terms, sums
-from steelyard.metrics.options import Constant, Param
-from steelyard.metrics.sources import PartSource
+from steelyard.metrics.metric import Metric
+from steelyard.metrics.options import Constant
+from steelyard.metrics.views import partnerless
+from steelyard.metrics.vocabulary import AS_BASE, UNIT, WIDTH_OF_BASE
 from steelyard.records.labels import value_name
 from steelyard.records.table import Records
-
-Floats = npt.NDArray[np.float64]
 
 
 def span(values: Floats) -> Floats:
@@ -34,7 +32,7 @@ def span(values: Floats) -> Floats:
     return np.where(defined.sum(-1) > 1, high - low, np.nan)
 
 
-def _defined(groups: GroupReading) -> npt.NDArray[np.bool_]:
+def _defined(groups: GroupReading) -> Mask:
     return ~np.isnan(groups.values)
 
 
@@ -255,7 +253,7 @@ def flips(records: Records) -> Terms:
         to_correct=np.where(judged, change * now, 0.0),
         to_incorrect=np.where(judged, change * before * (1 - now), 0.0),
         n=1,
-        missing={reason: rows for reason, rows in _partnerless(records).items() if reason != "failed"},
+        missing={reason: rows for reason, rows in partnerless(records).items() if reason != "failed"},
     )
 
 
@@ -320,47 +318,20 @@ def _(evidence: Sums) -> tuple[Any, Floats]:
     return (evidence.each.judged_flip > 0)[:, None], np.ones(1)
 
 
-def _altered(collector: Collector) -> Collector:
-    return collector.within(_with_partner(collector.records))
-
-
-def _original(collector: Collector) -> Collector:
-    inside = collector.within(_with_partner(collector.records))
-    return inside.on(inside.records.as_reference())
-
-
-def _with_partner(records: Records) -> npt.NDArray[np.bool_]:
-    if "reference.outcome" not in records:
-        return np.zeros(len(records), bool)
-    return ~np.logical_or.reduce(list(_partnerless(records).values()))
-
-
-def _partnerless(records: Records) -> dict[str, npt.NDArray[np.bool_]]:
-    """Why a row has no pair to compare, each row under its first reason."""
-    partner = records.labels("reference.outcome")
-    failed = records.array("failed") == 1
-    alone = partner.missing & ~failed
-    return {"failed": failed, "no unperturbed partner": alone, "partner failed": (partner == "failed") & ~failed}
-
-
-def _lost(records: Records) -> dict[str, int]:
-    if "reference.outcome" not in records:
-        return {"no unperturbed partner": len(records)}
-    return {reason: int(rows.sum()) for reason, rows in _partnerless(records).items() if rows.any()}
-
-
-def _both(options: Mapping[str, Any]) -> tuple[Metric, ...]:
-    return (options["base"], options["base"])
-
-
-def _bounded(options: Mapping[str, Any]) -> tuple[Metric, ...]:
-    base: Metric = options["base"]
+def _within_unit(base: Metric) -> None:
     if base.bounds != UNIT:
         raise UsageError(f"robustness_score needs a metric within [0, 1]; for {base} use relative_change({base})")
-    return _both(options)
 
 
-def robustness_score(parts: tuple[Floats, Floats]) -> Floats:
+@across(
+    "reference",
+    better="higher",
+    bounds=(0, 1),
+    requires=_within_unit,
+    norm=lambda difference: np.abs(difference[..., 0]),
+    formula="clamp(1 − |M − M′|)",
+)
+def robustness_score(original: Floats, altered: Floats) -> Floats:
     """How little a metric moves when questions are altered: `robustness_score(accuracy)`, in the altered cell's slice.
 
     >>> columns = {
@@ -372,10 +343,16 @@ def robustness_score(parts: tuple[Floats, Floats]) -> Floats:
     >>> value("robustness_score(accuracy)", **columns)
     0.5
     """
-    return np.clip(1 - np.abs(parts[0] - parts[1]), 0, 1)
+    return np.clip(1 - np.abs(original - altered), 0, 1)
 
 
-def relative_change(parts: tuple[Floats, Floats]) -> Floats:
+@robustness_score.vector
+def _(parts: tuple[Floats, Floats]) -> Floats:
+    return (parts[0] - parts[1])[..., None]
+
+
+@across("reference", formula="(M′ − M) / |M|")
+def relative_change(original: Floats, altered: Floats) -> Floats:
     """Change of a metric when questions are altered, relative to the original: for metrics without upper bound.
 
     >>> columns = {
@@ -387,31 +364,4 @@ def relative_change(parts: tuple[Floats, Floats]) -> Floats:
     >>> value("relative_change(mae)", **columns)
     1.0
     """
-    return (parts[1] - parts[0]) / np.abs(parts[0])
-
-
-_base = (Param("base", "metric"),)
-_robustness = Definition(
-    "robustness_score",
-    robustness_score,
-    PartSource(_bounded, _base, (_original, _altered), _lost),
-    "higher",
-    (0, 1),
-    norm=lambda difference: np.abs(difference[..., 0]),
-    perturbed_only=True,
-    formula="clamp(1 − |M − M′|)",
-)
-_robustness.finish(robustness_score)
-_robustness.vector(lambda parts: (parts[0] - parts[1])[..., None])
-register(_robustness)
-_change = Definition(
-    "relative_change",
-    relative_change,
-    PartSource(_both, _base, (_original, _altered), _lost),
-    None,
-    (None, None),
-    perturbed_only=True,
-    formula="(M′ − M) / |M|",
-)
-_change.finish(relative_change)
-register(_change)
+    return (altered - original) / np.abs(original)

@@ -9,17 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from steelyard.errors import UsageError
+from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.metrics.contract import metric
 from steelyard.metrics.definition import Definition
 from steelyard.metrics.evidence.sums import Cells, Terms, row_score
 from steelyard.records.rankings import Rankings, rankings
 from steelyard.records.table import Records
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 
 _READS = ("gains", "judged")
 _REFERENCE = "trec_eval 9"
@@ -174,7 +171,7 @@ for _definition in _EVERY:
     _definition.detail(_barren)
 
 
-def _scored(ranked: Rankings, score: Floats, barren: npt.NDArray[np.bool_]) -> Terms:
+def _scored(ranked: Rankings, score: Floats, barren: Mask) -> Terms:
     return row_score(
         np.where(ranked.missing, np.nan, score),
         missing={ranked.reason: ranked.missing},

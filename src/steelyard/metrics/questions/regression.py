@@ -11,21 +11,28 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from steelyard.errors import UsageError
+from steelyard.ground.arrays import Floats
 from steelyard.metrics.contract import evidence, metric
+from steelyard.metrics.evidence.keys import midranks
 from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedTerms
-from steelyard.metrics.evidence.sums import Cells, Terms, midranks, row_score, sums
+from steelyard.metrics.evidence.sums import Cells, Terms, row_score, sums
 from steelyard.metrics.options import Constant, Constants
+from steelyard.metrics.vocabulary import Default
 from steelyard.records.table import Records
 
-Floats = npt.NDArray[np.float64]
 BINS = ("1-3", "5-8", "13-21", "34+")
 _NO_SPREAD = 1e-13  # a sum of squares this small beside its terms is rounding
 
 
-@metric(better="lower", bounds=(0, None), rows="answered", formula="mean |prediction − target|")
+@metric(
+    better="lower",
+    bounds=(0, None),
+    rows="answered",
+    default_for=(Default("numbers", 1),),
+    formula="mean |prediction − target|",
+)
 def mae(target: Floats, prediction: Floats) -> Floats:
     """Mean absolute error.
 
@@ -50,7 +57,14 @@ def _(s: SortedReading) -> Floats:
     return s.quantile(0.5)
 
 
-@metric(better="lower", bounds=(0, None), rows="answered", spread="log-t", formula="√ mean (prediction − target)²")
+@metric(
+    better="lower",
+    bounds=(0, None),
+    rows="answered",
+    spread="log-t",
+    default_for=(Default("numbers", 2),),
+    formula="√ mean (prediction − target)²",
+)
 def rmse(target: Floats, prediction: Floats, *, scale: Constant) -> Terms:
     """Root mean squared error: large errors weigh more.
 
@@ -65,11 +79,16 @@ def _(s: Cells, *, scale: Constant) -> Floats:
     return np.sqrt(s.square / s.n) * scale
 
 
-@rmse.prepare
-def _(tables: Sequence[Records]) -> dict[str, Any]:
-    errors = [np.abs(t.numbers("prediction", needed_by="rmse") - t.numbers("target", needed_by="rmse")) for t in tables]
-    largest = max((float(np.nanmax(e)) for e in errors if not np.isnan(e).all()), default=0.0)
-    return {"scale": largest or 1.0}
+@rmse.summary
+def _(table: Records) -> dict[str, Any]:
+    target, prediction = (table.numbers(name, needed_by="rmse") for name in ("target", "prediction"))
+    errors = np.abs(prediction - target)
+    return {"largest": 0.0 if np.isnan(errors).all() else float(np.nanmax(errors))}
+
+
+@rmse.merge
+def _(summaries: Sequence[Any]) -> dict[str, Any]:
+    return {"scale": max(summary["largest"] for summary in summaries) or 1.0}
 
 
 @rmse.join
@@ -82,7 +101,9 @@ def _(sums_: Mapping[str, Floats], own: Constants, joint: Constants) -> dict[str
     return {**sums_, "square": sums_["square"] * (own["scale"] / joint["scale"]) ** 2}
 
 
-@metric(bounds=(None, None), rows="answered", formula="mean (prediction − target)")
+@metric(
+    bounds=(None, None), rows="answered", default_for=(Default("numbers", 3),), formula="mean (prediction − target)"
+)
 def bias(target: Floats, prediction: Floats) -> Floats:
     """Mean signed error: positive where predictions are too high.
 
@@ -100,12 +121,18 @@ def moments(target: Floats, prediction: Floats, *, centre: Constant, scale: Cons
     return sums(x=x, y=y, xx=x * x, yy=y * y, xy=x * y, ee=error * error, n=1)
 
 
-@moments.prepare
-def _(tables: Sequence[Records]) -> dict[str, Any]:
+@moments.summary
+def _(table: Records) -> dict[str, Any]:
+    """All targets and all predictions: their middle is that of no part."""
+    columns = {name: table.numbers(name, needed_by="this metric") for name in ("target", "prediction")}
+    return {name: values[~np.isnan(values)] for name, values in columns.items()}
+
+
+@moments.merge
+def _(summaries: Sequence[Any]) -> dict[str, Any]:
     centre, scale = [], []
     for name in ("target", "prediction"):
-        values = np.concatenate([t.numbers(name, needed_by="this metric") for t in tables])
-        values = np.sort(values[~np.isnan(values)])
+        values = np.sort(np.concatenate([summary[name] for summary in summaries]))
         middle = float(values[len(values) // 2]) if len(values) else 0.0
         width = float(values[-1] - values[0]) if len(values) else 0.0
         centre.append(middle)

@@ -6,23 +6,24 @@ rewards abstaining: between runs with unequal cmax, compare the area up to the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError
+from steelyard.ground.arrays import Floats
 from steelyard.metrics.contract import compose, evidence, metric
 from steelyard.metrics.definition import Definition
 from steelyard.metrics.evidence.curve import CurveReading, CurveTerms
 from steelyard.metrics.evidence.kernels import GRID
+from steelyard.metrics.evidence.sorted_rows import SortedRows
 from steelyard.metrics.evidence.sums import Sums
 from steelyard.metrics.options import CONFIDENCE, Column, Constant
+from steelyard.metrics.vocabulary import Default
 from steelyard.records.derive import ANSWERED, has_target, loss_name, loss_values
 from steelyard.records.table import Records
 
-Floats = npt.NDArray[np.float64]
 LARGEST = 1e300  # losses beyond it cannot be added up
 _SILENT = "nothing was answered"
 
@@ -53,12 +54,12 @@ def curve(
     return CurveTerms(ranks, losses, ~answered, missing={"no target": no_target})
 
 
-@curve.prepare
-def _(tables: Sequence[Records], loss: str | None, range: float | None) -> dict[str, Any]:
+@curve.summary
+def _(table: Records, loss: str | None, range: float | None) -> dict[str, Any]:
     """The loss and range in use: as asked, else what the task and the kind of the targets imply."""
     if range is not None and range <= 0:
         raise UsageError("range is the width of the score range, above 0")
-    return {"loss": loss_name(tables[0], loss), "range": range if range is not None else tables[0].task.range}
+    return {"loss": loss_name(table, loss), "range": range if range is not None else table.task.range}
 
 
 def _of_curve(**facts: Any) -> Callable[[Callable[..., Any]], Definition]:
@@ -123,6 +124,8 @@ def _(evidence: Any) -> Sums:
     bounds=(0, None),
     undefined=_SILENT,
     common_coverage="aurc_at",
+    documented_as="aurc_full",
+    default_for=(Default("ranked answers", 1),),
     formula="∫ selective risk d coverage over [0, cmax], risk(0) = first risk",
 )
 def aurc(c: CurveReading, *, ties: str = "plateau") -> Floats:
@@ -143,6 +146,8 @@ def aurc(c: CurveReading, *, ties: str = "plateau") -> Floats:
     bounds=(0, None),
     undefined=_SILENT,
     common_coverage="augrc_at",
+    documented_as="augrc_full",
+    default_for=(Default("ranked answers", 2),),
     formula="∫ generalized risk d coverage over [0, cmax], 0 at 0",
 )
 def augrc(c: CurveReading) -> Floats:
@@ -152,6 +157,15 @@ def augrc(c: CurveReading) -> Floats:
     0.125
     """
     return c.areas[1]
+
+
+@aurc.delta_note
+def _(base: SortedRows, new: SortedRows) -> str:
+    """That runs with unequally coarse ranks are not compared fairly."""
+    coarse = [curve.points / max(len(curve.score), 1) for curve in (base, new)]
+    if min(coarse) >= 0.9 * max(coarse):
+        return ""
+    return f"{base.points} and {new.points} plateaus: AURC favours the coarser, see aurc(ties=exact)"
 
 
 aurc.detail(_curve_detail)
@@ -192,7 +206,15 @@ def augrc_optimal(c: CurveReading) -> Floats:
     return c.optimal[1]
 
 
-@compose(aurc, aurc_optimal, better="lower", undefined=_SILENT, common_coverage="", formula="aurc − aurc_optimal")
+@compose(
+    aurc,
+    aurc_optimal,
+    better="lower",
+    undefined=_SILENT,
+    common_coverage="",
+    default_for=(Default("ranked answers", 3),),
+    formula="aurc − aurc_optimal",
+)
 def eaurc(area: Floats, optimal: Floats) -> Floats:
     """Excess AURC: what the ranking loses. Can be slightly negative, because the trapezoid is generous to plateaus.
 

@@ -1,0 +1,47 @@
+"""What an answer and a score claim: that a row belongs to a class, or that the answer is correct."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from steelyard.ground.arrays import Floats, Mask
+from steelyard.records.derive import same_kind
+from steelyard.records.labels import is_named, value_name
+from steelyard.records.table import Records
+
+
+def class_names(records: Records) -> tuple[str, ...]:
+    """The labels a family such as `f1` expands to."""
+    fixed = records.task.labels
+    if fixed is not None:
+        return tuple(map(value_name, fixed))
+    same_kind(records)
+    return tuple(map(value_name, sorted({*records.labels("target").values, *records.labels("prediction").values})))
+
+
+def is_label(records: Records, column: str, label: str) -> Mask:
+    """The rows whose column holds a label, however the label is spelled."""
+    labels = records.labels(column)
+    place = [i for i, v in enumerate(labels.values) if is_named(v, label)]
+    return labels.codes == (place[0] if place else -2)
+
+
+def claimed(records: Records, positive: str | None) -> Floats:
+    """What a score is about: that the answer is correct, or that the target is `positive`; NaN without a target."""
+    if positive is None:
+        return np.asarray(records.array("correct"), np.float64)
+    return np.where(records.labels("target").missing, np.nan, is_label(records, "target", positive))
+
+
+def has_positive(table: Records, positive: str | None) -> dict[str, Any]:
+    """The summary of a metric about one class: whether a target is that class."""
+    return {"known": positive is None or any(is_named(value, positive) for value in table.labels("target").values)}
+
+
+def known_positive(summaries: Sequence[Any]) -> dict[str, Any]:
+    """Nothing, or why a metric about one class is undefined: no target is that class, as where it is misspelt."""
+    known = any(summary["known"] for summary in summaries)
+    return {} if known else {"undefined": "no target equals the positive label"}

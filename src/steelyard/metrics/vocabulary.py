@@ -1,0 +1,42 @@
+"""The closed vocabularies in which a definition states its facts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Better = Literal["higher", "lower"]
+Bounds = tuple[float | None, float | None]
+Population = Literal["asked", "answered", "all"]  # the rows that count; "asked" are all but failed ones
+# how an interval is made where the kind of evidence does not say: a jackknife's t, with its skewness, on a log scale
+Spread = Literal["", "t", "t-skewed", "log-t"]
+OverGroups = Literal["", "gap", "worst", "disparity"]  # how an interval follows from those of the groups
+Situation = Literal[  # what a table holds, for which metrics are computed where none was asked for
+    "numbers",
+    "labels",
+    "classes",
+    "unparsed replies",
+    "failed rows",
+    "labels to defer",
+    "confidences",
+    "ranked answers",
+    "latencies",
+    "scores",
+]
+
+UNIT: Bounds = (0, 1)
+CUTOFF = "@"  # at the end of a name: the metric that is meant where a cutoff follows
+AS_BASE: Any = ("as base", "as base")
+WIDTH_OF_BASE: Any = (0, "width of base")
+
+
+@dataclass(frozen=True)
+class Default:
+    """That a metric is computed where none was asked for: in which situation, at which place among the others.
+
+    `text` is the form that is meant, such as "ece(bins=15)"; by default the metric's name alone.
+    """
+
+    situation: Situation
+    place: int
+    text: str = ""
