@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from steelyard.report.document import Document, Figure, Heading, Note, Remarks, Table
+from steelyard.report.document import Document, Heading, Note, Remarks, Table
+from steelyard.report.figures.figure import Figure
 from steelyard.report.formats import csv, markdown, text
 
 HOSTILE = (
@@ -28,7 +29,8 @@ MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 def document(word: str) -> Document:
     table = Table(("fact", word), (("a", word), (word, "b")), frozenset({"b"}))
-    return [Heading(word), Note(word), table, Remarks((word, word)), Figure(word, word), Note("end")]
+    figure = Figure(name="f", title=word, text=word, panels=(), path=word)
+    return [Heading(word), Note(word), table, Remarks((word, word)), figure, Note("end")]
 
 
 def shape(page: str) -> list[str]:

@@ -116,9 +116,10 @@ def _fit(records: Any, method: str, files: _Files, format_: str, **how: Any) -> 
     if files.plot is not None:
         if not found.reliability:
             raise UsageError("a reliability diagram needs a target that is right or wrong, and two clusters")
-        from steelyard.report.figures.drawing import reliability_figure
+        from steelyard.report.figures.calibration import fit_figures
+        from steelyard.report.figures.drawing import drawn as draw_all
 
-        drawn = options.pictures(reliability_figure(found), files.plot)
+        drawn = options.pictures(draw_all(fit_figures(found)), files.plot)
         options.check_outputs({"--output": files.output, "--plot": drawn}, files.read)
     options.show(calibration_document(found.calibrator), calibrator_report(found.calibrator), format_, files.output)
     options.write(drawn)

@@ -47,7 +47,7 @@ def compare(
     options.check_outputs({"--out": target}, [*files, task_file])
     if files.count("-") > 1:
         raise UsageError("standard input can be read once only")
-    from steelyard.report.document import comparison_report
+    from steelyard.report.comparison import comparison_report
     from steelyard.study.comparison import checked_align, checked_unchanged
     from steelyard.study.comparison import compare as run
     from steelyard.study.wire import comparison_document

@@ -57,7 +57,7 @@ def evaluate(
     clock: Any = _clock() if save else None
     scope: Any = store.scope(root, tenant, domain) if save else None
     from steelyard.report.details import asked_details
-    from steelyard.report.document import evaluation_report
+    from steelyard.report.evaluation import evaluation_report
     from steelyard.study.evaluation import evaluate as run
 
     records = options.table(

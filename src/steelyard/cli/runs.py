@@ -415,8 +415,10 @@ def matrix(
 ) -> None:
     """Run every variant of a spec, keep logs, then compare and promote as the spec says."""
     options.check_format(format_, store=True)
-    from steelyard.report.matrix import matrix_document, matrix_report, plan_report
+    from steelyard.report.matrix import matrix_report, plan_report
+    from steelyard.report.runs import standing_document
     from steelyard.runner.matrix import load, run
+    from steelyard.runner.wire import matrix_document
 
     plan = load(spec)
     scope = store.scope(root, tenant, domain)
@@ -425,7 +427,8 @@ def matrix(
         return
     with options.progress("variants") as progress:
         result = run(plan, scope, dict(os.environ), progress=progress, say=options.say)
-    options.show(matrix_document(result), matrix_report(result), format_, None)
+    document = matrix_document(result, [standing_document(row) for row in result.rows])
+    options.show(document, matrix_report(result), format_, None)
     if not result.succeeded:
         raise typer.Exit(1)
 

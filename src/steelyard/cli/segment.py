@@ -60,10 +60,10 @@ def compare(
 ) -> None:
     """Compare baseline, shift everywhere, and shift by segments: means and paired differences."""
     options.check_format(format_)
-    from steelyard.report.segment import compared_document, compared_report
+    from steelyard.report.segment import compared_report
     from steelyard.retrieval.per_query import read_per_query
     from steelyard.retrieval.shifts.segments import compared
-    from steelyard.retrieval.shifts.segments_wire import beside, read_segments
+    from steelyard.retrieval.shifts.segments_wire import beside, compared_document, read_segments
 
     target = out / "segment-comparison.json" if out is not None else None
     decisions = read_segments(segments)

@@ -111,9 +111,10 @@ def selective(
         )
     drawn: dict[Path, bytes] = {}
     if plot is not None:
-        from steelyard.report.figures.drawing import selection_figures
+        from steelyard.report.figures.drawing import drawn as draw_all
+        from steelyard.report.figures.selective import selection_figures
 
-        drawn = options.pictures(selection_figures(found), plot)
+        drawn = options.pictures(draw_all(selection_figures(found)), plot)
         options.check_outputs({written: target, "--plot": drawn}, read)
     options.show(selective_document(found), selection_report(found), format_, target)
     options.write(drawn)

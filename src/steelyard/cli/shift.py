@@ -48,7 +48,8 @@ def train(
     """Learn a shift from the queries whose relevant document is not first, and judge it on held-out queries."""
     options.check_format(format_)
     scope = store.scope(root, tenant, domain)
-    from steelyard.report.figures.drawing import held_out_figure
+    from steelyard.report.figures.drawing import drawn as draw_all
+    from steelyard.report.figures.retrieval import held_out_figure
     from steelyard.report.formats import markdown
     from steelyard.report.retrieval import training_report
     from steelyard.retrieval.shifts.kept import REPORT, free_training, new_id, save_training, training_document
@@ -77,7 +78,8 @@ def train(
     result = training_result(
         trained, corpus, workflow=workflow, training_id=id, created=created, base_directory=str(scope.root)
     )
-    drawn = held_out_figure(result)
+    figure = held_out_figure(result)
+    drawn = draw_all([figure] if figure is not None else [])
     pictures = {f"{name}.{suffix}": data for name, each in drawn.items() for suffix, data in each.items()}
     shown = next((name for name in pictures if name.endswith(".png")), None)
     report = training_report(result, picture=shown)
