@@ -123,9 +123,8 @@ def training_report(result: ShiftTrainingResult, *, picture: str | None = None) 
             Table(columns, tuple(gains)),
             _folds(result),
         ]
-        notes = [held_out.note, *(g.note for g in held_out.gains)]
-        said = [part for note in notes for part in note.split("; ") if part]
-        document += [Note(f"note: {text}") for text in dict.fromkeys(said)]
+        notes = dict.fromkeys(filter(None, (held_out.note, *(g.note for g in held_out.gains))))
+        document += [Note(f"note: {text}") for text in notes]
         figure = held_out_figure(result)
         document += [] if figure is None else [replace(figure, path=picture)]
     if result.in_sample:
