@@ -11,8 +11,8 @@ from steelyard.errors import printable
 from steelyard.ground.json import plain
 from steelyard.naming import slice_text
 from steelyard.records.labels import value_name
-from steelyard.report.document import Document, Heading, Note, Row, Table, Value, interval_text, number
-from steelyard.report.rows import Numbered, counted, judged, left_out, level_name, measured
+from steelyard.report.document import Document, Heading, Note, Row, Span, Table, Value, interval_text, number
+from steelyard.report.rows import Numbered, counted, judged, left_out, level_name
 
 _SEVERITY = (PASS, INCONCLUSIVE, FAIL)
 _CHECKS = {"pass": "OK", "fail": "FAIL", "inconclusive": "INCONCLUSIVE"}
@@ -48,7 +48,8 @@ def _row(v: Verdict) -> Row:
     return (
         v.rule + _slice(v),
         judged(v.verdict, v.verdict.upper()),
-        *measured(v.value, _ends(v)),
+        Value(v.value),
+        Span(_ends(v)),  # of values and differences alike: they share no scale, so none is drawn
         "" if v.threshold is None else Value(v.threshold, spec="g"),
         counted(v.number.n),
         counted(v.clusters),
