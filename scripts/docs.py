@@ -78,7 +78,8 @@ def published() -> dict[Path, str]:
 
 def _pictures() -> dict[str, str]:
     from steelyard.records.readers import read
-    from steelyard.report.figures.drawing import selection_figures
+    from steelyard.report.figures.drawing import draw
+    from steelyard.report.figures.selective import selection_figures
     from steelyard.study.calibrating import calibrate
     from steelyard.study.selective import selective
 
@@ -90,13 +91,15 @@ def _pictures() -> dict[str, str]:
         "risk-coverage.token_msp": selective(zero, few, confidence="token_msp"),
         "reliability.verbalized_calibrated": selective(few, confidence="verbalized_calibrated", calibrators=[scaled]),
     }
-    pictures = {name: selection_figures(found)[name]["svg"].decode() for name, found in shown.items()}
+    figures = {figure.name: figure for found in shown.values() for figure in selection_figures(found)}
+    pictures = {name: draw(figures[name])["svg"].decode() for name in shown}
     return pictures | {f"held-out-gain.{name}": _gain(name) for name in ("drifted", "paraphrased")}
 
 
 def _gain(name: str) -> str:
     """What a shift learned from the insurance example gains on held-out queries."""
-    from steelyard.report.figures.drawing import held_out_figure
+    from steelyard.report.figures.drawing import draw
+    from steelyard.report.figures.retrieval import held_out_figure
     from steelyard.retrieval.corpus import load
     from steelyard.retrieval.embedders import embedder
     from steelyard.retrieval.shifts.training import train
@@ -105,7 +108,9 @@ def _gain(name: str) -> str:
     folder = ROOT / "examples/insurance"
     corpus = load(folder / "policies", folder / f"queries-{name}.json", embedder("hash"))
     result = training_result(train(corpus), corpus, workflow="docs", training_id=name, created="", base_directory="")
-    return held_out_figure(result)["held-out-gain"]["svg"].decode()
+    figure = held_out_figure(result)
+    assert figure is not None
+    return draw(figure)["svg"].decode()
 
 
 def main() -> None:

@@ -183,7 +183,7 @@ class _Call:
                 raise UsageError(f"{next(iter(documents))} names a file, --out a folder: give one of them")
             target = out / shape.writes
             documents["--out"] = target
-            self.outputs["--out"] = [target, *(target.with_suffix(f".{s}") for s in self._suffixes())]
+            self.outputs["--out"] = [target, *(target.with_suffix(s) for s in self._suffixes())]
         self.document = next(iter(documents.values()), None)
         plugins = [text for _, _, value in shape.marked(Plugins, given) for text in _texts(value)]
         allow_plugins(plugins)
@@ -219,7 +219,7 @@ class _Call:
         if len(self.formats) > 1:
             for name in self.formats:
                 if name != "json":
-                    yield self.document.with_suffix(f".{_suffix(name)}"), _text(name, shown)
+                    yield self.document.with_suffix(_suffix(name)), _text(name, shown)
 
     def _print(self, shown: Shown) -> None:
         if shown.document is not None or shown.report is not None:

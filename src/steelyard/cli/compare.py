@@ -32,7 +32,7 @@ def compare(
         raise UsageError("compare takes two files, or --versus column=base,new to compare parts of one table")
     if files.count("-") > 1:
         raise UsageError("standard input can be read once only")
-    from steelyard.report.document import comparison_report
+    from steelyard.report.comparison import comparison_report
     from steelyard.study.comparison import checked_align, checked_unchanged
     from steelyard.study.comparison import compare as compared
     from steelyard.study.wire import comparison_document

@@ -41,7 +41,7 @@ def evaluate(
     """Say how good the answers are, and how sure that is: every metric with its interval, per cell and slice."""
     labels = {**store.matrix_labels(), **of.pairs(label, "label")}
     from steelyard.report.details import asked_details
-    from steelyard.report.document import evaluation_report
+    from steelyard.report.evaluation import evaluation_report
     from steelyard.runs.saved import Clock
     from steelyard.runs.saved import save as keep
     from steelyard.study.evaluation import evaluate as evaluated

@@ -53,7 +53,7 @@ def rank(
         raise UsageError("standard input can be read once only")
     from steelyard.metrics.definition import metric_of
     from steelyard.records.readers.trec import TIES, read_rankings
-    from steelyard.report.document import ranking_report
+    from steelyard.report.comparison import ranking_report
     from steelyard.study.comparison import checked_align
     from steelyard.study.ranked_lists import STACK, by_query
     from steelyard.study.ranked_lists import rank as ranked

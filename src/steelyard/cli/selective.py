@@ -97,7 +97,7 @@ def selective(
     files = {}
     if plot is not None:
         from steelyard.cli.options.pictures import picture_files
-        from steelyard.report.figures.drawing import selection_figures
+        from steelyard.report.figures.selective import selection_figures
 
         files["--plot"] = picture_files(selection_figures(selection), plot)
     return Shown(document=selective_document(selection), report=selection_report(selection), files=files)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from steelyard.confidence.calibrators import Calibrator, Scores
 from steelyard.confidence.calibrators.temperature import HIGHEST, LOWEST
-from steelyard.report.document import Document, Note, Table, number
+from steelyard.report.document import Document, Note, Table, Value, number
+from steelyard.report.figures.figure import Figure
+from steelyard.report.rows import known
 
-_RIGHT = frozenset({"before", "in sample", "cross-fitted", "coefficient", "mean", "scale", "if missing"})
 
-
-def calibrator_report(calibrator: Calibrator) -> Document:
-    """Parameters and scores."""
+def calibrator_report(calibrator: Calibrator, figures: Sequence[Figure] = ()) -> Document:
+    """Parameters and scores, and figures of them if any."""
     where = calibrator.provenance
     scores = calibrator.metrics
     document: Document = [
@@ -25,23 +27,28 @@ def calibrator_report(calibrator: Calibrator) -> Document:
     coefficients = calibrator.parameters.get("coefficients")
     if isinstance(coefficients, list):
         learnt = [
-            (f.name, number(w, signed=True), number(f.mean), number(f.scale), "" if f.fill is None else number(f.fill))
+            (f.name, Value(w, signed=True), Value(f.mean), Value(f.scale), known(f.fill))
             for f, w in zip(calibrator.features, coefficients, strict=True)
         ]
-        document.append(Table(("feature", "coefficient", "mean", "scale", "if missing"), tuple(learnt), _RIGHT))
+        document.append(Table(("feature", "coefficient", "mean", "scale", "if missing"), tuple(learnt)))
     crossed = scores.cross_fitted or {}
     before = scores.before or {}
     rows = [
-        (name, number(before.get(name)) if before else "", number(value), number(crossed.get(name)) if crossed else "")
+        (
+            name,
+            Value(before.get(name)) if before else "",
+            Value(value),
+            Value(crossed.get(name)) if crossed else "",
+        )
         for name, value in scores.in_sample.items()
     ]
-    document.append(Table(("score", "before", "in sample", "cross-fitted"), tuple(rows), _RIGHT))
+    document.append(Table(("score", "before", "in sample", "cross-fitted"), tuple(rows)))
     document.append(
         Note(scores.note)
         if scores.note
         else Note(f"cross-fitted: {scores.folds} folds of whole clusters; the honest column of the two")
     )
-    return document
+    return [*document, *figures]
 
 
 def _meaning(temperature: float, scores: Scores) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from steelyard.metrics.questions.correctness import SHOWN_LABELS
 from steelyard.naming import parse
-from steelyard.report.document import Document, Heading, Note, Table, number
+from steelyard.report.document import Cell, Count, Document, Heading, Note, Table, Value
 from steelyard.runs.documented import detail_name, details
 from steelyard.study.evaluation import Evaluation
 
@@ -47,8 +47,8 @@ def _matrix(value: Any) -> Document:
     names = {said: said if said in value else _NO_LABEL.get(said.rstrip("_"), said) for said in columns}
     if len(value) > WIDEST:
         return _most_confused(value, names)
-    rows = tuple((true, *(f"{counts.get(said, 0):,}" for said in columns)) for true, counts in value.items())
-    return [Table(("true ↓ predicted →", *names.values()), rows, frozenset(names.values()))]
+    rows = tuple((true, *(Count(counts.get(said, 0)) for said in columns)) for true, counts in value.items())
+    return [Table(("true ↓ predicted →", *names.values()), rows)]
 
 
 def _is_matrix(value: Any) -> bool:
@@ -62,16 +62,20 @@ def _most_confused(value: Mapping[str, Mapping[str, int]], names: Mapping[str, s
     """Of many labels, those that are taken for another most often: that is what such a matrix is read for."""
     wrong = [(n, true, said) for true, counts in value.items() for said, n in counts.items() if n and said != true]
     wrong.sort(key=lambda cell: -cell[0])
-    rows = tuple((true, names[said], f"{n:,}") for n, true, said in wrong[:_MOST_CONFUSED])
+    rows = tuple((true, names[said], Count(n)) for n, true, said in wrong[:_MOST_CONFUSED])
     more = f"the {len(rows)} largest of {len(wrong)} confusions among {len(value)} labels; the JSON form has all"
-    return [Table(("true", "predicted", "rows"), rows, frozenset({"rows"})), Note(more)]
+    return [Table(("true", "predicted", "rows"), rows), Note(more)]
 
 
 def _cells(value: Any) -> Document:
     if not isinstance(value, Mapping):
         return []
-    rows = tuple((case.replace("_", " "), str(n)) for case, n in value.items())
+    rows = tuple((case.replace("_", " "), _plain(n)) for case, n in value.items())
     return [Table(("case", "rows"), rows, frozenset({"rows"}))]
+
+
+def _plain(value: Any) -> Cell:
+    return Count(value, grouped=False) if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 def _bins(value: Any) -> Document:
@@ -79,13 +83,14 @@ def _bins(value: Any) -> Document:
         return []
     columns = ("low", "high", "n", "confidence", "accuracy")
     rows = tuple(tuple(_number(bin_.get(name)) for name in columns) for bin_ in value)
-    return [Table(("from", "to", "n", "mean confidence", "accuracy"), rows, frozenset(columns) | {"mean confidence"})]
+    shown = ("from", "to", "n", "mean confidence", "accuracy")
+    return [Table(shown, rows, frozenset(shown[2:]))]
 
 
-def _number(value: Any) -> str:
+def _number(value: Any) -> Cell:
     if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return number(value if isinstance(value, float) else None)
+        return Count(value)
+    return Value(value if isinstance(value, float) else None)
 
 
 def _name(value: Any) -> Document:

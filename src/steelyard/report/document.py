@@ -1,120 +1,95 @@
-"""A document: headings, paragraphs and tables. What is said is decided here once; how it looks is a renderer's matter.
+"""A document: headings, notes, tables of typed cells, and figures that hold their data.
 
-Every cell is text already fit for people. Cells that came from data are escaped by the renderer.
+What is said is decided here once; how it looks is a format's matter. A cell keeps its number, so that a format may
+align, draw or mark it; its text is the same in every format. What came from data is escaped by the format.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
-from steelyard.records.labels import value_name
-from steelyard.records.table import Source
-from steelyard.study.comparison import Comparison
-from steelyard.study.evaluation import Evaluation
-from steelyard.study.ranked_lists import Ranked
-from steelyard.uncertainty.number import Delta, Estimate
+from steelyard.report.figures.figure import Figure
+
+Tone = Literal["", "good", "bad", "open"]  # what a word or a heading says of the thing judged
+
+
+# -- cells -------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Heading:
+class Value:
+    """A number: four significant digits, or as `spec` says. `None` is a number that is not defined."""
+
+    value: float | None
+    signed: bool = False
+    unit: str = ""
+    spec: str = ""
+
+    @property
+    def text(self) -> str:
+        if self.value is None:
+            return number(None)
+        shown = format(self.value, self.spec) if self.spec else number(self.value, self.signed)
+        return f"{shown} {self.unit}" if self.unit else shown
+
+
+@dataclass(frozen=True)
+class Span:
+    """An interval, together with the value that it is about."""
+
+    ends: tuple[float, float] | None
+    about: float | None = None
+    signed: bool = False
+
+    @property
+    def text(self) -> str:
+        return interval_text(self.ends, self.signed)
+
+
+@dataclass(frozen=True)
+class Count:
+    """A whole number: how many, or with `grouped=False` one that is read digit by digit, such as a step."""
+
+    n: int
+    grouped: bool = True
+
+    @property
+    def text(self) -> str:
+        return f"{self.n:,}" if self.grouped else str(self.n)
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of a closed vocabulary, such as a verdict."""
+
     text: str
+    tone: Tone = ""
 
 
 @dataclass(frozen=True)
-class Note:
-    text: str
+class Marks:
+    """Numbers of the remarks below the table."""
+
+    numbers: tuple[int, ...]
+
+    @property
+    def text(self) -> str:
+        return " ".join(f"({mark})" for mark in self.numbers)
 
 
-@dataclass(frozen=True)
-class Remarks:
-    """Notes to the table above, numbered from 1."""
-
-    texts: tuple[str, ...]
+Cell = str | Value | Span | Count | Word | Marks  # a plain text is a cell as it is, and the empty one is ""
+Row = tuple[Cell, ...]
 
 
-@dataclass(frozen=True)
-class Table:
-    """`right` names the columns that are numbers."""
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    right: frozenset[str] = frozenset()
+def text_of(cell: Cell) -> str:
+    """The cell as people read it."""
+    return cell if isinstance(cell, str) else cell.text
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A picture in a file beside the document."""
-
-    text: str
-    path: str
-
-
-Document = list[Heading | Note | Table | Remarks | Figure]
-
-_BESIDE = {
-    "answered_by_both": "answered by both",
-    "common_cmax": "up to coverage",
-    "failed_as_wrong": "failed counted as wrong",
-    "calibration_error2": "calibration_error2",
-}
-_ARROWS = {"higher": "↑", "lower": "↓", None: ""}
-
-
-def evaluation_report(evaluation: Evaluation) -> Document:
-    """The table a user reads first: every value with its interval, its denominator and what was left out."""
-    document: Document = [
-        Note(
-            f"{files(evaluation.sources)}: {_population(evaluation.population)}; "
-            f"{_clusters(evaluation.clusters, evaluation.cluster)}"
-        )
-    ]
-    level = f"{100 * evaluation.settings.level:g}% interval"
-    for slice_, found in _by_slice(evaluation.estimates):
-        if slice_:
-            document.append(Heading(slice_))
-        document += _with_notes(
-            ("metric", "value", level, "se", "method", "n", "clusters", "left out"), found, _estimate_row
-        )
-    document += [Note(f"warning: {w}") for w in evaluation.warnings]
-    return document
-
-
-def comparison_report(comparison: Comparison) -> Document:
-    """Paired deltas with their verdicts."""
-    sides = comparison.population
-    document: Document = [
-        Note(f"base {files(comparison.sources['base'])}: {_population(sides['base'])}"),
-        Note(f"new  {files(comparison.sources['new'])}: {_population(sides['new'])}"),
-    ]
-    lost = comparison.unmatched
-    if lost["base_rows"] or lost["new_rows"] or lost["cells"]:
-        alone = f"{lost['base_rows']} base rows, {lost['new_rows']} new rows"
-        document.append(Note(f"left out: {alone} and {len(lost['cells'])} cells without partner"))
-    level = f"{100 * comparison.settings.level:g}% interval"
-    for slice_, found in _by_slice(comparison.deltas):
-        if slice_:
-            document.append(Heading(slice_))
-        columns = ("metric", "base", "new", "delta", level, "p", "p adjusted", "verdict")
-        document += _with_notes(columns, found, _delta_row)
-    document += [Note(f"warning: {w}") for w in comparison.warnings]
-    return document
-
-
-def ranking_report(ranked: Ranked) -> Document:
-    """The estimates of one ranking or two, then the deltas."""
-    document = evaluation_report(ranked.evaluation)
-    if ranked.comparison is not None:
-        document += [Heading("paired, query by query"), *comparison_report(ranked.comparison)]
-    return document
-
-
-_RIGHT = frozenset({"value", "se", "base", "new", "delta", "n", "clusters", "p", "p adjusted"})
-
-
-def number(value: float | None, *, signed: bool = False) -> str:
+def number(value: float | None, signed: bool = False) -> str:
     """A number for people: four significant digits, `n/a` where undefined."""
     if value is None:
         return "n/a"
@@ -129,86 +104,70 @@ def number(value: float | None, *, signed: bool = False) -> str:
     return f"{sign}{value:.3g}"
 
 
-def _estimate_row(e: Estimate) -> tuple[str, ...]:
-    left_out = ", ".join(f"{n} {reason}" for reason, n in e.excluded.items())
-    return (
-        f"{e.metric} {_ARROWS[e.better]}".strip(),
-        number(e.value) + (f" {e.unit}" if e.unit and e.value is not None else ""),
-        interval_text(e.interval),
-        "" if e.se is None else number(e.se),
-        e.shown_method if e.interval is not None else "",
-        f"{e.n:,}",
-        f"{e.clusters:,}",
-        left_out,
-    )
+def interval_text(ends: tuple[float, float] | None, signed: bool = False) -> str:
+    """An interval for people, empty where there is none; an end that is not finite is unknown."""
+    if ends is None:
+        return ""
+    low, high = (number(end, signed) if math.isfinite(end) else "unknown" for end in ends)
+    return f"[{low}, {high}]"
 
 
-def _delta_row(d: Delta) -> tuple[str, ...]:
-    return (
-        f"{d.metric} {_ARROWS[d.better]}".strip(),
-        number(d.base),
-        number(d.new),
-        number(d.delta, signed=True),
-        interval_text(d.interval, signed=True),
-        number(d.p_value),
-        number(d.p_adjusted) if d.verdict_from == "delta" else "",
-        d.verdict,
-    )
+# -- parts -------------------------------------------------------------------------------------------------------------
 
 
-def _with_notes(columns: tuple[str, ...], found: Sequence[Any], row: Callable[[Any], tuple[str, ...]]) -> Document:
-    """A table whose rows point to numbered notes below it."""
-    notes: dict[str, int] = {}
-    rows = []
-    for e in found:
-        marks = [notes.setdefault(note, len(notes) + 1) for note in e.note.split("; ") if note]
-        rows.append((*row(e), " ".join(f"({mark})" for mark in sorted(marks))))
-        rows += _companions(e)
-    table = Table((*columns, "notes"), tuple(rows), _RIGHT)
-    return [table, *([Remarks(tuple(notes))] if notes else [])]
+@dataclass(frozen=True)
+class Heading:
+    """What the parts below are about."""
+
+    text: str
+    tone: Tone = ""
 
 
-def _companions(d: Any) -> list[tuple[str, ...]]:
-    """What stands beside a delta: the same on the rows or coverage that both runs share."""
-    found: list[tuple[str, ...]] = []
-    for name, title in _BESIDE.items():
-        beside = getattr(d, "companions", {}).get(name)
-        if beside is not None:
-            title = f"{title} {number(beside['c'])}" if "c" in beside else title
-            values = (number(beside["base"]), number(beside["new"]), number(beside["delta"], signed=True))
-            interval = interval_text(beside["interval"], signed=True)
-            adjusted = number(d.p_adjusted) if d.verdict_from == name else ""
-            found.append((f"  ↳ {title}", *values, interval, number(beside["p_value"]), adjusted, "", ""))
-    return found
+@dataclass(frozen=True)
+class Note:
+    """A paragraph."""
+
+    text: str
 
 
-def interval_text(interval: tuple[float, float] | None, *, signed: bool = False) -> str:
-    return "" if interval is None else f"[{_end(interval[0], signed=signed)}, {_end(interval[1], signed=signed)}]"
+@dataclass(frozen=True)
+class Remarks:
+    """Notes to the table above, numbered from 1."""
+
+    texts: tuple[str, ...]
 
 
-def _end(value: float, *, signed: bool) -> str:
-    return number(value, signed=signed) if math.isfinite(value) else "unknown"
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells under named columns.
+
+    A column of numbers is aligned to the right; `right` names the columns to align so where the cells cannot say it.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    right: frozenset[str] | None = None
+
+    def trimmed(self) -> Table:
+        """The table without its empty columns; the first one stays."""
+        kept = [i for i in range(len(self.columns)) if i == 0 or any(text_of(row[i]) for row in self.rows)]
+        rows = tuple(tuple(row[i] for i in kept) for row in self.rows)
+        return Table(tuple(self.columns[i] for i in kept), rows, self.right)
+
+    def texts(self) -> list[list[str]]:
+        """The header and every row as texts."""
+        return [list(self.columns), *([text_of(cell) for cell in row] for row in self.rows)]
+
+    def aligned_right(self) -> list[bool]:
+        """Whether each column is aligned to the right."""
+        if self.right is not None:
+            return [name in self.right for name in self.columns]
+        return [_numeric([row[i] for row in self.rows]) for i in range(len(self.columns))]
 
 
-def _by_slice(found: Sequence[Any]) -> list[tuple[str, list[Any]]]:
-    groups: dict[str, list[Any]] = {}
-    for e in found:
-        groups.setdefault(_slice(e.slice), []).append(e)
-    return list(groups.items())
+def _numeric(cells: Sequence[Cell]) -> bool:
+    filled = [cell for cell in cells if text_of(cell)]
+    return bool(filled) and all(isinstance(cell, Value | Count) for cell in filled)
 
 
-def _slice(slice_: Mapping[str, Any]) -> str:
-    return ", ".join(f"{column}={value_name(value)}" for column, value in slice_.items())
-
-
-def files(sources: Sequence[Source]) -> str:
-    return " + ".join(source.name for source in sources) or "records"
-
-
-def _population(counts: Mapping[str, int]) -> str:
-    outcomes = ", ".join(f"{n:,} {name}" for name, n in counts.items() if name not in ("rows", "clusters") and n)
-    return f"{counts['rows']:,} rows ({outcomes})"
-
-
-def _clusters(count: int, columns: Sequence[str]) -> str:
-    return f"{count:,} clusters ({', '.join(columns)})"
+Document = list[Heading | Note | Table | Remarks | Figure]

@@ -9,39 +9,24 @@ from xml.etree import ElementTree
 from steelyard.decide.gate import INCONCLUSIVE, PASS, Decision, Verdict
 from steelyard.decide.wire import slice_suffix
 from steelyard.errors import printable
-from steelyard.report.document import Document, Heading, Note, Remarks, Table, interval_text, number
-
-_RIGHT = frozenset({"value", "threshold", "n", "clusters"})
+from steelyard.report.document import Document, Heading, Note, Row, Span, Table, Value, interval_text, number
+from steelyard.report.rows import Numbered, counted, judged, left_out, level_name
 
 
 def gate_report(decision: Decision, about: Mapping[str, Any]) -> Document:
     """The verdict first, then every rule with its numbers and what they stand on, then what would settle it."""
-    marks: dict[str, int] = {}
-    rows = tuple(
-        (
-            v.rule + slice_suffix(v),
-            v.verdict.upper(),
-            number(v.value),
-            interval_text(_ends(v)),
-            "" if v.threshold is None else f"{v.threshold:g}",
-            "" if v.number.n is None else f"{v.number.n:,}",
-            "" if v.clusters is None else f"{v.clusters:,}",
-            _left_out(v),
-            v.reason,
-            " ".join(f"({marks.setdefault(note, len(marks) + 1)})" for note in v.number.notes),
-        )
-        for v in decision.rules
-    )
-    document: Document = [Heading(f"gate: {decision.verdict.upper()}{_taken_as(decision)}")]
+    notes = Numbered()
+    rows = tuple((*_row(v), notes.marks(v.number.notes)) for v in decision.rules)
+    document: Document = [
+        Heading(f"gate: {decision.verdict.upper()}{_taken_as(decision)}", judged(decision.verdict).tone)
+    ]
     shown = ", ".join(f"{key} {value}" for key, value in about.items() if key in ("run", "baseline") and value)
     if shown:
         document.append(Note(shown))
     levels = {v.number.level for v in decision.rules if v.low is not None} or {0.95}
-    interval = f"{100 * levels.pop():g}% interval" if len(levels) == 1 else "interval"
+    interval = level_name(levels.pop()) if len(levels) == 1 else "interval"
     columns = ("rule", "verdict", "value", interval, "threshold", "n", "clusters", "left out", "reason", "notes")
-    document.append(Table(columns, rows, _RIGHT))
-    if marks:
-        document.append(Remarks(tuple(marks)))
+    document += [Table(columns, rows), *notes.remarks()]
     document += [
         Note(f"to settle {v.rule}{slice_suffix(v)}: {'; '.join(v.advice)}") for v in decision.rules if v.advice
     ]
@@ -55,15 +40,26 @@ def gate_report(decision: Decision, about: Mapping[str, Any]) -> Document:
     return document + [Note(f"note: {note}") for note in decision.notes]
 
 
+def _row(v: Verdict) -> Row:
+    """A rule: its verdict, the number that it is about, and what that stands on."""
+    return (
+        v.rule + slice_suffix(v),
+        judged(v.verdict, v.verdict.upper()),
+        Value(v.value),
+        Span(_ends(v)),  # of values and differences alike: they share no scale, so none is drawn
+        "" if v.threshold is None else Value(v.threshold, spec="g"),
+        counted(v.number.n),
+        counted(v.clusters),
+        left_out(v.number.left_out),
+        v.reason,
+    )
+
+
 def _taken_as(decision: Decision) -> str:
     """What an inconclusive gate comes to, where that was said beforehand."""
     if decision.verdict != INCONCLUSIVE or decision.inconclusive == "report":
         return ""
     return " (the run may pass, as asked)" if decision.passed else " (taken as failed, as asked)"
-
-
-def _left_out(v: Verdict) -> str:
-    return ", ".join(f"{n:,} {reason}" for reason, n in v.number.left_out.items())
 
 
 def junit(decision: Decision) -> str:
@@ -97,7 +93,7 @@ def _stands_on(v: Verdict) -> list[str]:
     """What a number is taken over, in words."""
     found = [f"n {'not stated' if v.number.n is None else v.number.n}"]
     found += [f"clusters {v.clusters}"] if v.clusters is not None else []
-    found += [f"left out: {_left_out(v)}"] if v.number.left_out else []
+    found += [f"left out: {left_out(v.number.left_out)}"] if v.number.left_out else []
     return found + [f"note: {note}" for note in v.number.notes]
 
 

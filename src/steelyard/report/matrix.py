@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict
-from typing import Any
 
-from steelyard.ground.json import plain
-from steelyard.report.document import Document, Note, Table
+from steelyard.report.document import Count, Document, Note, Table, Value
 from steelyard.report.runs import choice_report, ranking_report
 from steelyard.runner.matrix import Plan, Result
 from steelyard.runs.standing import direction
-from steelyard.runs.wire import standing_document
 
 
 def plan_report(plan: Plan) -> Document:
@@ -39,13 +35,13 @@ def matrix_report(result: Result) -> Document:
         (
             v.name,
             v.status,
-            "" if v.exit_code is None else str(v.exit_code),
-            f"{v.seconds:.1f}",
+            "" if v.exit_code is None else Count(v.exit_code, grouped=False),
+            Value(v.seconds, spec=".1f"),
             v.log.name if v.log else "",
         )
         for v in result.variants
     )
-    document: Document = [Table(("variant", "status", "exit", "seconds", "log"), rows, frozenset({"exit", "seconds"}))]
+    document: Document = [Table(("variant", "status", "exit", "seconds", "log"), rows)]
     document.append(Note(f"logs and spec: {result.folder}"))
     if result.metric and result.rows:
         runs = [row.run for row in result.rows]
@@ -54,21 +50,3 @@ def matrix_report(result: Result) -> Document:
     if result.choice is not None:
         document += choice_report(result.choice, result.promoted_by)
     return document + [Note(f"problem: {p}") for p in result.problems]
-
-
-def matrix_document(result: Result) -> dict[str, Any]:
-    """The same as data."""
-    ranking = [standing_document(row) for row in result.rows]
-    choice = result.choice
-    return plain(
-        {
-            "folder": str(result.folder),
-            "variants": [{**asdict(v), "log": v.log.name if v.log else None} for v in result.variants],
-            "metric": result.metric,
-            "runs": ranking,
-            "decision": None
-            if choice is None
-            else {"action": choice.action, "run_id": choice.candidate.run_id, "reason": choice.reason},
-            "problems": list(result.problems),
-        }
-    )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import msgspec
 
-from steelyard.report.document import Document, Figure, Heading, Note, Remarks, Table, interval_text, number
+from steelyard.report.document import Cell, Count, Document, Heading, Note, Remarks, Row, Table, Value, number
+from steelyard.report.figures.retrieval import held_out_figure
+from steelyard.report.rows import difference, judged, level_name, measured, paired
 from steelyard.retrieval.corpus import Corpus
 from steelyard.retrieval.diagnosis import Diagnosis, evaluators
 from steelyard.retrieval.ranks import MEANING, Retrieval
@@ -14,10 +17,6 @@ from steelyard.retrieval.shifts.kept import ShiftTrainingResult, Stored, same_qu
 from steelyard.retrieval.shifts.named import Named
 from steelyard.retrieval.wire import remarks
 
-_RIGHT = frozenset(
-    {"value", "baseline", "shifted", "delta", "p", "n", "duration ms", "queries", "gain", "pairs", "norm", "held-out"}
-    | {"dimension", "in sample", "p adjusted"}
-)
 _TOP = 10
 _IN_SAMPLE = {
     "SelectionMapAt1Baseline": "map@1, baseline",
@@ -39,38 +38,35 @@ def retrieval_report(retrieval: Retrieval, corpus: Corpus, named: Named | None) 
             f"{' '.join(corpus.embedder).strip()}, {made.dimension} dimensions"
         )
     ]
-    level = f"{100 * retrieval.baseline.evaluation.settings.level:g}% interval"
+    level = level_name(retrieval.baseline.evaluation.settings.level)
     if retrieval.comparison is None or named is None:
         alone = retrieval.baseline.evaluation
-        kpis = tuple((e.metric, number(e.value), interval_text(e.interval), f"{e.n:,}") for e in alone)
-        document.append(Table(("metric", "value", level, "n"), kpis, _RIGHT))
+        kpis = tuple((e.metric, *measured(e.value, e.interval), Count(e.n)) for e in alone)
+        document.append(Table(("metric", "value", level, "n"), kpis))
     else:
         document.append(Note(f"shift: {named.name} ({named.shift.kind})"))
         rows = [
             (
                 d.metric,
-                number(d.base),
-                number(d.new),
-                number(d.delta, signed=True),
-                interval_text(d.interval, signed=True),
-                number(d.p_value),
-                number(d.p_adjusted),
-                d.verdict,
+                *paired(d.base, d.new, d.delta, d.interval),
+                Value(d.p_value),
+                Value(d.p_adjusted),
+                judged(d.verdict),
             )
             for d in retrieval.comparison
         ]
         columns = ("metric", "baseline", "shifted", "delta", level, "p", "p adjusted", "verdict")
-        document.append(Table(columns, tuple(rows), _RIGHT))
+        document.append(Table(columns, tuple(rows)))
     document.append(Note("map@1 is 1/rank of the one relevant document, not cut off at 1: the same as mrr"))
     found = retrieval.baseline.evaluation if retrieval.comparison is None else retrieval.comparison
-    said = [part for entry in found for part in entry.note.split("; ") if part and part != MEANING]
+    said = [note for entry in found for note in entry.notes if note != MEANING]
     notes = dict.fromkeys((*said, *remarks(retrieval, corpus, named)))
     return document + [Note(f"note: {text}") for text in notes]
 
 
 def diagnosis_report(diagnosis: Diagnosis, notes: Sequence[str]) -> Document:
     """One row an evaluator."""
-    level = f"{100 * diagnosis.evaluation.settings.level:g}% interval"
+    level = level_name(diagnosis.evaluation.settings.level)
     document: Document = [
         Note(
             f"{diagnosis.queries:,} queries against {diagnosis.references:,} references that all of them share: "
@@ -78,27 +74,24 @@ def diagnosis_report(diagnosis: Diagnosis, notes: Sequence[str]) -> Document:
         )
     ]
     metrics = diagnosis.metrics
-    durations = [number(metrics[f"{name}.duration_ms"]) for name in evaluators]
+    durations = [Value(metrics[f"{name}.duration_ms"]) for name in evaluators]
     if diagnosis.comparison is None:
         rows = [
-            (name, number(metrics[name]), interval_text(e.interval), duration)
+            (name, *measured(metrics[name], e.interval), duration)
             for name, e, duration in zip(evaluators, diagnosis.evaluation, durations, strict=True)
         ]
-        document.append(Table(("evaluator", "value", level, "duration ms"), tuple(rows), _RIGHT))
+        document.append(Table(("evaluator", "value", level, "duration ms"), tuple(rows)))
     else:
-        paired = [
+        rows = [
             (
                 name,
-                number(metrics[f"{name}.baseline"]),
-                number(metrics[f"{name}.shift"]),
-                number(metrics[f"{name}.delta"], signed=True),
-                interval_text(d.interval, signed=True),
+                *paired(metrics[f"{name}.baseline"], metrics[f"{name}.shift"], metrics[f"{name}.delta"], d.interval),
                 duration,
             )
             for name, d, duration in zip(evaluators, diagnosis.comparison, durations, strict=True)
         ]
         columns = ("evaluator", "baseline", "shifted", "delta", level, "duration ms")
-        document.append(Table(columns, tuple(paired), _RIGHT))
+        document.append(Table(columns, tuple(rows)))
     if any(metrics[name] is None for name in evaluators):
         document.append(Note("note: a margin needs at least two references"))
     if diagnosis.zero_queries:
@@ -119,36 +112,26 @@ def training_report(result: ShiftTrainingResult, *, picture: str | None = None) 
         Note(_verdict(result)),
     ]
     if held_out is not None:
-        level = f"{100 * held_out.level:g}% interval"
-        rows = [
-            (
-                g.metric,
-                number(g.baseline),
-                number(g.shifted),
-                number(g.delta, signed=True),
-                interval_text(g.interval, signed=True),
-                number(g.p_value),
-            )
-            for g in held_out.gains
+        gains: list[Row] = [
+            (g.metric, *paired(g.baseline, g.shifted, g.delta, g.interval), Value(g.p_value)) for g in held_out.gains
         ]
-        score = interval_text(held_out.interval, signed=True)
-        means = number(held_out.baseline), number(held_out.shifted), number(held_out.score, signed=True)
-        rows.append(("0.7 map@1 + 0.3 ndcg@3", *means, score, number(held_out.p_value)))
+        whole = paired(held_out.baseline, held_out.shifted, held_out.score, held_out.interval)
+        gains.append(("0.7 map@1 + 0.3 ndcg@3", *whole, Value(held_out.p_value)))
+        columns = ("metric", "baseline", "shifted", "delta", level_name(held_out.level), "p")
         document += [
             Heading("on held-out queries"),
-            Table(("metric", "baseline", "shifted", "delta", level, "p"), tuple(rows), _RIGHT),
+            Table(columns, tuple(gains)),
             _folds(result),
         ]
-        notes = [held_out.note, *(g.note for g in held_out.gains)]
-        said = [part for note in notes for part in note.split("; ") if part]
-        document += [Note(f"note: {text}") for text in dict.fromkeys(said)]
-        if picture:
-            document.append(Figure("gain on held-out queries, fold by fold", picture))
+        notes = dict.fromkeys(filter(None, (held_out.note, *(g.note for g in held_out.gains))))
+        document += [Note(f"note: {text}") for text in notes]
+        figure = held_out_figure(result)
+        document += [] if figure is None else [replace(figure, path=picture)]
     if result.in_sample:
-        shown = tuple((_IN_SAMPLE.get(name, name), number(value)) for name, value in result.in_sample.items())
+        shown = tuple((_IN_SAMPLE.get(name, name), Value(value)) for name, value in result.in_sample.items())
         document += [
             Heading("on the training queries themselves (optimistic)"),
-            Table(("number", "in sample"), shown, _RIGHT),
+            Table(("number", "in sample"), shown),
         ]
     if result.stats is not None:
         document += [Heading("what the learner saw"), _stats(result)]
@@ -169,57 +152,54 @@ def _folds(result: ShiftTrainingResult) -> Table:
     rows = [
         (
             str(i),
-            f"{f.queries:,}",
-            number(f.baseline),
-            number(f.shifted),
-            number(f.gain, signed=True),
-            f"{f.pairs:,}",
+            Count(f.queries),
+            Value(f.baseline),
+            Value(f.shifted),
+            Value(f.gain, signed=True),
+            Count(f.pairs),
             "yes" if f.cancelled else "",
         )
         for i, f in enumerate(folds, 1)
     ]
     columns = ("fold", "queries", "baseline", "shifted", "gain", "pairs", "cancelled")
-    return Table(columns, tuple(rows), _RIGHT)
+    return Table(columns, tuple(rows))
 
 
 def _stats(result: ShiftTrainingResult) -> Table:
     rows = (
-        [(name.replace("_", " "), _plain(value)) for name, value in msgspec.structs.asdict(result.stats).items()]
+        [(name.replace("_", " "), _statistic(value)) for name, value in msgspec.structs.asdict(result.stats).items()]
         if result.stats
         else []
     )
-    return Table(("statistic", "value"), tuple(rows), _RIGHT)
+    return Table(("statistic", "value"), tuple(rows), frozenset({"value"}))
 
 
-def _plain(value: bool | int | float) -> str:
+def _statistic(value: bool | int | float) -> Cell:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else number(value)
+    return Count(value) if isinstance(value, int) else Value(value)
 
 
 def _dimensions(result: ShiftTrainingResult) -> Table:
     order = sorted(range(len(result.delta_vector)), key=lambda i: -abs(result.delta_vector[i]))[:_TOP]
-    rows = [(str(i), number(result.delta_vector[i], signed=True)) for i in order]
-    return Table(("dimension", "value"), tuple(rows), _RIGHT)
+    rows = [(Count(i, grouped=False), Value(result.delta_vector[i], signed=True)) for i in order]
+    return Table(("dimension", "value"), tuple(rows))
 
 
 def history_report(found: Sequence[Stored], said: Sequence[str], best: str | None) -> Document:
     """The trainings of a scope, newest first."""
-    rows = tuple(
-        (
-            stored.id,
-            stored.result.workflow_name,
-            number(stored.result.held_out.score, signed=True) if stored.result.held_out else "n/a",
-            interval_text(stored.result.held_out.interval, signed=True) if stored.result.held_out else "",
-            number(stored.result.delta_norm),
-            "best" if stored.id == best else stored.result.why_not or "helps",
-        )
-        for stored in found
-    )
-    document: Document = [Table(("training", "workflow", "held-out", "interval", "norm", "status"), rows, _RIGHT)]
+    rows = tuple(_training(stored, best) for stored in found)
+    document: Document = [Table(("training", "workflow", "held-out", "interval", "norm", "status"), rows)]
     if not rows:
         document = [Note("no training yet; `steelyard shift train` makes one")]
     return document + [Note(text) for text in (*choice_notes(found), *said)]
+
+
+def _training(stored: Stored, best: str | None) -> Row:
+    result, held_out = stored.result, stored.result.held_out
+    score: Row = (Value(None), "") if held_out is None else difference(held_out.score, held_out.interval)
+    status = "best" if stored.id == best else result.why_not or "helps"
+    return stored.id, result.workflow_name, *score, Value(result.delta_norm), status
 
 
 def choice_notes(found: Sequence[Stored]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -10,14 +10,14 @@ from steelyard.errors import UsageError, printable
 from steelyard.naming import parse
 from steelyard.records.schema import CELL
 from steelyard.report.details import details_report
-from steelyard.report.document import Document, Heading, Note, Table, interval_text, number
+from steelyard.report.document import Cell, Count, Document, Heading, Note, Row, Table, Value, number, text_of
+from steelyard.report.rows import counted, difference, judged, known, measured
 from steelyard.runs.documented import is_documented
-from steelyard.runs.index import METRIC_COLUMNS, Cell, Listed, Problem
+from steelyard.runs.index import METRIC_COLUMNS, Listed, Problem
+from steelyard.runs.index import Cell as RunCell
 from steelyard.runs.pointers import PINNED, Pointer
 from steelyard.runs.saved import SEEN, Opened
 from steelyard.runs.standing import Choice, Ranked, split_key
-
-_RIGHT = frozenset({"value", "delta", "p", "p adjusted", "metrics", "n"})
 
 _MAIN = 3  # numbers of a run in a list
 
@@ -33,7 +33,7 @@ def list_report(runs: Sequence[Listed], problems: Sequence[Problem], active: Map
             "" if run.complete else "incomplete",
             ", ".join(active.get(run.path, ())),
             _main(run),
-            str(len(run.metrics)),
+            Count(len(run.metrics), grouped=False),
             " ".join(f"{k}={v}" for k, v in run.labels.items()),
         )
         for run in runs
@@ -49,7 +49,7 @@ def list_report(runs: Sequence[Listed], problems: Sequence[Problem], active: Map
         "metrics",
         "labels",
     )
-    return [Table(columns, rows, _RIGHT), *(Note(f"cannot be used: {p.problem}") for p in problems)]
+    return [Table(columns, rows), *(Note(f"cannot be used: {p.problem}") for p in problems)]
 
 
 def _main(run: Listed) -> str:
@@ -82,13 +82,12 @@ def run_report(opened: Opened) -> Document:
         *(("input", str(i.get("Path"))) for i in run.inputs),
     ]
     numbers = [
-        (key, number(value), interval_text(run.intervals.get(key)), f"{counts[key]:,}" if key in counts else "")
-        for key, value in run.metrics.items()
+        (key, *measured(value, run.intervals.get(key)), counted(counts.get(key))) for key, value in run.metrics.items()
     ]
     return [
         Table(("fact", "value"), tuple((k, v) for k, v in facts if v)),
         Heading("metrics"),
-        Table(("metric", "value", "95% interval", "n"), tuple(numbers), frozenset({"value", "n"})),
+        Table(("metric", "value", "95% interval", "n"), tuple(numbers)),
         *_details(run.details or {}),
     ]
 
@@ -110,26 +109,6 @@ def _is_cell(key: str) -> bool:
 
 def ranking_report(rows: Sequence[Ranked], metric: str, reference: Listed | None, better: str) -> Document:
     """Runs from best to worst by a metric, cell by cell where they have several."""
-    table = tuple(
-        (
-            row.run.run_id,
-            row.run.workflow,
-            row.run.labels.get("variant", ""),
-            *(row.cell.get(column, "") for column in CELL),
-            number(row.value),
-            "" if row.judged is None else number(row.judged),
-            interval_text(None if row.low is None or row.high is None else (row.low, row.high)),
-            "" if row.delta is None else number(row.delta, signed=True),
-            interval_text(
-                None if row.delta_low is None or row.delta_high is None else (row.delta_low, row.delta_high),
-                signed=True,
-            ),
-            "" if row.p_adjusted is None else number(row.p_adjusted),
-            row.verdict,
-            row.note,
-        )
-        for row in rows
-    )
     columns = (
         "run",
         "workflow",
@@ -144,7 +123,8 @@ def ranking_report(rows: Sequence[Ranked], metric: str, reference: Listed | None
         "verdict",
         "note",
     )
-    document: Document = [Note(f"{metric}, {better} is better"), Table(columns, table, _RIGHT)]
+    table = Table(columns, tuple(_standing(row) for row in rows), frozenset({"value", "delta", "p adjusted"}))
+    document: Document = [Note(f"{metric}, {better} is better"), table]
     if reference:
         alike = len({row.run.path for row in rows if row.run.run_id == reference.run_id}) > 1
         named = reference.name if alike else reference.run_id
@@ -159,10 +139,38 @@ def ranking_report(rows: Sequence[Ranked], metric: str, reference: Listed | None
     return document
 
 
+def _standing(row: Ranked) -> Row:
+    """A run in order: its value, and its delta against the reference."""
+    value = measured(row.value, None if row.low is None or row.high is None else (row.low, row.high))
+    interval = None if row.delta_low is None or row.delta_high is None else (row.delta_low, row.delta_high)
+    delta, ends = difference(row.delta, interval)
+    return (
+        row.run.run_id,
+        row.run.workflow,
+        row.run.labels.get("variant", ""),
+        *(row.cell.get(column, "") for column in CELL),
+        value[0],
+        known(row.judged),
+        value[1],
+        "" if row.delta is None else delta,
+        ends,
+        known(row.p_adjusted),
+        judged(row.verdict),
+        row.note,
+    )
+
+
 def pointer_report(pointer: Pointer) -> Document:
     """The active run and how it came to be."""
     rows = tuple(
-        (str(h["Seq"]), h["AtUtc"][:19], h["Action"], h["RunId"], number(h.get("Value")), h.get("Reason") or "")
+        (
+            Count(h["Seq"], grouped=False),
+            h["AtUtc"][:19],
+            h["Action"],
+            h["RunId"],
+            Value(h.get("Value")),
+            h.get("Reason") or "",
+        )
         for h in pointer.history
     )
     active = pointer.run_id or "none"
@@ -170,52 +178,29 @@ def pointer_report(pointer: Pointer) -> Document:
     said = pinned if pointer.profile == PINNED else f"active for {pointer.metric} ({pointer.profile}): {active}"
     document: Document = [Note(said)]
     if rows:
-        document.append(
-            Table(("step", "at (UTC)", "action", "run", "value", "reason"), rows, frozenset({"step", "value"}))
-        )
+        document.append(Table(("step", "at (UTC)", "action", "run", "value", "reason"), rows))
     return document
 
 
 def choice_report(choice: Choice, metric: str) -> Document:
     """What to do about the best run."""
     active = "none" if choice.active_run_id is None else f"{choice.active_run_id} ({number(choice.active_value)})"
-    rows = (
+    delta, interval = difference(choice.delta, choice.interval)
+    rows: tuple[Row, ...] = (
         ("decision", choice.action),
         ("candidate", f"{choice.candidate.run_id} ({number(choice.value)})"),
         ("active", active),
-        ("delta", number(choice.delta, signed=True)),
-        ("interval", interval_text(choice.interval, signed=True)),
-        ("eps", f"{choice.eps:g}"),
+        ("delta", delta),
+        ("interval", interval),
+        ("eps", Value(choice.eps, spec="g")),
         ("reason", choice.reason),
     )
-    return [Note(metric), Table(("fact", "value"), tuple(row for row in rows if row[1]))]
+    return [Note(metric), Table(("fact", "value"), tuple(row for row in rows if text_of(row[1])))]
 
 
-def pivot_report(names: Sequence[str], cells: Sequence[Cell]) -> Document:
-    """Runs and their cells × metrics."""
-    table = tuple(
-        (
-            c.run_id,
-            c.workflow,
-            *(c.cell.get(column, "") for column in CELL),
-            *(number(c.values[name]) if name in c.values else "" for name in names),
-        )
-        for c in cells
-    )
-    return [Table(("run", "workflow", *CELL, *names), table, frozenset(names))]
-
-
-def best_report(order: Sequence[Ranked], metric: str, note: str) -> Document:
-    """The best run by a metric, and of how many."""
-    first = order[0]
-    row = (
-        first.run.run_id,
-        first.run.workflow,
-        metric,
-        number(first.value),
-        "" if first.judged is None else number(first.judged),
-        str(len(order)),
-    )
+def best_report(best: Ranked, metric: str, of: int, note: str) -> Document:
+    """The best run by a metric, of how many."""
+    row = (best.run.run_id, best.run.workflow, metric, Value(best.value), known(best.judged), Count(of, grouped=False))
     columns = ("run", "workflow", "metric", "value", "up to common cmax", "of runs")
     return [Table(columns, (row,), frozenset({"value", "of runs"})), *([Note(note)] if note else [])]
 
@@ -227,18 +212,39 @@ def removal_report(run_id: str, workflow: str, removed: Sequence[str]) -> Docume
 
 
 def index_report(runs: Sequence[Listed], problems: Sequence[Problem]) -> Document:
-    """How many runs the index holds, and which folders cannot be used."""
-    table = Table(("runs", "cannot be used"), ((f"{len(runs):,}", f"{len(problems):,}"),), frozenset({"runs"}))
-    return [table, *(Note(p.problem) for p in problems)]
+    """How many runs there are, and what cannot be used."""
+    counts = Count(len(runs)), Count(len(problems))
+    return [
+        Table(("runs", "cannot be used"), (counts,), frozenset({"runs"})),
+        *(Note(p.problem) for p in problems),
+    ]
 
 
-def metrics_report(rows: Sequence[tuple[Any, ...]]) -> Document:
-    """The table of metrics, one row per number."""
-    texts = tuple(
-        tuple("" if cell is None else number(cell) if isinstance(cell, float) else str(cell) for cell in row)
-        for row in rows
+def metrics_report(rows: Iterable[Sequence[Any]]) -> Document:
+    """The table of metrics, one row per number; `rows` are as the index gives them."""
+    return [Table(METRIC_COLUMNS, tuple(tuple(map(_cell, row)) for row in rows))]
+
+
+def _cell(value: Any) -> Cell:
+    if value is None:
+        return ""
+    if isinstance(value, int):
+        return Count(value, grouped=False)
+    return Value(value) if isinstance(value, float) else str(value)
+
+
+def pivot_report(names: Sequence[str], cells: Sequence[RunCell]) -> Document:
+    """Runs and their cells × metrics."""
+    table = tuple(
+        (
+            c.run_id,
+            c.workflow,
+            *(c.cell.get(column, "") for column in CELL),
+            *(known(c.values.get(name)) for name in names),
+        )
+        for c in cells
     )
-    return [Table(METRIC_COLUMNS, texts, frozenset({"value", "low", "high", "n"}))]
+    return [Table(("run", "workflow", *CELL, *names), table)]
 
 
 def pointers_report(pointers: Sequence[Pointer]) -> Document:

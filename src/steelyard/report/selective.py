@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from steelyard.report.document import Document, Heading, Note, Table, files, interval_text, number
+from collections.abc import Sequence
+
+from steelyard.report.document import Document, Heading, Note, Row, Table, number
+from steelyard.report.figures.figure import Figure
+from steelyard.report.rows import files, measured, paired
 from steelyard.study.selective import HULL, Deltas, Reading, Selection
 from steelyard.uncertainty.number import Delta
 
@@ -23,11 +27,10 @@ _MEANING = {
     "brier": "squared error of the confidence ↓",
     "auroc": "right answers above wrong ones ↑",
 }
-_RIGHT = frozenset({"value", "left", "right", "delta"})
 
 
-def selection_report(selection: Selection) -> Document:
-    """The numbers of the artifact, with their intervals."""
+def selection_report(selection: Selection, figures: Sequence[Figure] = ()) -> Document:
+    """The numbers of the artifact, with their intervals, and figures of it if any."""
     document: Document = []
     sides = ("left: ", "right: ") if selection.overlap else ("",)
     for side, sources, mode in zip(sides, selection.sources, selection.modes, strict=True):
@@ -40,6 +43,7 @@ def selection_report(selection: Selection) -> Document:
         document.append(Heading(f"confidence: {name}"))
         deltas = selection.deltas.get(name)
         document += _pair(readings, deltas, selection) if deltas else _one(readings[0], selection)
+    document += figures
     document += [Note(f"left out: {name}, which lacks {', '.join(needs)}") for name, needs in selection.lacking.items()]
     document += [Note(f"warning: {w}") for w in selection.warnings]
     return document
@@ -58,13 +62,12 @@ def _population(selection: Selection) -> str:
 
 
 def _one(reading: Reading, selection: Selection) -> Document:
-    rows = [
-        (key, number(e.value), interval_text(e.interval), _meaning(key, selection))
-        for key, e in reading.estimates.items()
+    rows: list[Row] = [
+        (key, *measured(e.value, e.interval), _meaning(key, selection)) for key, e in reading.estimates.items()
     ]
     for key, e in reading.risk_at.items():
-        rows.append((f"mae_at_coverage {key}", number(e.value), interval_text(e.interval), _reached(reading, key)))
-    found: Document = [Table(("number", "value", "95% interval", "what it says"), (*rows, *_judged(reading)), _RIGHT)]
+        rows.append((f"mae_at_coverage {key}", *measured(e.value, e.interval), _reached(reading, key)))
+    found: Document = [Table(("number", "value", "95% interval", "what it says"), (*rows, *_judged(reading)))]
     gap = reading.interpretation["aurc_gap_pct"]
     if gap is not None:
         where = "above" if gap >= 0 else "below"
@@ -72,9 +75,8 @@ def _one(reading: Reading, selection: Selection) -> Document:
     return found + _remarks(reading.notes)
 
 
-def _judged(reading: Reading) -> list[tuple[str, ...]]:
-    found = reading.calibration.items()
-    return [(key, number(e.value), interval_text(e.interval), _MEANING[key]) for key, e in found]
+def _judged(reading: Reading) -> list[Row]:
+    return [(key, *measured(e.value, e.interval), _MEANING[key]) for key, e in reading.calibration.items()]
 
 
 def _remarks(notes: list[str]) -> Document:
@@ -97,20 +99,19 @@ def _pair(readings: tuple[Reading, ...], deltas: Deltas, selection: Selection) -
         one, two = (_reached(reading, key) for reading in readings)
         meaning = one if one == two else f"{one} left, {two} right"
         rows.append(_delta(f"mae_at_coverage {key}", d, meaning))
-    found: Document = [Table(("number", "left", "right", "delta", "95% interval", "what it says"), tuple(rows), _RIGHT)]
+    found: Document = [Table(("number", "left", "right", "delta", "95% interval", "what it says"), tuple(rows))]
     shares = [reading.estimates["cmax"].value for reading in readings]
     if shares[0] != shares[1]:
         found.append(Note("the runs answer unequal shares, and areas reward declining: compare the *_common rows"))
     for side, reading in zip(("left", "right"), readings, strict=True):
         if reading.calibration:
             columns = ("number", "value", "95% interval", "what it says")
-            found += [Note(f"{side}:"), Table(columns, tuple(_judged(reading)), _RIGHT)]
+            found += [Note(f"{side}:"), Table(columns, tuple(_judged(reading)))]
     return found + _remarks(deltas.notes)
 
 
-def _delta(key: str, d: Delta, meaning: str) -> tuple[str, ...]:
-    interval = interval_text(d.interval, signed=True)
-    return key, number(d.base), number(d.new), number(d.delta, signed=True), interval, meaning
+def _delta(key: str, d: Delta, meaning: str) -> Row:
+    return key, *paired(d.base, d.new, d.delta, d.interval), meaning
 
 
 def _meaning(key: str, selection: Selection) -> str:

@@ -424,7 +424,7 @@ def _deltas(pair: Sequence[Records], readings: Sequence[Reading], question: _Que
 def remarks(named: Mapping[str, Estimate | Delta]) -> list[str]:
     """What numbers say of themselves: each remark once, with the keys that it is about unless it is about all."""
     keys: dict[str, list[str]] = {}
-    for key, found in named.items():
-        for note in filter(None, found.note.split("; ")):
+    for key, number in named.items():
+        for note in number.notes:
             keys.setdefault(note, []).append(key)
     return [note if len(about) == len(named) else f"{', '.join(about)}: {note}" for note, about in keys.items()]

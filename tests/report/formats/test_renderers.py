@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.report.document import Document, Figure, Heading, Note, Remarks, Table
+from steelyard.report.document import Document, Heading, Note, Remarks, Table
+from steelyard.report.figures.figure import Figure
 from steelyard.report.formats import csv, markdown, text
 from tests.support.markdown import MARKDOWN, number, shape, visible
 
@@ -26,7 +27,8 @@ TEXTS = st.sampled_from(HOSTILE) | st.text(st.characters(exclude_categories=()),
 
 def document(word: str) -> Document:
     table = Table(("fact", word), (("a", word), (word, "b")), frozenset({"b"}))
-    return [Heading(word), Note(word), table, Remarks((word, word)), Figure(word, word), Note("end")]
+    figure = Figure(name="f", title=word, text=word, panels=(), path=word)
+    return [Heading(word), Note(word), table, Remarks((word, word)), figure, Note("end")]
 
 
 @given(TEXTS)

@@ -32,8 +32,8 @@ def fitted(records: Any, method: str, plot: Path | None, **how: Any) -> Shown:
         if not calibration.reliability:
             raise UsageError("a reliability diagram needs a target that is right or wrong, and two clusters")
         from steelyard.cli.options.pictures import picture_files
-        from steelyard.report.figures.drawing import reliability_figure
+        from steelyard.report.figures.calibration import fit_figures
 
-        files["--plot"] = picture_files(reliability_figure(calibration), plot)
+        files["--plot"] = picture_files(fit_figures(calibration), plot)
     calibrator = calibration.calibrator
     return Shown(document=calibration_document(calibrator), report=calibrator_report(calibrator), files=files)

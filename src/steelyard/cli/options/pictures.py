@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from steelyard.report.figures.figure import Figure
 
 
-def picture_files(figures: Mapping[str, Mapping[str, bytes]], folder: Path) -> dict[Path, bytes]:
+def picture_files(figures: Iterable[Figure], folder: Path) -> dict[Path, bytes]:
     """The files that figures become in a folder: each as PNG, SVG and PDF."""
-    return {folder / f"{name}.{suffix}": data for name, each in figures.items() for suffix, data in each.items()}
+    from steelyard.report.figures.drawing import drawn
+
+    pictures = drawn(figures)
+    return {folder / f"{name}.{suffix}": data for name, each in pictures.items() for suffix, data in each.items()}

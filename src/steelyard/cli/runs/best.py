@@ -30,4 +30,4 @@ def best(
     if not order:
         raise InputError(f"no complete run has a value of {printable(key)}")
     note = f"the best of {len(order)} runs is optimistic: part of its lead is chance" if len(order) > 1 else ""
-    return Shown(document=best_document(order, key, note), report=best_report(order, key, note))
+    return Shown(document=best_document(order, key, note), report=best_report(order[0], key, len(order), note))

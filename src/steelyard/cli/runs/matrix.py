@@ -27,8 +27,9 @@ def matrix(
     place: store.Place,
 ) -> Shown:
     """Run every variant of a spec, keep logs, then compare and promote as the spec says."""
-    from steelyard.report.matrix import matrix_document, matrix_report, plan_report
+    from steelyard.report.matrix import matrix_report, plan_report
     from steelyard.runner.matrix import load, run
+    from steelyard.runner.wire import matrix_document
 
     plan, scope = load(spec, command_line), place.scope
     if dry:

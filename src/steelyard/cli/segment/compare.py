@@ -19,10 +19,10 @@ def compare(
     uncertainty: Resampling,
 ) -> Shown:
     """Compare baseline, shift everywhere, and shift by segments: means and paired differences."""
-    from steelyard.report.segment import compared_document, compared_report
+    from steelyard.report.segment import compared_report
     from steelyard.retrieval.per_query import read_per_query
     from steelyard.retrieval.shifts.segments import compared
-    from steelyard.retrieval.shifts.segments_wire import beside, read_segments
+    from steelyard.retrieval.shifts.segments_wire import beside, compared_document, read_segments
 
     decisions = read_segments(segments)
     paths = [baseline or beside(segments, decisions.baseline_path), shifted or beside(segments, decisions.pos_neg_path)]

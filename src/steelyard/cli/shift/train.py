@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -34,7 +35,8 @@ def train(
     place: Place,
 ) -> Shown:
     """Learn a shift from the queries whose relevant document is not first, and judge it on held-out queries."""
-    from steelyard.report.figures.drawing import held_out_figure
+    from steelyard.cli.options.pictures import picture_files
+    from steelyard.report.figures.retrieval import held_out_figure
     from steelyard.report.formats import render
     from steelyard.report.retrieval import training_report
     from steelyard.retrieval.shifts.kept import REPORT, free_training, new_id, save_training, training_document
@@ -53,9 +55,9 @@ def train(
     result = training_result(
         trained, corpus, workflow=workflow, training_id=id, created=created, base_directory=str(scope.root)
     )
-    pictures = {
-        f"{name}.{suffix}": data for name, each in held_out_figure(result).items() for suffix, data in each.items()
-    }
+    figure = held_out_figure(result)
+    files = picture_files([] if figure is None else [figure], Path())
+    pictures = {str(path): data for path, data in files.items()}
     picture = next((name for name in pictures if name.endswith(".png")), None)
     report = training_report(result, picture=picture)
     folder = save_training(scope, id, result, {REPORT: render("markdown", report).encode(), **pictures})

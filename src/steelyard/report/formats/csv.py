@@ -8,19 +8,21 @@ import re
 
 from steelyard.errors import printable
 from steelyard.report.document import Document, Table
+from steelyard.report.formats.contract import report_format
 
 _NUMBER = re.compile(r"[+-]?[0-9][0-9,]*(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _FORMULA = re.compile(r" *[=+\-@＝＋－＠]")  # wide forms count too: some spreadsheets read them as the narrow ones
 
 
+@report_format("csv", suffix=".csv", tables_only=True)
 def render(document: Document) -> str:
-    """Every table, one after the other, a blank line between."""
+    """Every table, one after the other, with a blank line between them."""
     blocks = []
     for part in document:
         if isinstance(part, Table):
             buffer = io.StringIO()
             writer = csv.writer(buffer, lineterminator="\n")
-            writer.writerows([safe(cell) for cell in row] for row in (part.columns, *part.rows))
+            writer.writerows([safe(text) for text in row] for row in part.texts())
             blocks.append(buffer.getvalue())
     return "\n".join(blocks)
 

@@ -6,12 +6,15 @@ import re
 from urllib.parse import quote
 
 from steelyard.errors import printable
-from steelyard.report.document import Document, Figure, Heading, Note, Remarks, Table
+from steelyard.report.document import Document, Heading, Note, Remarks, Table
+from steelyard.report.figures.figure import Figure
+from steelyard.report.formats.contract import report_format
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&@$]|(?<=www)\.|:(?=//))")  # the last ones: bare addresses become links
 _LEADING = re.compile(r"^((?=[-+=])|[0-9]+(?=[.)]))")  # begins a list, a rule or the underline of a heading
 
 
+@report_format("markdown", aliases=("md",), suffix=".md")
 def render(document: Document) -> str:
     """The Markdown, ending in a newline."""
     blocks = []
@@ -21,7 +24,7 @@ def render(document: Document) -> str:
         elif isinstance(part, Note):
             blocks.append(_paragraph(part.text))
         elif isinstance(part, Figure):
-            blocks.append(f"![{escaped(part.text)}]({quote(part.path, errors='backslashreplace')})")
+            blocks += [] if part.path is None else [_picture(part.text, part.path)]
         elif isinstance(part, Remarks):
             blocks.append("\n".join(f"{i}. {_paragraph(text)}" for i, text in enumerate(part.texts, start=1)))
         else:
@@ -34,13 +37,17 @@ def escaped(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", printable(text, limit=2000))
 
 
+def _picture(text: str, path: str) -> str:
+    return f"![{escaped(text)}]({quote(path, errors='backslashreplace')})"
+
+
 def _paragraph(text: str) -> str:
     """Text that begins a line: neither indented, nor a list, a rule or the underline of a heading."""
     return _LEADING.sub(r"\1\\", escaped(text).strip(" "))
 
 
 def _table(table: Table) -> str:
-    kept = [i for i, name in enumerate(table.columns) if i == 0 or any(row[i] for row in table.rows)]
-    marks = ["---:" if table.columns[i] in table.right else "---" for i in kept]
-    columns, *rows = ([escaped(row[i]) for i in kept] for row in (table.columns, *table.rows))
+    table = table.trimmed()
+    marks = ["---:" if right else "---" for right in table.aligned_right()]
+    columns, *rows = ([escaped(text) for text in row] for row in table.texts())
     return "\n".join("| " + " | ".join(row) + " |" for row in (columns, marks, *rows))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from steelyard.errors import printable
-from steelyard.report.document import Document, Figure, Remarks, Table
+from steelyard.report.document import Document, Remarks, Table
+from steelyard.report.figures.figure import Figure
+from steelyard.report.formats.contract import report_format
 
 
+@report_format("table", aliases=("text",), suffix=".txt")
 def render(document: Document) -> str:
     """The text, ending in a newline."""
     blocks = []
@@ -15,7 +18,7 @@ def render(document: Document) -> str:
         elif isinstance(part, Remarks):
             blocks.append("\n".join(_line(f"({i}) {text}") for i, text in enumerate(part.texts, start=1)))
         elif isinstance(part, Figure):
-            blocks.append(_line(f"picture: {part.path}"))
+            blocks += [] if part.path is None else [_line(f"picture: {part.path}")]
         else:
             blocks.append(_line(part.text))
     return "\n\n".join(blocks) + "\n"
@@ -26,15 +29,16 @@ def _line(text: str) -> str:
 
 
 def _table(table: Table) -> str:
-    kept = [i for i, name in enumerate(table.columns) if i == 0 or any(row[i] for row in table.rows)]
-    cells = [[_line(row[i]) for i in kept] for row in (table.columns, *table.rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(kept))]
-    lines = []
-    for row in cells:
-        padded = [
-            text.rjust(width) if table.columns[i] in table.right else text.ljust(width)
-            for text, width, i in zip(row, widths, kept, strict=True)
-        ]
-        lines.append("  ".join(padded).rstrip())
+    table = table.trimmed()
+    cells = [[_line(text) for text in row] for row in table.texts()]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    right = table.aligned_right()
+    lines = [
+        "  ".join(
+            text.rjust(width) if numbers else text.ljust(width)
+            for text, width, numbers in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in cells
+    ]
     lines.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(lines)

@@ -1,20 +1,26 @@
-"""The segments file: for which queries a shift is applied, and by which rule that was decided."""
+"""Segmentations on the wire: the segments file, which says for which queries a shift is applied and by which rule, and
+the comparison of what that comes to."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from steelyard.errors import InputError, printable
-from steelyard.ground.json import read_strict
+from steelyard.ground.json import plain, read_strict
 from steelyard.ground.structs import converted
+from steelyard.uncertainty.wire import delta_document
+
+if TYPE_CHECKING:
+    from steelyard.retrieval.shifts.segments import Compared
 
 Decision = Literal["ApplyShift", "SkipShift"]
 METRICS = ("map@1", "ndcg@3")
 APPLY: Decision = "ApplyShift"
 SKIP: Decision = "SkipShift"
+_SHOWN = 10  # ids that are named
 
 
 class Segments(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
@@ -69,3 +75,39 @@ def beside(segments_path: str | Path, path: str) -> Path:
     here = Path(path)
     there = Path(segments_path).parent / path
     return here if here.is_absolute() or here.exists() or not there.exists() else there
+
+
+def compared_document(compared: Compared) -> dict[str, Any]:
+    """What `segment compare` prints as JSON."""
+    return plain(
+        {
+            "schema_version": "1",
+            "kind": "segment-comparison",
+            "used": compared.used,
+            "missing": len(compared.missing),
+            "missing_ids": list(compared.missing),
+            "extra_ids": list(compared.extra),
+            "undecided": compared.undecided,
+            "unknown_decisions": compared.unknown,
+            "apply": compared.apply,
+            "skip": compared.skip,
+            **compared.values,
+            "deltas": {title: [delta_document(d) for d in deltas] for title, deltas in compared.deltas.items()},
+            "notes": compared_remarks(compared),
+        }
+    )
+
+
+def compared_remarks(compared: Compared) -> list[str]:
+    """What must be said of a comparison: its notes, and which queries are left out or undecided."""
+    remarks = list(compared.notes)
+    for ids, where in ((compared.missing, "baseline"), (compared.extra, "shifted")):
+        if ids:
+            shown = ", ".join(printable(id, limit=40) for id in ids[:_SHOWN])
+            more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
+            remarks.append(f"{len(ids)} queries stand in the {where} file only and are left out: {shown}{more}")
+    if compared.undecided:
+        remarks.append(f"{compared.undecided} queries have no decision: the shift is skipped for them")
+    if compared.unknown:
+        remarks.append(f"{compared.unknown} decisions are about queries that are not in both files")
+    return remarks

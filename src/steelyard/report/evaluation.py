@@ -1,0 +1,43 @@
+"""An evaluation for people: every value with its interval, its denominator and what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from steelyard.records.labels import value_name
+from steelyard.report.document import Document, Heading, Note
+from steelyard.report.rows import estimate_columns, estimate_row, files, noted
+from steelyard.study.evaluation import Evaluation
+from steelyard.uncertainty.number import Delta, Estimate
+
+Sliced = TypeVar("Sliced", Estimate, Delta)
+
+
+def evaluation_report(evaluation: Evaluation) -> Document:
+    """The table a user reads first, slice by slice."""
+    clusters = f"{evaluation.clusters:,} clusters ({', '.join(evaluation.cluster)})"
+    document: Document = [Note(f"{files(evaluation.sources)}: {population(evaluation.population)}; {clusters}")]
+    for slice_, estimates in by_slice(evaluation.estimates):
+        if slice_:
+            document.append(Heading(slice_))
+        document += noted(estimate_columns(evaluation.settings.level), estimates, estimate_row)
+    return document + [Note(f"warning: {w}") for w in evaluation.warnings]
+
+
+def population(counts: Mapping[str, int]) -> str:
+    """How many rows there are, and what became of them."""
+    outcomes = ", ".join(f"{n:,} {name}" for name, n in counts.items() if name not in ("rows", "clusters") and n)
+    return f"{counts['rows']:,} rows ({outcomes})"
+
+
+def by_slice(numbers: Sequence[Sliced]) -> list[tuple[str, list[Sliced]]]:
+    """The numbers of each slice, under its name."""
+    groups: dict[str, list[Sliced]] = {}
+    for each in numbers:
+        groups.setdefault(_slice(each.slice), []).append(each)
+    return list(groups.items())
+
+
+def _slice(slice_: Mapping[str, Any]) -> str:
+    return ", ".join(f"{column}={value_name(value)}" for column, value in slice_.items())

@@ -1,0 +1,155 @@
+"""A number as cells: the same in every table that shows one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from steelyard.records.table import Source
+from steelyard.report.document import Cell, Count, Document, Marks, Remarks, Row, Span, Table, Tone, Value, Word, number
+from steelyard.uncertainty.intervals import Interval
+from steelyard.uncertainty.number import Delta, Estimate, Number
+
+N = TypeVar("N", bound=Number)
+
+_COMPANIONS = {
+    "answered_by_both": "answered by both",
+    "common_cmax": "up to coverage",
+    "failed_as_wrong": "failed counted as wrong",
+    "calibration_error2": "calibration_error2",
+}
+_ARROWS = {"higher": "↑", "lower": "↓", None: ""}
+_TONES: Mapping[str, Tone] = {
+    "better": "good",
+    "worse": "bad",
+    "inconclusive": "open",
+    "pass": "good",
+    "fail": "bad",
+}
+
+
+def level_name(level: float) -> str:
+    """What a column of intervals is called."""
+    return f"{100 * level:g}% interval"
+
+
+def measured(value: float | None, interval: Interval | None, *, unit: str = "") -> Row:
+    """A value and its interval."""
+    return Value(value, unit=unit), Span(interval, value)
+
+
+def difference(delta: float | None, interval: Interval | None) -> Row:
+    """A difference and its interval, both with their sign."""
+    return Value(delta, signed=True), Span(interval, delta, signed=True)
+
+
+def paired(base: float | None, new: float | None, delta: float | None, interval: Interval | None) -> Row:
+    """Two values, their difference and its interval."""
+    return Value(base), Value(new), *difference(delta, interval)
+
+
+def known(value: float | None, *, signed: bool = False) -> Cell:
+    """A number, or nothing where there is none."""
+    return "" if value is None else Value(value, signed=signed)
+
+
+def counted(n: int | None) -> Cell:
+    """How many, or nothing where that is not known."""
+    return "" if n is None else Count(n)
+
+
+def judged(verdict: str, shown: str | None = None) -> Word:
+    """A verdict, shown in other words if any."""
+    return Word(verdict if shown is None else shown, _TONES.get(verdict, ""))
+
+
+def left_out(reasons: Mapping[str, int]) -> str:
+    """How many rows were left out, and why."""
+    return ", ".join(f"{n:,} {reason}" for reason, n in reasons.items())
+
+
+def files(sources: Sequence[Source]) -> str:
+    """The names of the files that records came from."""
+    return " + ".join(source.name for source in sources) or "records"
+
+
+def estimate_columns(level: float) -> tuple[str, ...]:
+    """What the cells of an estimate's row are called."""
+    return ("metric", "value", level_name(level), "se", "method", "n", "clusters", "left out")
+
+
+def estimate_row(e: Estimate) -> Row:
+    """An estimate: its value, how sure it is, and what it is taken over."""
+    return (
+        _name(e.metric, e.better),
+        *measured(e.value, e.interval, unit=e.unit),
+        known(e.se),
+        e.shown_method if e.interval is not None else "",
+        Count(e.n),
+        Count(e.clusters),
+        left_out(e.excluded),
+    )
+
+
+def delta_columns(level: float) -> tuple[str, ...]:
+    """What the cells of a delta's row are called."""
+    return ("metric", "base", "new", "delta", level_name(level), "p", "p adjusted", "verdict")
+
+
+def delta_row(d: Delta) -> Row:
+    """A delta: both values, their difference, how sure it is, and the verdict."""
+    return (
+        _name(d.metric, d.better),
+        *paired(d.base, d.new, d.delta, d.interval),
+        Value(d.p_value),
+        Value(d.p_adjusted) if d.verdict_from == "delta" else "",
+        judged(d.verdict),
+    )
+
+
+def companion_rows(d: Delta) -> list[Row]:
+    """Other forms of a delta, in the same columns: on the rows or the coverage that both runs share."""
+    rows: list[Row] = []
+    for name, title in _COMPANIONS.items():
+        form = d.companions.get(name)
+        if form is not None:
+            title = f"{title} {number(form['c'])}" if "c" in form else title
+            numbers = paired(form["base"], form["new"], form["delta"], form["interval"])
+            adjusted = Value(d.p_adjusted) if d.verdict_from == name else ""
+            rows.append((f"  ↳ {title}", *numbers, Value(form["p_value"]), adjusted, ""))
+    return rows
+
+
+class Numbered:
+    """Notes of a table, each once and numbered in the order in which rows point to them."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def marks(self, notes: Iterable[str]) -> Marks:
+        """The numbers of a row's notes."""
+        return Marks(tuple(self._numbers.setdefault(note, len(self._numbers) + 1) for note in notes))
+
+    def remarks(self) -> list[Remarks]:
+        """The notes themselves, to stand below the table; nothing where there is none."""
+        return [Remarks(tuple(self._numbers))] if self._numbers else []
+
+
+def noted(
+    columns: Sequence[str],
+    numbers: Iterable[N],
+    row: Callable[[N], Row],
+    further: Callable[[N], list[Row]] = lambda _: [],
+) -> Document:
+    """A table with one row per number, further ones below it, and the notes that they point to."""
+    notes = Numbered()
+    rows: list[Row] = []
+    for each in numbers:
+        marks = notes.marks(each.notes)
+        rows.append((*row(each), Marks(tuple(sorted(marks.numbers)))))
+        rows += [(*cells, "") for cells in further(each)]
+    return [Table((*columns, "notes"), tuple(rows)), *notes.remarks()]
+
+
+def _name(metric: str, better: Any) -> str:
+    return f"{metric} {_ARROWS[better]}".strip()
