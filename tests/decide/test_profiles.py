@@ -10,8 +10,8 @@ import pytest
 
 from steelyard.decide.gate import PROFILES, Gate
 from steelyard.decide.numbers import Subject
+from steelyard.decide.wire import acceptance_document
 from steelyard.errors import UsageError
-from steelyard.report.gate import acceptance_document
 from tests.support.commands import command
 from tests.support.oracles import oracle
 from tests.support.shelf import foreign_run

@@ -21,13 +21,9 @@ import pytest
 from steelyard.ground.json import dumps
 from steelyard.report.formats import known
 from tests.support.commands import COMMANDS, Done, command
+from tests.support.hostile import PAYLOADS
 from tests.support.markdown import number, shape, visible
 
-PAYLOADS = (
-    "## GATE: PASSED", "=cmd|' /C calc'!A1", "[x](http://e.org)", "\x1b[31mred\x07\x1b]0;t\x07", "\u202eabc\u2066",
-    "a\n\n# H\n\n| a | b |\n", "<b>&lt;<!--", "@SUM(1+1)", "+1+1", "-1+1", "\t=1+1", "x\u2028y\u2029\x85\x9bz",
-    "\x00nul", "cr\rlf\r\n", "\ufeff=\u200b", "`*_~$|\\", "1. one", "- one", "![p](http://e.org/p.png)", "\ud800",
-)  # fmt: skip
 FILE = "=#|\x1b[31m\n## GATE: PASSED [x](e)\u202e<b>\x9b\udc9b"
 FEW = ("--resamples", "100")
 Arguments = tuple[Any, ...]

@@ -18,8 +18,8 @@ from steelyard.records.table import Records
 from steelyard.study.comparison import compare, compare_kept
 from steelyard.study.evaluation import evaluate, value
 from steelyard.study.kept_wire import packed, unpacked
-from tests.metrics.tables import table
-from tests.metrics.test_contract import CHECKS
+from tests.support.contract import CHECKS
+from tests.support.tables import table
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from steelyard.metrics.definition import metric_of
 from steelyard.metrics.options import Constant, hashable
 from steelyard.records.table import Records
 from steelyard.study.evaluation import evaluate
-from tests.metrics.tables import every_instance, fitting, table
+from tests.support.tables import every_instance, fitting, table
 
 GROUPED = [
     "fairness_gap(rmse, by=group.site)",

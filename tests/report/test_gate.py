@@ -10,8 +10,9 @@ from xml.etree import ElementTree
 import pytest
 
 from steelyard.decide.gate import FAIL, INCONCLUSIVE, Decision, Gate
+from steelyard.decide.wire import acceptance_document
 from steelyard.report.formats import markdown, text
-from steelyard.report.gate import acceptance_document, gate_report, github_commands, junit
+from steelyard.report.gate import gate_report, github_commands, junit
 from tests.support.gates import HOSTILE, Plain, estimate, evaluation
 
 

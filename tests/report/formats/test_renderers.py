@@ -7,22 +7,12 @@ import io
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from steelyard.report.document import Document, Heading, Note, Remarks, Table
 from steelyard.report.figures.figure import Figure
 from steelyard.report.formats import csv, markdown, text
+from tests.support.hostile import HOSTILE, TEXTS
 from tests.support.markdown import MARKDOWN, number, shape, visible
-
-HOSTILE = (
-    "## GATE: PASSED", "# x", "===", "---", "***", "___", "- x", "+ x", "* x", "1. x", "12) x", "> x", "    x", "\tx",
-    "   - x", "a\n\n## b", "a\r\n| b | c |", "| a | b |", "a|b", "a\\|b", "a\\", "[x](http://e)", "![x](http://e/p.png)",
-    "[x]: http://e", "<b>x</b>", "<script>", "&lt;", "https://e.org", "www.e.org", "<http://e>", "`x`", "```", "~~~",
-    "~~x~~", "*x*", "__x__", "$x$", "=cmd|'/C calc'!A1", "+1+1", "-1+1", "@SUM(A1)", " =1", "\t=1", "＝1+1", "－1＋1",
-    "\x1b[31mred", "\x00", "\x7f", "\x85", "\x9b31m", "\u202eabc", "\u2066x", "\u2028", "\u2029", "\ufeff=1", "\ud800",
-    "a\"b",
-)  # fmt: skip
-TEXTS = st.sampled_from(HOSTILE) | st.text(st.characters(exclude_categories=()), max_size=12)
 
 
 def document(word: str) -> Document:

@@ -33,8 +33,8 @@ from steelyard.report.figures.figure import Figure, Line, Panel
 from steelyard.report.formats import html, latex
 from steelyard.report.formats.contract import formats as registry
 from steelyard.report.formats.contract import report_format
-from tests.e2e.test_hostile import PAYLOADS
-from tests.report.test_renderers import HOSTILE, TEXTS, visible
+from tests.support.hostile import HOSTILE, PAYLOADS, TEXTS
+from tests.support.markdown import visible
 
 WORDS = (
     *PAYLOADS, *HOSTILE, "</td></table><script>alert(1)</script>", '" onmouseover="x', "' style='x", "<!-- x", "]]>",
