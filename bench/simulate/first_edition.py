@@ -56,7 +56,7 @@ class Estimated:
 
 
 @dataclass(frozen=True)
-class Compared:
+class SegmentComparison:
     """A paired difference: new − base."""
 
     delta: float
@@ -229,7 +229,9 @@ def _percentiles(replicates: Floats, low: float, high: float) -> Interval:
 # -- deltas --------------------------------------------------------------------------------------------------------
 
 
-def compared(base: Records, new: Records, name: str, *, resamples: int, seed: int, level: float = 0.95) -> Compared:
+def compared(
+    base: Records, new: Records, name: str, *, resamples: int, seed: int, level: float = 0.95
+) -> SegmentComparison:
     """A paired difference, with the verdict from what the first edition took it from.
 
     Metrics of answered rows: from the rows that both answered, where answer rates differ. Areas: from the area up to
@@ -237,7 +239,7 @@ def compared(base: Records, new: Records, name: str, *, resamples: int, seed: in
     """
     metric = metric_of(name)
     found = _measured(base, new, metric, resamples, seed, level)
-    judged: Compared | None = found
+    judged: SegmentComparison | None = found
     answered = base.outcome == ANSWERED, new.outcome == ANSWERED
     rates = [float(a.mean()) for a in answered]
     head = metric.definition.name
@@ -256,7 +258,9 @@ def compared(base: Records, new: Records, name: str, *, resamples: int, seed: in
     return replace(found, p_adjusted=judged.p_value, verdict=judged.verdict)
 
 
-def _measured(base: Records, new: Records, metric: Metric, resamples: int, seed: int, level: float) -> Compared:
+def _measured(
+    base: Records, new: Records, metric: Metric, resamples: int, seed: int, level: float
+) -> SegmentComparison:
     ids, cluster = base.cluster
     constants = metric.constants((base, new))
     one, two = sides = [Reading(metric, Collector(t, ids=ids, cluster=cluster), constants) for t in (base, new)]
@@ -264,7 +268,7 @@ def _measured(base: Records, new: Records, metric: Metric, resamples: int, seed:
     present = np.flatnonzero((one.evidence.rows > 0) | (two.evidence.rows > 0))
     clusters = len(present)
     if math.isnan(delta) or clusters < 2:
-        return Compared(delta, None, None, None, "inconclusive", "undefined")
+        return SegmentComparison(delta, None, None, None, "inconclusive", "undefined")
     left_out = two.left_out(present) - one.left_out(present)
     interval, note = _delta_interval(sides, delta, left_out, level)
     p = _sign_flip_p(_flipped(sides, left_out, delta, present), resamples, seed)
@@ -275,7 +279,7 @@ def _measured(base: Records, new: Records, metric: Metric, resamples: int, seed:
         elif interval[1] < 0:
             verdict = "worse" if metric.better == "higher" else "better"
     shown = None if math.isnan(p) else p
-    return Compared(delta, interval, shown, shown, verdict, note)
+    return SegmentComparison(delta, interval, shown, shown, verdict, note)
 
 
 def _delta_interval(

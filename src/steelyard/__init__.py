@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from steelyard.study.evaluation import evaluate as evaluate
     from steelyard.study.evaluation import value as value
     from steelyard.study.evaluation import values as values
-    from steelyard.study.selective import Selection as Selection
+    from steelyard.study.selection import Selection as Selection
     from steelyard.study.selective import selective as selective
     from steelyard.study.wire import load as load
     from steelyard.uncertainty.number import Delta as Delta
@@ -53,7 +53,7 @@ _HOMES = {
     "Gate": "steelyard.decide.gate",
     "InputError": "steelyard.errors",
     "Records": "steelyard.records.table",
-    "Selection": "steelyard.study.selective",
+    "Selection": "steelyard.study.selection",
     "SteelyardError": "steelyard.errors",
     "StorageError": "steelyard.errors",
     "Task": "steelyard.records.task",

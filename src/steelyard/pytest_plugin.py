@@ -59,9 +59,10 @@ def check(
     from dataclasses import replace
     from pathlib import Path
 
-    from steelyard.decide.gate import INCONCLUSIVE, Gate
+    from steelyard.decide.decision import INCONCLUSIVE
+    from steelyard.decide.gate import Gate
     from steelyard.decide.request import Request, judge
-    from steelyard.decide.subject import Asked
+    from steelyard.decide.subject import NumberOptions
     from steelyard.errors import SteelyardError, printable
     from steelyard.report.formats import text
     from steelyard.report.gate import gate_report
@@ -87,7 +88,7 @@ def check(
             view=view,
             profile=profile,
             reading={name: value for name, value in reading.items() if value},
-            asked=Asked(
+            asked=NumberOptions(
                 resamples=resamples, seed=seed, level=level, align=align, pool=tuple(pool), unchanged=unchanged
             ),
         )

@@ -12,7 +12,7 @@ import pytest
 
 from steelyard.decide.gate import FAIL, PASS, PROFILES, Gate
 from steelyard.errors import InputError, StorageError, UsageError
-from steelyard.runs.saved import Opened
+from steelyard.runs.saved import SavedRun
 from steelyard.study.comparison import compare, compare_kept
 from steelyard.study.evaluation import evaluate
 from tests.support.gates import Plain, comparison, delta
@@ -147,14 +147,14 @@ def test_failures_of_every_cell_are_watched_when_evidence_is_compared(shelf: She
 
 def test_the_failure_rate_of_another_tool_is_watched_whatever_its_case(tmp_path: Path) -> None:
     for key in ("failure_rate", "Failure_Rate"):
-        runs = [Opened.at(foreign_run(tmp_path / f"{key}-{rate}", {"ndcg@3": 0.9, key: rate})) for rate in (0.0, 0.2)]
+        runs = [SavedRun.at(foreign_run(tmp_path / f"{key}-{rate}", {"ndcg@3": 0.9, key: rate})) for rate in (0.0, 0.2)]
         decision = gated("ndcg@3 >= 0.5", runs[1], runs[0])
         assert [v.verdict for v in decision.rules] == [PASS, FAIL], key
 
 
 def test_a_baseline_that_cannot_be_compared_is_not_said_to_be_missing(shelf: Shelf, tmp_path: Path) -> None:
     run, same = (shelf.keep(table(answers(80, 0.8, 1))) for _ in range(2))
-    bare = Opened.at(foreign_run(tmp_path / "bare", {"accuracy": 0.8}))
+    bare = SavedRun.at(foreign_run(tmp_path / "bare", {"accuracy": 0.8}))
     for rule, baseline in (("low(delta(accuracy)) >= -1", bare), ("delta(f1_macro) >= -1", same)):
         (verdict,) = gated(rule, run, baseline).rules
         assert verdict.verdict == FAIL
@@ -166,7 +166,7 @@ def test_a_point_rule_about_a_delta_needs_the_two_values_only(shelf: Shelf, tmp_
     run = shelf.keep(table(answers(80, 0.8, 1)))
     value = run.run.metrics["accuracy"]
     for key in ("accuracy", "Accuracy"):
-        bare = Opened.at(foreign_run(tmp_path / key, {key: value - 0.25}))
+        bare = SavedRun.at(foreign_run(tmp_path / key, {key: value - 0.25}))
         for rule, verdict in (("delta(accuracy) >= 0.2", PASS), ("delta(accuracy) >= 0.3", FAIL)):
             (found,) = gated(rule, run, bare).rules
             assert found.verdict == verdict
@@ -174,7 +174,7 @@ def test_a_point_rule_about_a_delta_needs_the_two_values_only(shelf: Shelf, tmp_
             assert "from values alone; not known to be the same questions" in found.reason
         (found,) = gated("low(delta(accuracy)) >= -1", run, bare).rules
         assert found.verdict == FAIL
-    one, two = (Opened.at(foreign_run(tmp_path / f"f{i}", {"NDCG@3": i / 4, "foo.bar": i / 4})) for i in (1, 2))
+    one, two = (SavedRun.at(foreign_run(tmp_path / f"f{i}", {"NDCG@3": i / 4, "foo.bar": i / 4})) for i in (1, 2))
     for written in ("ndcg@3", "NDCG@3", "foo.bar", "Foo.Bar"):
         assert [v.value for v in gated(f"delta({written}) >= 0.2", two, one).rules] == [pytest.approx(0.25)]
         (found,) = gated(f"low(delta({written})) >= -1", two, one).rules
@@ -223,7 +223,7 @@ def test_missing_null_and_nan_metrics_of_other_tools_do_not_pass(tmp_path: Path,
     value = {None: "null", "NaN": "NaN"}.get(missing)
     pattern = r'"NdcgEvaluator.delta": 0.1'
     path.write_text(re.sub(pattern, f'"NdcgEvaluator.delta": {value}' if value else '"other": 1', written))
-    run = Opened.at(folder)
+    run = SavedRun.at(folder)
     for rules in (PROFILES["rank"], ["NdcgEvaluator.delta >= -100"], ["!NdcgEvaluator.delta <= 100"]):
         assert gated(rules, run).verdict == FAIL
 
@@ -233,6 +233,6 @@ def test_an_incomplete_run_of_another_tool_does_not_pass(tmp_path: Path) -> None
     document = json.loads((folder / "run.json").read_text())
     del document["CompletedAtUtc"]
     (folder / "run.json").write_text(json.dumps(document))
-    decision = gated("ndcg@3 >= 0.5", Opened.at(folder))
+    decision = gated("ndcg@3 >= 0.5", SavedRun.at(folder))
     assert decision.verdict == FAIL
     assert "incomplete" in decision.rules[-1].reason

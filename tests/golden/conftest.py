@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from steelyard.runs.index import Index, Listed
-from steelyard.runs.saved import Opened
+from steelyard.runs.index import Index, RunEntry
+from steelyard.runs.saved import SavedRun
 from tests.support.first_edition import STORE, Pair
 
 
@@ -28,7 +28,7 @@ def copy(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def listed(root: Path) -> list[Listed]:
+def listed(root: Path) -> list[RunEntry]:
     """Every run of the store."""
     with Index(root, all_tenants=True) as index:
         assert index.problems() == []
@@ -36,11 +36,11 @@ def listed(root: Path) -> list[Listed]:
 
 
 @pytest.fixture(scope="module")
-def pairs(listed: list[Listed]) -> list[Pair]:
+def pairs(listed: list[RunEntry]) -> list[Pair]:
     """Runs of one scope on the same questions in the same slices, each with the next one that was saved: base, new."""
-    alike: dict[Any, list[Listed]] = defaultdict(list)
+    alike: dict[Any, list[RunEntry]] = defaultdict(list)
     for run in sorted(listed, key=lambda run: run.started_at):
-        opened = Opened.at(run.folder)
+        opened = SavedRun.at(run.folder)
         slices = frozenset(frozenset(set(kept.slice) - {"model", "strategy"}) for kept in opened.kept)
         alike[run.domain, run.tenant, opened.data, slices].append(run)
     return [pair for runs in alike.values() for pair in pairwise(runs)]

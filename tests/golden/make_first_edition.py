@@ -429,14 +429,14 @@ def shown(store: Store) -> dict[str, Any]:
     from steelyard.ground.json import plain
     from steelyard.records.readers import read
     from steelyard.runs.index import Index
-    from steelyard.runs.saved import Opened
+    from steelyard.runs.saved import SavedRun
 
     listed = json.loads(store("runs", "list", "--format", "json"))
     assert not listed["problems"], listed["problems"]
     runs = {}
     with Index(store.root) as index:
         for run in sorted(index.runs(), key=lambda run: run.path):
-            opened = Opened.at(run.folder)
+            opened = SavedRun.at(run.folder)
             fields = ("metric", "slice", "value", "interval", "method", "n")
             runs[run.path] = {
                 "show": json.loads(store("runs", "show", run.run_id, "--format", "json")),

@@ -42,10 +42,10 @@ from steelyard.retrieval.shifts.kept import trainings
 from steelyard.retrieval.shifts.named import named_shift
 from steelyard.retrieval.shifts.segments_wire import read_segments
 from steelyard.retrieval.shifts.shift import applied
-from steelyard.runs.index import Index, Listed
+from steelyard.runs.index import Index, RunEntry
 from steelyard.runs.layout import Scope
 from steelyard.runs.run_json import run_document
-from steelyard.runs.saved import Opened, compare_runs
+from steelyard.runs.saved import SavedRun, compare_runs
 from tests.support.commands import Done, command
 from tests.support.first_edition import DATA, EXACT, RUNS, SHOWN, STORE, Pair, digests, ok, scope_options
 
@@ -110,12 +110,12 @@ def test_the_store_holds_every_kind_of_evidence_under_the_names_of_the_first_edi
     assert forms == FORMS
 
 
-def test_the_store_holds_what_it_is_for(listed: list[Listed]) -> None:
+def test_the_store_holds_what_it_is_for(listed: list[RunEntry]) -> None:
     """If this fails, the store was changed, not the program."""
     assert {run.path for run in listed} == set(RUNS) == set(SHOWN["runs"])
     assert {run.tenant for run in listed} > {None}
     assert len({run.domain for run in listed}) > 1
-    opened = [Opened.at(run.folder) for run in listed]
+    opened = [SavedRun.at(run.folder) for run in listed]
     assert {run.records is None for run in opened} == {True, False}
     assert {run.run.complete for run in opened} == {True, False}
     parts = [kept for run in opened for kept in run.kept]
@@ -142,7 +142,7 @@ def test_every_run_is_listed_as_it_was(root: Path) -> None:
 @pytest.mark.parametrize("path", RUNS)
 def test_every_run_is_shown_as_it_was_stored(path: str, root: Path) -> None:
     then = SHOWN["runs"][path]
-    opened = Opened.at(root / path)
+    opened = SavedRun.at(root / path)
     opened.verify()
     now = plain(run_document(opened.run))  # what `runs show` prints as JSON
     assert opened.run.run_id in text.render(run_report(opened))
@@ -195,7 +195,7 @@ def test_trainings_are_listed_chosen_and_applied(root: Path) -> None:
 def test_per_query_files_and_segments_read(root: Path) -> None:
     for path in sorted(root.rglob("eval.perQuery.*.json")):
         entries = read_per_query(path)
-        run = Opened.at(path.parent).run
+        run = SavedRun.at(path.parent).run
         shifted = "posneg" in path.name
         if shifted == (run.labels["shift"] != "none"):  # the file that the run's own numbers are about
             assert np.mean([entry.ap1 for entry in entries]) == pytest.approx(run.metrics["map@1"], abs=EXACT)
@@ -229,7 +229,7 @@ def test_reading_changes_nothing(copy: Path) -> None:
     with Index(copy, all_tenants=True) as index:
         runs = index.runs()
     for run in runs:
-        opened = Opened.at(run.folder)
+        opened = SavedRun.at(run.folder)
         opened.verify()
         assert opened.evaluation
         assert opened.kept
@@ -257,7 +257,7 @@ def from_the_future(folder: Path) -> None:
 def test_evidence_from_the_future_is_refused_and_hides_no_other_run(pairs: list[Pair], copy: Path) -> None:
     one, two = next(pair for pair in pairs if all("accuracy" in run.metrics for run in pair))
     from_the_future(copy / two.path)
-    base, new = Opened.at(copy / one.path), Opened.at(copy / two.path)
+    base, new = SavedRun.at(copy / one.path), SavedRun.at(copy / two.path)
     new.verify()
     with pytest.raises(StorageError, match="version 99; this program reads 1"):
         compare_runs(base, new, ["accuracy"])

@@ -11,9 +11,9 @@ from steelyard.metrics.definition import metric_of
 from steelyard.records.readers import read
 from steelyard.records.schema import CELL
 from steelyard.records.table import Records
-from steelyard.runs.index import Index, Listed
+from steelyard.runs.index import Index, RunEntry
 from steelyard.runs.layout import Scope
-from steelyard.runs.saved import Clock, Opened, compare_runs, save
+from steelyard.runs.saved import Clock, SavedRun, compare_runs, save
 from steelyard.study.comparison import compare_kept
 from steelyard.study.evaluation import evaluate
 from tests.support.first_edition import (
@@ -37,7 +37,7 @@ from tests.support.first_edition import (
 def test_every_pair_compares_from_kept_evidence(pairs: list[Pair]) -> None:
     seen: set[str] = set()
     for one, two in pairs:
-        base, new = Opened.at(one.folder), Opened.at(two.folder)
+        base, new = SavedRun.at(one.folder), SavedRun.at(two.folder)
         found = list(kept_deltas(base, new))
         values = stored_values(base), stored_values(new)
         alike = same_failures(base, new)
@@ -67,7 +67,7 @@ def test_pairs_with_records_compare_row_by_row(pairs: list[Pair]) -> None:
     """With rows, only the rows that failed leave; without, their whole clusters. Both are said."""
     tried = []
     for one, two in pairs:
-        base, new = Opened.at(one.folder), Opened.at(two.folder)
+        base, new = SavedRun.at(one.folder), SavedRun.at(two.folder)
         if base.records is None or new.records is None:
             continue
         alike = same_failures(base, new)
@@ -86,7 +86,7 @@ def test_pairs_with_records_compare_row_by_row(pairs: list[Pair]) -> None:
 
 def test_clusters_in_which_other_rows_failed_leave_both_and_are_counted(pairs: list[Pair]) -> None:
     for one, two in pairs:
-        base, new = Opened.at(one.folder), Opened.at(two.folder)
+        base, new = SavedRun.at(one.folder), SavedRun.at(two.folder)
         if not same_failures(base, new):
             found = compare_kept(base.kept, new.kept, ["accuracy"], resamples=100)
             assert all("left both" in delta.note for delta in found if not delta.slice)
@@ -96,7 +96,7 @@ def test_clusters_in_which_other_rows_failed_leave_both_and_are_counted(pairs: l
 
 def test_the_command_line_compares_every_pair(pairs: list[Pair], root: Path) -> None:
     for one, two in pairs:
-        base, new = Opened.at(one.folder), Opened.at(two.folder)
+        base, new = SavedRun.at(one.folder), SavedRun.at(two.folder)
         shared = [key for key in new.run.intervals if key in base.run.intervals]
         assert shared, (one.path, two.path)
         same = ["--workflow", two.workflow] if one.workflow == two.workflow else []
@@ -114,7 +114,7 @@ def test_the_command_line_compares_every_pair(pairs: list[Pair], root: Path) -> 
 # -- runs of today beside those of then --------------------------------------------------------------------------------
 
 
-def table_of(opened: Opened) -> Records | None:
+def table_of(opened: SavedRun) -> Records | None:
     """The table that a run was made from, None where it was made from vectors."""
     name = Path(str(opened.run.inputs[0]["Path"])).name
     if len(opened.run.inputs) > 1 or Path(name).suffix != ".jsonl" or name.startswith(("queries", "policies")):
@@ -123,11 +123,11 @@ def table_of(opened: Opened) -> Records | None:
     return read(DATA / name, cluster=cluster[0] if len(cluster) == 1 else None, salvage=not opened.run.complete)
 
 
-def test_the_same_table_saved_today_differs_from_the_stored_run_by_nothing(listed: list[Listed], copy: Path) -> None:
+def test_the_same_table_saved_today_differs_from_the_stored_run_by_nothing(listed: list[RunEntry], copy: Path) -> None:
     """Two editions' evidence of the same answers, compared through the store: each delta is 0, on the stored value."""
     tried = 0
     for run in listed:
-        then = Opened.at(run.folder)
+        then = SavedRun.at(run.folder)
         records = table_of(then)
         if records is None:
             continue
@@ -136,7 +136,7 @@ def test_the_same_table_saved_today_differs_from_the_stored_run_by_nothing(liste
         result = evaluate(records, names, by=[each for each in by if each], resamples=100, keep_evidence=True)
         scope = Scope(copy, run.domain, run.tenant)
         _, folder = save(scope, result, workflow=run.workflow, clock=Clock(), run_id=f"{run.run_id}-again")
-        now = Opened.at(folder)
+        now = SavedRun.at(folder)
         assert now.data == then.data, run.path
         values = stored_values(then)
         for delta in kept_deltas(then, now):
@@ -156,10 +156,10 @@ def test_a_retrieval_run_of_today_pairs_with_one_of_then(copy: Path) -> None:
     asked = ("--docs", DATA / "policies.jsonl", "--queries", DATA / "queries-drifted.jsonl", "--embedder", "hash:96")
     found = ok("retrieval", "run", *asked, "--shift", SHOWN["best_shift"], "--workflow", "Today", "--resamples", 200,
                root=copy)  # fmt: skip
-    now = Opened.at(Path(found["folder"]))
+    now = SavedRun.at(Path(found["folder"]))
     with Index(copy) as index:
         (then,) = (
-            Opened.at(run.folder)
+            SavedRun.at(run.folder)
             for run in index.runs()
             if run.labels.get("shift") == SHOWN["best_shift"] and run.workflow != "Today"
         )

@@ -7,15 +7,15 @@ from pathlib import Path
 
 from steelyard.metrics.definition import metric_of
 from steelyard.records.schema import CELL
-from steelyard.runs.index import Index, Listed
+from steelyard.runs.index import Index, RunEntry
 from steelyard.runs.layout import Scope, scopes
 from steelyard.runs.pointers import PINNED, Pointer, Pointers
-from steelyard.runs.saved import Opened
+from steelyard.runs.saved import SavedRun
 from tests.support.commands import command
 from tests.support.first_edition import SHOWN, STORE, VERDICTS, Pair, comparable, ok, scope_options, stored_values
 
 
-def rules(base: Opened, new: Opened) -> list[str]:
+def rules(base: SavedRun, new: SavedRun) -> list[str]:
     """A rule about the delta and one about the value, for a few metrics that both kept and that have a direction."""
     found: list[str] = []
     whole = any(not set(kept.slice) & set(CELL) for kept in new.kept)
@@ -36,7 +36,7 @@ def rules(base: Opened, new: Opened) -> list[str]:
 
 def test_every_pair_can_be_gated(pairs: list[Pair], copy: Path) -> None:
     for one, two in pairs:
-        asked = [word for rule in rules(Opened.at(one.folder), Opened.at(two.folder)) for word in ("--rule", rule)]
+        asked = [word for rule in rules(SavedRun.at(one.folder), SavedRun.at(two.folder)) for word in ("--rule", rule)]
         assert asked, (one.path, two.path)
         pair = ("--run", two.run_id, "--baseline", one.run_id, *scope_options(two))
         done = command("gate", *pair, *asked, "--format", "json", root=copy)
@@ -126,14 +126,14 @@ def test_promoting_and_rolling_back_go_on_where_the_history_ended(copy: Path) ->
     assert tried > 2
 
 
-def test_pinned_runs_can_be_gated_against(listed: list[Listed], copy: Path) -> None:
+def test_pinned_runs_can_be_gated_against(listed: list[RunEntry], copy: Path) -> None:
     tried = 0
     for scope, pointer in pointers_of(copy):
         if pointer.profile != PINNED:
             continue
         base = Pointers(scope).opened(pointer.stack[-1])
         for run in listed:
-            new = Opened.at(run.folder)
+            new = SavedRun.at(run.folder)
             if (run.domain, run.tenant) != (scope.domain, scope.tenant) or new.run.run_id == base.run.run_id:
                 continue
             if new.data != base.data or not (about := rules(base, new)):
@@ -147,7 +147,7 @@ def test_pinned_runs_can_be_gated_against(listed: list[Listed], copy: Path) -> N
     assert tried > 1
 
 
-def test_an_incomplete_run_is_still_not_promoted(listed: list[Listed], copy: Path) -> None:
+def test_an_incomplete_run_is_still_not_promoted(listed: list[RunEntry], copy: Path) -> None:
     torn = [run for run in listed if not run.complete]
     assert torn
     for run in torn:

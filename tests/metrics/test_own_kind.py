@@ -175,11 +175,11 @@ def test_a_kind_of_its_own_is_kept_compared_and_gated(commands: Commands) -> Non
 @pytest.fixture
 def counted() -> Iterator[type]:
     @dataclass(frozen=True)
-    class Counted:
+    class RowCounts:
         n: int
         held: Any
 
-    yield Counted
+    yield RowCounts
     if "counted" in kinds:
         kinds.remove("counted")
 

@@ -10,7 +10,7 @@ import pytest
 from steelyard.ground.json import dumps
 from steelyard.report.formats import render
 from steelyard.report.runs import best_report, index_report, metrics_report, removal_report
-from steelyard.runs.index import Index, Listed
+from steelyard.runs.index import Index, RunEntry
 from steelyard.runs.layout import View
 from steelyard.runs.standing import candidates
 from tests.support.commands import command
@@ -32,7 +32,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def runs(root: Path) -> list[Listed]:
+def runs(root: Path) -> list[RunEntry]:
     with Index.within(View(root, None, None)) as index:
         return index.runs()
 

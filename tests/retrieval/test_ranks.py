@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from steelyard.errors import InputError
 from steelyard.retrieval.corpus import UNKNOWN
 from steelyard.retrieval.ranks import per_query, retrieve
-from steelyard.retrieval.shifts.named import Named
+from steelyard.retrieval.shifts.named import NamedShift
 from steelyard.retrieval.shifts.shift import NoShift, applied, shift_of
 from steelyard.retrieval.wire import retrieval_document
 from tests.support.retrieval import corpus_of, drifted
@@ -127,7 +127,7 @@ def test_zero_queries_are_said() -> None:
     corpus = corpus_of(np.eye(3), [[1.0, 0.0, 0.0], [0.0, 0.0, 2.0]], [2, 2])
     shift = shift_of("additive", [-1.0, 0.0, 0.0])
     found = retrieve(corpus, shift, resamples=100)
-    document = retrieval_document(found, corpus, Named(shift, "mine"))
+    document = retrieval_document(found, corpus, NamedShift(shift, "mine"))
     assert document["zero_queries"] == {"baseline": 0, "posneg": 1}
     assert any("1 shifted queries have no direction" in note for note in document["notes"])
     assert found.shifted is not None

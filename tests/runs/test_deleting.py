@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from steelyard.runs import deleting
-from steelyard.runs.saved import Opened
+from steelyard.runs.saved import SavedRun
 from tests.support.commands import command
 
 
@@ -56,7 +56,7 @@ def test_only_the_rows_can_go(store: Path) -> None:
     before = json.loads((folder / "run.json").read_text())
     assert runs(store, "delete", "one", "--texts-only", "--yes")["removed"] == ["records.parquet"]
     assert not (folder / "records.parquet").exists()
-    opened = Opened.at(folder)
+    opened = SavedRun.at(folder)
     opened.verify()
     after = json.loads((folder / "run.json").read_text())
     assert set(before["Files"]) - set(after["Files"]) == {"records.parquet"}

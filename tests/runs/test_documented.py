@@ -22,7 +22,7 @@ from steelyard.runs.documented import details, documented
 from steelyard.runs.index import Index
 from steelyard.runs.layout import Scope
 from steelyard.runs.run_json import read_run, run_document
-from steelyard.runs.saved import Clock, Opened, compare_runs, save
+from steelyard.runs.saved import Clock, SavedRun, compare_runs, save
 from steelyard.study.evaluation import Evaluation, evaluate
 from tests.support.answers import lines
 from tests.support.commands import steelyard
@@ -53,10 +53,10 @@ def found(names: list[str], *, by: tuple[str, ...] = (), columns: dict[str, Any]
     return evaluate(Records.from_columns(columns or rows()), names, by=by, resamples=100, keep_evidence=True)
 
 
-def kept(folder: Path, result: Evaluation, run_id: str = "one") -> tuple[dict[str, Any], Opened]:
+def kept(folder: Path, result: Evaluation, run_id: str = "one") -> tuple[dict[str, Any], SavedRun]:
     """The document of a run that was kept, and the run."""
     _, place = save(Scope(folder), result, workflow="Triage", clock=Clock(), run_id=run_id)
-    return json.loads((place / "run.json").read_text(), parse_constant=pytest.fail), Opened.at(place)
+    return json.loads((place / "run.json").read_text(), parse_constant=pytest.fail), SavedRun.at(place)
 
 
 def of_model(model: str) -> list[dict[str, Any]]:

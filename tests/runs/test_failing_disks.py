@@ -12,7 +12,7 @@ import pytest
 
 from steelyard.errors import StorageError
 from steelyard.ground.files import write_atomic
-from steelyard.runs.saved import Opened
+from steelyard.runs.saved import SavedRun
 from tests.support.failures import FAILURES, OPERATIONS, disk_full, failing, killed, race
 from tests.support.stores import (
     RUNS,
@@ -46,7 +46,7 @@ def test_whatever_fails_while_a_run_is_saved_it_is_there_whole_or_not_at_all(
         folder = tmp_path / RUNS / "Triage" / name
         assert not folder.exists() or "rename" in uses[: k - 1]
         if folder.exists():
-            Opened.at(folder).verify()
+            SavedRun.at(folder).verify()
             shutil.rmtree(folder)
         assert tree(tmp_path) == before
     assert len(uses) < k
@@ -168,7 +168,7 @@ def test_a_folder_that_is_read_only_can_be_read_and_not_written(tmp_path: Path) 
         with pytest.raises(StorageError, match="Permission denied"):
             kept(tmp_path, "new", "New")
         assert listed(tmp_path) == if_indexed == ["old", "other"]
-        Opened.at(folder).verify()
+        SavedRun.at(folder).verify()
     finally:
         next(protected, None)
     assert leftovers(tmp_path) == []
@@ -239,7 +239,7 @@ print(json.dumps(codes))
     assert f"new{len(codes)}" in there
     assert problems(root) == {}
     for run_id in there:
-        Opened.at(found(root, run_id)).verify()
+        SavedRun.at(found(root, run_id)).verify()
     assert {p for p in leftovers(root) if p.is_dir()}  # they were killed in the middle of it
     assert before.items() <= tree(root).items()
 
@@ -258,4 +258,4 @@ while True:
     assert set(said) <= set(there)
     assert len(there) <= len(said) + 4  # one a cycle may be saved and not said
     for run_id in there:
-        Opened.at(found(root, run_id)).verify()
+        SavedRun.at(found(root, run_id)).verify()

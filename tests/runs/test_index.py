@@ -20,7 +20,7 @@ from steelyard.errors import UsageError
 from steelyard.records.table import Records
 from steelyard.runs.index import Index
 from steelyard.runs.layout import Scope
-from steelyard.runs.saved import Clock, Opened, save
+from steelyard.runs.saved import Clock, SavedRun, save
 from steelyard.study.evaluation import evaluate
 from tests.support.stores import (
     FOREIGN,
@@ -272,7 +272,7 @@ def test_half_characters_in_the_data_are_kept_and_stop_no_list(tmp_path: Path, c
     ):
         for format_ in ("table", "json", "markdown", "csv"):
             call("runs", *command, "--root", tmp_path, "--format", format_)
-    again = Opened.at(folder).records
+    again = SavedRun.at(folder).records
     assert again is not None
     assert again.column(column).equals(records.column(column))
 

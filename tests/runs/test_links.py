@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.errors import StorageError
-from steelyard.runs.saved import Opened
+from steelyard.runs.saved import SavedRun
 from tests.support.stores import (
     FOREIGN,
     PARTS,
@@ -85,4 +85,4 @@ def test_files_beside_a_run_are_not_looked_for_elsewhere(tmp_path: Path) -> None
     for number, name in enumerate(("../../../../../secret", str(tmp_path / "secret"))):
         folder = foreign(tmp_path, {**FOREIGN, "RunId": f"theirs{number}", "Files": {name: digest}}, f"theirs{number}")
         with pytest.raises(StorageError):
-            Opened.at(folder).verify()
+            SavedRun.at(folder).verify()

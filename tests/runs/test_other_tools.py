@@ -11,7 +11,7 @@ import pytest
 from steelyard.errors import SteelyardError, StorageError, UsageError
 from steelyard.runs.index import Index
 from steelyard.runs.run_json import read_run
-from steelyard.runs.saved import Opened
+from steelyard.runs.saved import SavedRun
 from tests.support.stores import (
     FOREIGN,
     by_run,
@@ -49,7 +49,7 @@ def test_a_file_of_another_tool_is_picked_up_whatever_the_case_of_its_keys(tmp_p
     assert run.metrics == {"Map@1": 0.25, "NDCG@3": 0.5}
     assert sorted(rows) == [("B7C1", "Map@1", 0.25), ("B7C1", "NDCG@3", 0.5)]
     for key in ("ndcg@3", "NDCG@3", "Ndcg@3"):
-        assert Opened.at(run.folder).run.value(key) == 0.5
+        assert SavedRun.at(run.folder).run.value(key) == 0.5
         best = printed("runs", "best", "--metric", key, "--root", tmp_path)
         assert (best["run_id"], best["value"], best["of"]) == ("B7C1", 0.5, 1)
 

@@ -13,7 +13,7 @@ import pytest
 from steelyard.errors import SteelyardError, StorageError, UsageError
 from steelyard.runs.layout import Scope
 from steelyard.runs.pointers import ANY, Pointer, Pointers
-from steelyard.runs.saved import Opened
+from steelyard.runs.saved import SavedRun
 from tests.support.commands import steelyard
 from tests.support.pointers import ACTIVE, file_of, in_line, promoted
 from tests.support.stores import FOREIGN, call, edit, foreign, kept, printed
@@ -24,8 +24,8 @@ from tests.support.stores import FOREIGN, call, edit, foreign, kept, printed
 def test_a_promotion_is_written_with_its_history(tmp_path: Path) -> None:
     found = Pointers(Scope(tmp_path))
     assert found.get("accuracy") == Pointer("accuracy", "default")
-    found.promote(Opened.at(kept(tmp_path, "one")), "accuracy", reason="first")
-    found.promote(Opened.at(kept(tmp_path, "two", no_every=5)), "accuracy", reason="better")
+    found.promote(SavedRun.at(kept(tmp_path, "one")), "accuracy", reason="first")
+    found.promote(SavedRun.at(kept(tmp_path, "two", no_every=5)), "accuracy", reason="better")
     pointer = Pointers(Scope(tmp_path)).get("accuracy")
     in_line(pointer)
     assert pointer.run_id == "two"
@@ -42,14 +42,14 @@ def test_a_promotion_is_written_with_its_history(tmp_path: Path) -> None:
         ("promote", "two", "better"),
     ]
     assert [entry["Value"] for entry in document["History"]] == [
-        Opened.at(tmp_path / entry["Folder"]).run.metrics["accuracy"] for entry in document["Stack"]
+        SavedRun.at(tmp_path / entry["Folder"]).run.metrics["accuracy"] for entry in document["Stack"]
     ]
 
 
 def test_promoting_the_active_run_again_changes_nothing(tmp_path: Path) -> None:
     found = promoted(tmp_path, "one", "two")
     before = file_of(tmp_path).read_bytes()
-    found.promote(Opened.at(tmp_path / "results/evaluation/runs/Triage/two"), "accuracy")
+    found.promote(SavedRun.at(tmp_path / "results/evaluation/runs/Triage/two"), "accuracy")
     assert file_of(tmp_path).read_bytes() == before
 
 
@@ -113,10 +113,10 @@ def test_metrics_profiles_and_tenants_have_pointers_of_their_own(tmp_path: Path)
     found = promoted(tmp_path, "one", "two")
     for metric in ("a/b", "a-b", "accuracy{model=m1}", "ACCURACY", "x" * 300, "é", ""):
         assert found.get(metric).run_id is None
-    found.promote(Opened.at(kept(tmp_path, "three")), "accuracy", "nightly")
-    found.promote(Opened.at(kept(tmp_path, "four")), ANY)
+    found.promote(SavedRun.at(kept(tmp_path, "three")), "accuracy", "nightly")
+    found.promote(SavedRun.at(kept(tmp_path, "four")), ANY)
     other = Pointers(Scope(tmp_path, tenant="acme"))
-    other.promote(Opened.at(kept(tmp_path, "five", tenant="acme")), "accuracy")
+    other.promote(SavedRun.at(kept(tmp_path, "five", tenant="acme")), "accuracy")
     assert found.get("accuracy").run_id == "two"
     assert found.get("accuracy", "nightly").run_id == "three"
     assert found.get(ANY).run_id == "four"
@@ -232,13 +232,13 @@ def test_an_active_run_that_was_changed_is_no_baseline(tmp_path: Path, what: str
 def test_a_pointer_never_leads_to_another_run(tmp_path: Path, other: tuple[str, str | None], how: str) -> None:
     found = Pointers(Scope(tmp_path, tenant="acme"))
     folders = [kept(tmp_path, run_id, tenant="acme") for run_id in ("base", "new")]
-    found.promote(Opened.at(folders[0]), "accuracy")
+    found.promote(SavedRun.at(folders[0]), "accuracy")
     kept(tmp_path, other[0], "Other", tenant=other[1])
     tampering()[how](folders[0])
     arguments = ("--baseline", "active", "--rule", "delta(accuracy) >= -1", "--root", tmp_path)
     with pytest.raises(StorageError):
         call("gate", "--run", folders[1], "--tenant", "acme", *arguments)
-    found.promote(Opened.at(folders[1]), "accuracy")
+    found.promote(SavedRun.at(folders[1]), "accuracy")
     with pytest.raises(StorageError):
         found.rollback("accuracy")
     assert found.get("accuracy").run_id == "new"

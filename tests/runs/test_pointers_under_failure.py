@@ -16,7 +16,7 @@ from steelyard.errors import SteelyardError, StorageError
 from steelyard.runs import attempts, pointers
 from steelyard.runs.layout import Scope
 from steelyard.runs.pointers import ANY, Pointers
-from steelyard.runs.saved import Opened
+from steelyard.runs.saved import SavedRun
 from tests.support.failures import FAILURES, failing, killed, race
 from tests.support.pointers import ACTIVE, attempt, file_of, in_line, promoted
 from tests.support.stores import call, kept, leftovers, linked, printed, raised, tree
@@ -31,7 +31,7 @@ def test_racing_promotions_make_one_line(tmp_path: Path) -> None:
         kept(root, f"run{number}b")
     code = """
 folders = [root / f"results/evaluation/runs/Triage/run{number}{part}" for part in "ab"]
-opened = [Opened.at(folder) for folder in folders]
+opened = [SavedRun.at(folder) for folder in folders]
 meet()
 seen = [Pointers(Scope(root)).promote(opened[i % 2], "accuracy").history[-1]["Seq"] for i in range(20)]
 print(json.dumps(seen))
@@ -52,7 +52,7 @@ def test_racing_promotions_and_rollbacks_make_one_line(tmp_path: Path) -> None:
     for number in range(4):
         kept(root, f"run{number}")
     code = """
-opened = Opened.at(root / f"results/evaluation/runs/Triage/run{number}")
+opened = SavedRun.at(root / f"results/evaluation/runs/Triage/run{number}")
 pointers = Pointers(Scope(root))
 meet()
 done = 0
@@ -79,7 +79,7 @@ print(done)
 def promotion(root: Path) -> Any:
     folders = sorted((root / "results/evaluation/runs/Triage").iterdir())
     active = Pointers(Scope(root)).get("accuracy").run_id
-    return Pointers(Scope(root)).promote(Opened.at(next(f for f in folders if f.name != active)), "accuracy")
+    return Pointers(Scope(root)).promote(SavedRun.at(next(f for f in folders if f.name != active)), "accuracy")
 
 
 def rollback(root: Path) -> Any:
@@ -134,7 +134,7 @@ seen = []
 for most in (0, 1, 100, 500):
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
     for change in (
-        lambda: Pointers(Scope(root)).promote(Opened.at(root / "results/evaluation/runs/Triage/three"), "accuracy"),
+        lambda: Pointers(Scope(root)).promote(SavedRun.at(root / "results/evaluation/runs/Triage/three"), "accuracy"),
         lambda: Pointers(Scope(root)).rollback("accuracy"),
     ):
         try:
@@ -154,7 +154,7 @@ def test_processes_killed_in_the_middle_of_promotions_leave_a_line(tmp_path: Pat
     for name in ("one", "two"):
         kept(root, name)
     code = """
-opened = [Opened.at(root / "results/evaluation/runs/Triage" / name) for name in ("one", "two")]
+opened = [SavedRun.at(root / "results/evaluation/runs/Triage" / name) for name in ("one", "two")]
 pointers = Pointers(Scope(root))
 i = 0 if pointers.get("accuracy").run_id == "two" else 1
 while True:
@@ -293,7 +293,7 @@ def test_a_baseline_is_the_run_that_was_promoted_or_none(tmp_path: Path, what: s
 def test_one_damaged_pointer_hides_no_other(tmp_path: Path) -> None:
     found = promoted(tmp_path, "one")
     file_of(tmp_path).write_text("{")
-    found.promote(Opened.at(kept(tmp_path, "two")), ANY)
+    found.promote(SavedRun.at(kept(tmp_path, "two")), ANY)
     at = ("--root", tmp_path)
     assert printed("runs", "active", "--metric", ANY, *at)["run_id"] == "two"
     assert found.get(ANY).run_id == "two"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from steelyard.records.readers import read
-from steelyard.runs.saved import Opened
+from steelyard.runs.saved import SavedRun
 from tests.support.answers import lines
 from tests.support.commands import steelyard
 from tests.support.stores import (
@@ -56,7 +56,7 @@ def test_root_and_tenant_come_from_the_environment_and_options_override_them(tmp
     document = json.loads((folder / "run.json").read_text())
     digest = hashlib.sha256((tmp_path / "answers.jsonl").read_bytes()).hexdigest()
     assert [source["Sha256"] for source in document["Inputs"]] == [digest]
-    records, again = read(tmp_path / "answers.jsonl"), Opened.at(folder).records
+    records, again = read(tmp_path / "answers.jsonl"), SavedRun.at(folder).records
     assert again is not None
     assert {name: again.column(name).to_pylist() for name in again.stated} == {
         name: records.column(name).to_pylist() for name in records.stated

@@ -17,7 +17,7 @@ from steelyard.records.table import Records
 from steelyard.runs import saved as keeping
 from steelyard.runs.index import Index
 from steelyard.runs.layout import Scope
-from steelyard.runs.saved import Clock, Opened, compare_runs, save
+from steelyard.runs.saved import Clock, SavedRun, compare_runs, save
 from steelyard.study.comparison import compare
 from steelyard.study.evaluation import evaluate
 from tests.support.stores import (
@@ -91,7 +91,7 @@ def test_records_that_were_kept_come_back_as_they_were(tmp_path: Path, name: str
     result = evaluate(records, ["failure_rate"], resamples=0, keep_evidence=True)
     _, folder = save(Scope(tmp_path), result, workflow="Triage", clock=Clock(), records=records)
     assert "records.parquet" in os.listdir(folder)
-    opened = Opened.at(folder)
+    opened = SavedRun.at(folder)
     opened.verify()
     again = opened.records
     assert again is not None
@@ -105,7 +105,7 @@ def test_records_that_were_kept_come_back_as_they_were(tmp_path: Path, name: str
     assert again.counts() == records.counts()
 
 
-def two_runs(root: Path, *, rows: tuple[bool, bool]) -> tuple[list[Opened], list[Records]]:
+def two_runs(root: Path, *, rows: tuple[bool, bool]) -> tuple[list[SavedRun], list[Records]]:
     """Two runs on the same questions, four to a patient; in the second one row failed. Rows are kept where asked."""
     tables, runs = [], []
     for number, failed in enumerate((-1, 7)):
@@ -123,7 +123,7 @@ def two_runs(root: Path, *, rows: tuple[bool, bool]) -> tuple[list[Opened], list
             Scope(root), result, workflow="Triage", clock=Clock(), records=records if rows[number] else None
         )
         tables.append(records)
-        runs.append(Opened.at(folder))
+        runs.append(SavedRun.at(folder))
     return runs, tables
 
 
@@ -156,7 +156,7 @@ def test_records_whose_digest_is_right_and_that_are_none_are_a_storage_error(tmp
     (folder / "records.parquet").write_bytes(b"PAR1 no")
     digest = hashlib.sha256(b"PAR1 no").hexdigest()
     edit(folder, lambda d: d["Files"].update({"records.parquet": digest}), sealed=True)
-    opened = Opened.at(folder)
+    opened = SavedRun.at(folder)
     opened.verify()
     with pytest.raises(StorageError, match="not the records of a run"):
         _ = opened.records
@@ -168,7 +168,7 @@ def test_evidence_whose_digest_is_right_and_that_is_none_is_a_storage_error(tmp_
     (folder / "evidence.npz").write_bytes(content)
     edit(folder, lambda d: d["Files"].update({"evidence.npz": hashlib.sha256(content).hexdigest()}), sealed=True)
     with pytest.raises(StorageError, match="evidence"):
-        _ = Opened.at(folder).kept
+        _ = SavedRun.at(folder).kept
 
 
 # -- time --------------------------------------------------------------------------------------------------------------

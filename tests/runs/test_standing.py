@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from steelyard.errors import InputError, UsageError
 from steelyard.records.table import Records
-from steelyard.runs.index import Index, Listed
+from steelyard.runs.index import Index, RunEntry
 from steelyard.runs.layout import Scope
+from steelyard.runs.metric_keys import direction, value_of
 from steelyard.runs.saved import Clock, save
-from steelyard.runs.standing import KEEP, PROMOTE, Ranked, candidates, compared, decide, direction, ranked, value_of
+from steelyard.runs.standing import KEEP, PROMOTE, Standing, candidates, compared, decide, ranked
 from steelyard.study.comparison import compare
 from steelyard.study.evaluation import evaluate
 from tests.support.commands import command
@@ -50,17 +51,17 @@ def foreign(
     write(scope, {"RunId": run_id, "Workflow": workflow, "Labels": {}, "Metrics": dict(metrics), **times})
 
 
-def listed(scope: Scope) -> list[Listed]:
+def listed(scope: Scope) -> list[RunEntry]:
     with Index(scope.root) as index:
         return index.runs()
 
 
-def one(scope: Scope, run_id: str) -> Listed:
+def one(scope: Scope, run_id: str) -> RunEntry:
     with Index(scope.root) as index:
         return index.find(run_id)
 
 
-def names(rows: Sequence[Ranked]) -> list[str]:
+def names(rows: Sequence[Standing]) -> list[str]:
     return [row.run.run_id for row in rows]
 
 
@@ -148,14 +149,14 @@ def test_documented_decisions_on_the_command_line(scope: Scope, case: dict[str, 
 
 
 @st.composite
-def run_lists(draw: st.DrawFn) -> list[Listed]:
+def run_lists(draw: st.DrawFn) -> list[RunEntry]:
     made = []
     for i, second in enumerate(draw(st.lists(st.integers(0, 59), max_size=12, unique=True))):
         metrics = draw(st.dictionaries(st.sampled_from(["m", "M", "other"]), st.sampled_from([0.1, 0.2, 0.3, -1.0])))
         started, completed = f"2026-01-01T00:00:{second:02}.000000Z", f"2026-01-02T00:00:{second:02}.000000Z"
         complete, sealed = draw(st.booleans()), draw(st.just(False))
         made.append(
-            Listed(
+            RunEntry(
                 run_id=f"r{i}",
                 workflow=draw(st.sampled_from(["a", "b", "B"])),
                 tenant=None,
@@ -173,12 +174,12 @@ def run_lists(draw: st.DrawFn) -> list[Listed]:
     return made
 
 
-def naive_value(run: Listed) -> float | None:
+def naive_value(run: RunEntry) -> float | None:
     return run.metrics.get("m", run.metrics.get("M"))
 
 
 @given(run_lists(), st.randoms())
-def test_runs_are_sorted_as_documented_whatever_order_they_come_in(runs: list[Listed], random: Any) -> None:
+def test_runs_are_sorted_as_documented_whatever_order_they_come_in(runs: list[RunEntry], random: Any) -> None:
     newest = sorted(runs, key=lambda r: str(r.completed_at), reverse=True)
     known = [r for r in newest if naive_value(r) is not None]
     expected = sorted(known, key=lambda r: (-(naive_value(r) or 0.0), r.workflow))  # stable: the newest first
@@ -192,7 +193,7 @@ def test_runs_are_sorted_as_documented_whatever_order_they_come_in(runs: list[Li
 
 @given(run_lists(), st.sampled_from([0.0, 1e-6, 0.1, 0.25]), st.data())
 def test_only_a_complete_run_that_is_better_by_more_than_eps_is_promoted(
-    runs: list[Listed], eps: float, data: st.DataObject
+    runs: list[RunEntry], eps: float, data: st.DataObject
 ) -> None:
     active = data.draw(st.none() | st.sampled_from(runs)) if runs else None
     able = [r for r in runs if r.complete and naive_value(r) is not None]
@@ -293,7 +294,7 @@ def test_without_the_metric_both_commands_end_alike(scope: Scope) -> None:
 
 def keep(
     scope: Scope, run_id: str, records: Records, metrics: Sequence[str] = ("accuracy",), *, rows: bool = False
-) -> Listed:
+) -> RunEntry:
     found = evaluate(records, list(metrics), keep_evidence=True, resamples=100)
     save(scope, found, workflow="w", clock=Clock(), run_id=run_id, records=records if rows else None)
     return one(scope, run_id)

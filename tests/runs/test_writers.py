@@ -17,7 +17,7 @@ from steelyard.ground.files import exclusive
 from steelyard.runs import index as index_module
 from steelyard.runs.index import Index
 from steelyard.runs.layout import Scope
-from steelyard.runs.saved import Opened
+from steelyard.runs.saved import SavedRun
 from tests.support.failures import race
 from tests.support.stores import (
     INDEX,
@@ -41,7 +41,7 @@ print(json.dumps([str(kept(workflow=f"w{number % 2}").name) for _ in range(100)]
     assert problems(root) == {}
     assert leftovers(root) == []
     for folder in (root / RUNS).glob("*/*"):
-        Opened.at(folder).verify()
+        SavedRun.at(folder).verify()
 
 
 def test_one_id_is_given_to_one_of_several_racing_processes(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from steelyard.study.evaluation import Evaluation, evaluate
 from steelyard.records.table import Records
 from steelyard.runs.attempts import counted
 from steelyard.runs.index import Index
-from steelyard.runs.saved import Clock, Opened, save
+from steelyard.runs.saved import Clock, SavedRun, save
 from steelyard.runs.layout import Scope
 from steelyard.runs.pointers import Pointers
 

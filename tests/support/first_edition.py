@@ -11,8 +11,8 @@ from typing import Any
 
 from steelyard.metrics.definition import metric_of
 from steelyard.records.labels import value_name
-from steelyard.runs.index import Listed
-from steelyard.runs.saved import Opened
+from steelyard.runs.index import RunEntry
+from steelyard.runs.saved import SavedRun
 from steelyard.study.comparison import compare_kept
 from steelyard.uncertainty.number import Delta
 from tests.support.commands import command
@@ -24,7 +24,7 @@ SHOWN: Any = json.loads((HERE / "first_edition.json").read_text())
 RUNS = sorted(path.parent.relative_to(STORE).as_posix() for path in STORE.rglob("run.json"))
 VERDICTS = {"pass": 0, "fail": 1, "inconclusive": 6}
 EXACT = 1e-9
-Pair = tuple[Listed, Listed]
+Pair = tuple[RunEntry, RunEntry]
 Slice = frozenset[tuple[str, str]]
 
 
@@ -35,7 +35,7 @@ def ok(*arguments: Any, root: Path) -> Any:
     return done.json
 
 
-def scope_options(run: Listed) -> list[str]:
+def scope_options(run: RunEntry) -> list[str]:
     return ["--domain", run.domain, *(["--tenant", run.tenant] if run.tenant else [])]
 
 
@@ -44,7 +44,7 @@ def sliced(slice_: Any) -> Slice:
     return frozenset((name, value_name(value)) for name, value in slice_.items())
 
 
-def stored_values(opened: Opened) -> dict[tuple[str, Slice], float | None]:
+def stored_values(opened: SavedRun) -> dict[tuple[str, Slice], float | None]:
     """The values that a run has stored, by metric and slice."""
     return {(e["metric"], sliced(e["slice"])): e["value"] for e in opened.evaluation["estimates"]}
 
@@ -60,13 +60,13 @@ def value_in(values: dict[tuple[str, Slice], float | None], delta: Delta) -> flo
     raise AssertionError(f"{delta.metric} {dict(delta.slice)} is not among the stored estimates")
 
 
-def comparable(*runs: Opened) -> list[str]:
+def comparable(*runs: SavedRun) -> list[str]:
     """The metrics whose evidence all of these kept, and that may be compared at all."""
     kept = [{name for part in run.kept for name in part.evidence} for run in runs]
     return sorted(name for name in set.intersection(*kept) if not metric_of(name).definition.no_delta)
 
 
-def kept_deltas(base: Opened, new: Opened) -> Iterator[Delta]:
+def kept_deltas(base: SavedRun, new: SavedRun) -> Iterator[Delta]:
     """Every delta that the evidence of two runs can give; what altered questions tell is kept in altered cells only."""
     together: dict[tuple[int, ...], list[str]] = defaultdict(list)
     for name in comparable(base, new):
@@ -76,7 +76,7 @@ def kept_deltas(base: Opened, new: Opened) -> Iterator[Delta]:
         yield from compare_kept(*parts, names, resamples=100)
 
 
-def same_failures(base: Opened, new: Opened) -> bool:
+def same_failures(base: SavedRun, new: SavedRun) -> bool:
     """Whether the same rows failed in both, so that no cluster leaves the comparison."""
     return sorted(kept.failed for kept in base.kept) == sorted(kept.failed for kept in new.kept)
 

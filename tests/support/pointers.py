@@ -8,7 +8,7 @@ from typing import Any
 from steelyard.runs.attempts import counted
 from steelyard.runs.layout import Scope
 from steelyard.runs.pointers import Pointer, Pointers
-from steelyard.runs.saved import Opened
+from steelyard.runs.saved import SavedRun
 from tests.support.stores import kept
 
 ACTIVE = Path("results/evaluation/active")
@@ -19,7 +19,7 @@ def promoted(root: Path, *run_ids: str, metric: str = "accuracy") -> Pointers:
     found = Pointers(Scope(root))
     for run_id in run_ids:
         folder = root / "results/evaluation/runs/Triage" / run_id
-        found.promote(Opened.at(folder if folder.exists() else kept(root, run_id)), metric)
+        found.promote(SavedRun.at(folder if folder.exists() else kept(root, run_id)), metric)
     return found
 
 

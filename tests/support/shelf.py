@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from steelyard.decide.gate import Decision, Gate
-from steelyard.decide.subject import Asked, of_records, of_runs
+from steelyard.decide.subject import NumberOptions, of_records, of_runs
 from steelyard.records.table import Records
 from steelyard.runs.layout import Scope
-from steelyard.runs.saved import Clock, Opened, save
+from steelyard.runs.saved import Clock, SavedRun, save
 from steelyard.study.evaluation import evaluate
 
 
@@ -59,24 +59,24 @@ class Shelf:
 
     def keep(
         self, records: Records, metrics: Sequence[str] = ("accuracy",), *, rows: bool = False, **how: Any
-    ) -> Opened:
+    ) -> SavedRun:
         self._count += 1
         found = evaluate(records, list(metrics), keep_evidence=True, resamples=200, **how)
         kept = records if rows else None
         _, folder = save(
             Scope(self.root), found, workflow="w", clock=Clock(), run_id=f"run-{self._count}", records=kept
         )
-        return Opened.at(folder)
+        return SavedRun.at(folder)
 
 
-def gated(rules: str | Sequence[str], run: Opened, baseline: Opened | None = None) -> Decision:
+def gated(rules: str | Sequence[str], run: SavedRun, baseline: SavedRun | None = None) -> Decision:
     gate = Gate.parse(rules)
     return gate.check(of_runs(gate, run, baseline))
 
 
 def gated_rows(rules: str | Sequence[str], new: Records, base: Records | None = None) -> Decision:
     gate = Gate.parse(rules)
-    return gate.check(of_records(gate, new, base, Asked(resamples=200)))
+    return gate.check(of_records(gate, new, base, NumberOptions(resamples=200)))
 
 
 def foreign_run(folder: Path, metrics: Mapping[str, float], run_id: str | None = None) -> Path:

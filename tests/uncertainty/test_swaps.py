@@ -18,7 +18,7 @@ from steelyard.study.cells import joined
 from steelyard.study.comparison import compare
 from steelyard.study.evaluation import expanded
 from steelyard.study.row_pairs import RowPair
-from steelyard.uncertainty.paired import Paired, paired
+from steelyard.uncertainty.paired import PairedSample, paired
 from steelyard.uncertainty.sampling import sample
 from steelyard.uncertainty.settings import Settings
 from tests.support.tables import every_instance, fitting, other
@@ -44,7 +44,7 @@ def pair_of(metric: Metric, *, clusters: int, rows: int = 60) -> RowPair:
     return pair.countable(metric)[0]
 
 
-def measured(pair: RowPair, metric: Metric, **how: Any) -> Paired:
+def measured(pair: RowPair, metric: Metric, **how: Any) -> PairedSample:
     own = zip(pair.sides, pair.constants(metric), strict=True)
     base, new = (sample(metric, side, constants) for side, constants in own)
     (found,) = paired([(base, new)], Settings(**how))

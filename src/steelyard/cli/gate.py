@@ -15,7 +15,7 @@ from steelyard.cli.options import store
 from steelyard.errors import UsageError, printable
 
 if TYPE_CHECKING:
-    from steelyard.decide.gate import Decision, Verdict
+    from steelyard.decide.decision import Decision, Verdict
 
 
 @command()
@@ -74,10 +74,10 @@ def gate(
 
     Exit codes: 0 pass, 1 fail, 6 inconclusive; 2 where a name or an option is wrong.
     """
-    from steelyard.decide.gate import INCONCLUSIVE
+    from steelyard.decide.decision import INCONCLUSIVE
     from steelyard.decide.request import Request, judge
     from steelyard.decide.rules_file import GateRules, load_rules
-    from steelyard.decide.subject import Asked
+    from steelyard.decide.subject import NumberOptions
     from steelyard.decide.wire import acceptance_document
     from steelyard.report.formats import render
     from steelyard.report.gate import gate_report, github_commands
@@ -98,7 +98,7 @@ def gate(
         view=place.view,
         profile=profile,
         reading=reading.stated,
-        asked=Asked(
+        asked=NumberOptions(
             resamples=resamples,
             seed=seed,
             level=level,

@@ -13,7 +13,7 @@ from steelyard.uncertainty.number import Caution
 from steelyard.uncertainty.scarcity import FEWEST_CLUSTERS
 
 if TYPE_CHECKING:
-    from steelyard.decide.gate import Verdict
+    from steelyard.decide.decision import Verdict
     from steelyard.decide.numbers import GateNumber
 
 _WORD = re.compile(r"[a-z][a-z ]*")

@@ -11,11 +11,12 @@ once and needs no correction; a fail among several confirming rules stands only 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import get_args
 
 from steelyard.decide import advice
+from steelyard.decide.decision import FAIL, INCONCLUSIVE, PASS, Cause, Decision, Inconclusive, Verdict
 from steelyard.decide.numbers import (
     GateNumber,
     Subject,
@@ -23,12 +24,11 @@ from steelyard.decide.numbers import (
     metric_name,
     numbers_of,
     rule_metric,
-    slice_names,
     spelled,
 )
 from steelyard.errors import UsageError, printable
 from steelyard.metrics.definition import Metric
-from steelyard.naming import Rule, parse_rule, slice_text
+from steelyard.naming import Rule, parse_rule
 from steelyard.study.comparison import Comparison
 from steelyard.study.evaluation import Evaluation
 from steelyard.uncertainty.intervals import shown_rule
@@ -36,13 +36,7 @@ from steelyard.uncertainty.number import barred_by
 from steelyard.uncertainty.power import detectable, estimate_clusters, fewest_clusters
 from steelyard.uncertainty.significance import holm
 
-GateVerdict = Literal["pass", "fail", "inconclusive"]
-PASS: GateVerdict = "pass"
-FAIL: GateVerdict = "fail"
-INCONCLUSIVE: GateVerdict = "inconclusive"
-Inconclusive = Literal["report", "fail", "pass", "warn"]  # what an inconclusive gate comes to
 FAILURE_MARGIN = 0.01
-Cause = Literal["", "missing", "barred", "no interval", "unknown end", "open"]
 ALLOWED_MISSING = 0.05  # of the asked rows, that may lack what a metric reads
 PROFILES = {
     "rank": ("NdcgEvaluator.delta >= -0.005", "MrrEvaluator.delta >= -0.005"),
@@ -54,80 +48,6 @@ PROFILES = {
 }
 _REMARKS = {"point": "no allowance for chance", "permissive": "not shown to be worse"}
 _WATCHED = ("answer_rate", "abstention_rate", "cmax")  # a rule about one of these sees a model decline
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """One rule about one number: what was measured, and what follows."""
-
-    rule: str
-    kind: str
-    verdict: GateVerdict
-    reason: str
-    key: str
-    number: GateNumber = field(default_factory=lambda: GateNumber(value=None))
-    threshold: float | None = None
-    p_value: float | None = None
-    p_adjusted: float | None = None
-    detectable: float | None = None
-    clusters_needed: int | None = None
-    advice: tuple[str, ...] = ()  # what would settle it, where it is inconclusive
-    cause: Cause = ""  # why it is neither pass nor fail on its merits
-
-    @property
-    def passed(self) -> bool:
-        return self.verdict == PASS
-
-    @property
-    def slice(self) -> Mapping[str, Any]:
-        return self.number.slice
-
-    @property
-    def value(self) -> float | None:
-        return self.number.value
-
-    @property
-    def low(self) -> float | None:
-        return None if self.number.interval is None else self.number.interval[0]
-
-    @property
-    def high(self) -> float | None:
-        return None if self.number.interval is None else self.number.interval[1]
-
-    @property
-    def clusters(self) -> int | None:
-        """How many clusters the number stands on; None where nobody stated it."""
-        return self.number.clusters or None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Decision:
-    """All rules of a gate, and what they come to."""
-
-    verdict: GateVerdict
-    rules: tuple[Verdict, ...]
-    notes: tuple[str, ...] = ()
-    inconclusive: Inconclusive = "report"
-
-    @property
-    def passed(self) -> bool:
-        """Whether the run may pass: an inconclusive gate only where that was said beforehand."""
-        return self.exit_code == 0
-
-    @property
-    def exit_code(self) -> int:
-        if self.verdict == INCONCLUSIVE:
-            return {"report": 6, "fail": 1, "pass": 0, "warn": 0}[self.inconclusive]
-        return 0 if self.verdict == PASS else 1
-
-    @property
-    def reason(self) -> str:
-        """One line: the first rule that decided, and why."""
-        open_ = [v for v in self.rules if v.verdict == self.verdict and v.verdict != PASS]
-        if not open_:
-            return f"all {len(self.rules)} rules passed"
-        more = f" (and {len(open_) - 1} more)" if len(open_) > 1 else ""
-        return f"{open_[0].rule}{slice_text(slice_names(open_[0].slice))}: {open_[0].verdict}, {open_[0].reason}{more}"
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from steelyard.naming import Rule
 from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL
 from steelyard.registry import closest
-from steelyard.runs.run_json import nearest_keys
+from steelyard.runs.keys import nearest_keys
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownNames:
     """The names, labels and groups that either run has, and what the runs are called."""
 
     run: str = ""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from steelyard.decide import advice
-from steelyard.decide.known import Known
+from steelyard.decide.known import KnownNames
 from steelyard.errors import UsageError, printable
 from steelyard.metrics import metrics as registry
 from steelyard.metrics.definition import Better, Metric, bound, metric_of, single
@@ -18,7 +18,7 @@ from steelyard.naming import Rule, parse, slice_text, split_slice
 from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL
 from steelyard.runs.documented import made_from, meant_by
-from steelyard.runs.run_json import same_but_case
+from steelyard.runs.keys import same_but_case
 from steelyard.study.comparison import Comparison
 from steelyard.study.wire import documented_names, flat_key
 from steelyard.uncertainty.groups import named as group_names
@@ -61,7 +61,7 @@ class Subject:
     baseline: bool = False  # whether there is one, comparable or not
     baseline_metrics: Mapping[str, float] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()  # what must be said beside any verdict
-    known: Known = field(default_factory=Known)  # what either run knows by name, where that can be told
+    known: KnownNames = field(default_factory=KnownNames)  # what either run knows by name, where that can be told
     absent: float = 0.0  # the share of the baseline's rows whose questions the run was not asked
     unit: str = "cluster"  # what a cluster is called
 

@@ -14,8 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from steelyard.decide.gate import Decision, Gate
-from steelyard.decide.subject import Asked, of_records, of_runs
+from steelyard.decide.decision import Decision
+from steelyard.decide.gate import Gate
+from steelyard.decide.subject import NumberOptions, of_records, of_runs
 from steelyard.errors import UsageError, printable
 from steelyard.records.readers import read, readers
 from steelyard.records.table import Records
@@ -24,9 +25,9 @@ from steelyard.runs.index import Index
 from steelyard.runs.layout import TENANTS, Scope, View, results, scopes
 from steelyard.runs.pointers import PINNED, Pointers
 from steelyard.runs.run_json import NAME
-from steelyard.runs.saved import EVIDENCE, Opened
+from steelyard.runs.saved import EVIDENCE, SavedRun
 
-Source = str | os.PathLike[str] | Records | Opened
+Source = str | os.PathLike[str] | Records | SavedRun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +40,11 @@ class Request:
     view: View
     profile: str = "default"
     reading: Mapping[str, Any] = field(default_factory=dict)
-    asked: Asked = field(default_factory=Asked)
+    asked: NumberOptions = field(default_factory=NumberOptions)
 
 
 @dataclass(frozen=True)
-class Judged:
+class Judgement:
     """A decision, what it is about, and how often it was tried where that is counted."""
 
     decision: Decision
@@ -60,7 +61,7 @@ class Judged:
         return {k: v for k, v in named.items() if v is not None or k == "baseline"}
 
 
-def judge(gate: Gate, request: Request) -> Judged:
+def judge(gate: Gate, request: Request) -> Judgement:
     """The decision of a gate."""
     _check_baseline(gate, request)
     new = _of_answers(request.run, request)
@@ -77,11 +78,11 @@ def judge(gate: Gate, request: Request) -> Judged:
     data = run.data if EVIDENCE in run.run.files else None
     scope = _scope(run, request.view)
     if baseline is None or data is None or scope is None:
-        return Judged(decision, run.run.run_id, None if baseline is None else baseline.run.run_id, data)
+        return Judgement(decision, run.run.run_id, None if baseline is None else baseline.run.run_id, data)
     against = {"baseline": baseline.run.run_id, "workflow": baseline.run.workflow, "data": data}
     rules = [str(rule) for rule in gate.rules]
     record = partial(counted, scope, **against, run=run.run.run_id, rules=rules, verdict=decision.verdict)
-    return Judged(decision, run.run.run_id, baseline.run.run_id, data, tried(scope, **against) + 1, record)
+    return Judgement(decision, run.run.run_id, baseline.run.run_id, data, tried(scope, **against) + 1, record)
 
 
 def _check_baseline(gate: Gate, request: Request) -> None:
@@ -102,7 +103,7 @@ def _for_files(request: Request) -> dict[str, Any]:
 # -- files of answers --------------------------------------------------------------------------------------------------
 
 
-def _judged_records(gate: Gate, request: Request, new: Records) -> Judged:
+def _judged_records(gate: Gate, request: Request, new: Records) -> Judgement:
     if request.versus is not None:
         column, old, own = request.versus
         if column not in new:
@@ -110,27 +111,27 @@ def _judged_records(gate: Gate, request: Request, new: Records) -> Judged:
         base: Records | None = new.filter({column: old})
         asked = replace(request.asked, versus=(column,))
         decision = gate.check(of_records(gate, new.filter({column: own}), base, asked))
-        return Judged(decision, f"{_name(request.run)} ({column}={own})", f"{column}={old}")
+        return Judgement(decision, f"{_name(request.run)} ({column}={own})", f"{column}={old}")
     base = None
     if request.baseline is not None:
         base = _of_answers(request.baseline, request)
         if base is None:
-            if isinstance(request.baseline, Opened) or not _looks_like_file(request.baseline):
+            if isinstance(request.baseline, SavedRun) or not _looks_like_file(request.baseline):
                 raise UsageError("a file of answers is gated against a file of answers; save both to gate runs")
             raise UsageError(f"the baseline {_no_file(request.baseline)}")
     decision = gate.check(of_records(gate, new, base, request.asked))
-    return Judged(decision, _name(request.run), None if base is None else _name(request.baseline))
+    return Judgement(decision, _name(request.run), None if base is None else _name(request.baseline))
 
 
 def _of_answers(source: Any, request: Request) -> Records | None:
     """The records of a file, or those given; None where it is none."""
     if isinstance(source, Records):
         return source
-    if not isinstance(source, str | os.PathLike | Opened):
+    if not isinstance(source, str | os.PathLike | SavedRun):
         raise UsageError("a run is a file of answers, records, a run folder, or a run's id")
-    if not isinstance(source, Opened):
+    if not isinstance(source, SavedRun):
         _check_walls(Path(source), request.view)
-    if isinstance(source, Opened) or not os.path.isfile(source) or Path(source).name == NAME:
+    if isinstance(source, SavedRun) or not os.path.isfile(source) or Path(source).name == NAME:
         return None
     return read(source, **request.reading)
 
@@ -164,17 +165,17 @@ def _no_file(source: Any) -> str:
 # -- kept runs ---------------------------------------------------------------------------------------------------------
 
 
-def _opened(source: Any, view: View, kind: str) -> Opened:
+def _opened(source: Any, view: View, kind: str) -> SavedRun:
     """A kept run: as it is, by its folder, or by its id among the runs that may be seen."""
-    if isinstance(source, Opened):
+    if isinstance(source, SavedRun):
         return source
     _check_walls(Path(source), view)
     if _is_folder(source):
-        return Opened.at(Path(source) if Path(source).name != NAME else Path(source).parent)
+        return SavedRun.at(Path(source) if Path(source).name != NAME else Path(source).parent)
     text = os.fspath(source)
     try:
         with Index.within(view) as index:
-            return Opened.at(index.find(text).folder)
+            return SavedRun.at(index.find(text).folder)
     except UsageError:
         if _looks_like_file(text):
             raise UsageError(f"the {kind} {_no_file(text)}") from None
@@ -195,12 +196,12 @@ def _check_walls(path: Path, view: View) -> None:
         raise UsageError("that path lies in a part of the store that is not this tenant's or domain's")
 
 
-def _scope(run: Opened, view: View) -> Scope | None:
+def _scope(run: SavedRun, view: View) -> Scope | None:
     """The scope that a run's folder lies in; None outside the store."""
     return next((s for s in scopes(view.root) if s.runs.resolve() in run.folder.resolve().parents), None)
 
 
-def _baseline(request: Request, run: Opened) -> Opened:
+def _baseline(request: Request, run: SavedRun) -> SavedRun:
     """The run that a baseline's name means."""
     source = request.baseline
     if not isinstance(source, str):

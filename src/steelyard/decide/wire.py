@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from steelyard.decide.gate import FAIL, INCONCLUSIVE, PASS, Decision, GateVerdict, Inconclusive, Verdict
+from steelyard.decide.decision import FAIL, INCONCLUSIVE, PASS, Decision, GateVerdict, Inconclusive, Verdict
 from steelyard.decide.numbers import GateNumber, slice_names
 from steelyard.errors import UsageError
 from steelyard.ground.json import plain

@@ -6,7 +6,7 @@ from steelyard.report.document import Document, Heading, Note
 from steelyard.report.evaluation import by_slice, evaluation_report, population
 from steelyard.report.rows import companion_rows, delta_columns, delta_row, files, noted
 from steelyard.study.comparison import Comparison
-from steelyard.study.ranked_lists import Ranked
+from steelyard.study.ranked_lists import Ranking
 
 
 def comparison_report(comparison: Comparison) -> Document:
@@ -27,7 +27,7 @@ def comparison_report(comparison: Comparison) -> Document:
     return document + [Note(f"warning: {w}") for w in comparison.warnings]
 
 
-def ranking_report(ranked: Ranked) -> Document:
+def ranking_report(ranked: Ranking) -> Document:
     """The estimates of one ranking or two, then the deltas."""
     document = evaluation_report(ranked.evaluation)
     if ranked.comparison is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree
 
-from steelyard.decide.gate import INCONCLUSIVE, PASS, Decision, Verdict
+from steelyard.decide.decision import INCONCLUSIVE, PASS, Decision, Verdict
 from steelyard.decide.wire import slice_suffix
 from steelyard.errors import printable
 from steelyard.report.document import Document, Heading, Note, Row, Span, Table, Value, interval_text, number

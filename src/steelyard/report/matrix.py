@@ -7,7 +7,7 @@ import shlex
 from steelyard.report.document import Count, Document, Note, Table, Value
 from steelyard.report.runs import choice_report, ranking_report
 from steelyard.runner.matrix import Plan, Result
-from steelyard.runs.standing import direction
+from steelyard.runs.metric_keys import direction
 
 
 def plan_report(plan: Plan) -> Document:

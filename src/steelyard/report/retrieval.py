@@ -13,8 +13,8 @@ from steelyard.report.rows import difference, judged, level_name, measured, pair
 from steelyard.retrieval.corpus import Corpus
 from steelyard.retrieval.diagnosis import Diagnosis, evaluators
 from steelyard.retrieval.ranks import MEANING, Retrieval
-from steelyard.retrieval.shifts.kept import ShiftTrainingResult, Stored, same_queries
-from steelyard.retrieval.shifts.named import Named
+from steelyard.retrieval.shifts.kept import ShiftTrainingResult, StoredTraining, same_queries
+from steelyard.retrieval.shifts.named import NamedShift
 from steelyard.retrieval.wire import remarks
 
 _TOP = 10
@@ -27,7 +27,7 @@ _IN_SAMPLE = {
 }
 
 
-def retrieval_report(retrieval: Retrieval, corpus: Corpus, named: Named | None) -> Document:
+def retrieval_report(retrieval: Retrieval, corpus: Corpus, named: NamedShift | None) -> Document:
     """KPIs of the queries as they are; with a shift, of both and the difference."""
     made = corpus.ingest
     left_out = sum(corpus.reasons.values())
@@ -186,7 +186,7 @@ def _dimensions(result: ShiftTrainingResult) -> Table:
     return Table(("dimension", "value"), tuple(rows))
 
 
-def history_report(found: Sequence[Stored], said: Sequence[str], best: str | None) -> Document:
+def history_report(found: Sequence[StoredTraining], said: Sequence[str], best: str | None) -> Document:
     """The trainings of a scope, newest first."""
     rows = tuple(_training(stored, best) for stored in found)
     document: Document = [Table(("training", "workflow", "held-out", "interval", "norm", "status"), rows)]
@@ -195,14 +195,14 @@ def history_report(found: Sequence[Stored], said: Sequence[str], best: str | Non
     return document + [Note(text) for text in (*choice_notes(found), *said)]
 
 
-def _training(stored: Stored, best: str | None) -> Row:
+def _training(stored: StoredTraining, best: str | None) -> Row:
     result, held_out = stored.result, stored.result.held_out
     score: Row = (Value(None), "") if held_out is None else difference(held_out.score, held_out.interval)
     status = "best" if stored.id == best else result.why_not or "helps"
     return stored.id, result.workflow_name, *score, Value(result.delta_norm), status
 
 
-def choice_notes(found: Sequence[Stored]) -> list[str]:
+def choice_notes(found: Sequence[StoredTraining]) -> list[str]:
     """What to bear in mind where one of several trainings is chosen."""
     usable = [stored for stored in found if stored.result.usable]
     if len(usable) < 2:
@@ -214,7 +214,10 @@ def choice_notes(found: Sequence[Stored]) -> list[str]:
 
 
 def best_training_report(
-    stored: Sequence[Stored], best: Stored | None, rejected: Sequence[tuple[Stored, str]], problems: Sequence[str]
+    stored: Sequence[StoredTraining],
+    best: StoredTraining | None,
+    rejected: Sequence[tuple[StoredTraining, str]],
+    problems: Sequence[str],
 ) -> Document:
     """The training that was chosen, which others were not and why, and what cannot be read."""
     document: Document = [Note("no training can be chosen")] if best is None else training_report(best.result)

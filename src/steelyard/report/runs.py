@@ -13,16 +13,17 @@ from steelyard.report.details import details_report
 from steelyard.report.document import Cell, Count, Document, Heading, Note, Row, Table, Value, number, text_of
 from steelyard.report.rows import counted, difference, judged, known, measured
 from steelyard.runs.documented import is_documented
-from steelyard.runs.index import METRIC_COLUMNS, Listed, Problem
+from steelyard.runs.index import METRIC_COLUMNS, Problem, RunEntry
 from steelyard.runs.index import Cell as RunCell
+from steelyard.runs.metric_keys import split_key
 from steelyard.runs.pointers import PINNED, Pointer
-from steelyard.runs.saved import SEEN, Opened
-from steelyard.runs.standing import Choice, Ranked, split_key
+from steelyard.runs.saved import SEEN, SavedRun
+from steelyard.runs.standing import Choice, Standing
 
 _MAIN = 3  # numbers of a run in a list
 
 
-def list_report(runs: Sequence[Listed], problems: Sequence[Problem], active: Mapping[str, Sequence[str]]) -> Document:
+def list_report(runs: Sequence[RunEntry], problems: Sequence[Problem], active: Mapping[str, Sequence[str]]) -> Document:
     """The runs, newest first, with the first numbers of each and what it is active for."""
     rows = tuple(
         (
@@ -52,7 +53,7 @@ def list_report(runs: Sequence[Listed], problems: Sequence[Problem], active: Map
     return [Table(columns, rows), *(Note(f"cannot be used: {p.problem}") for p in problems)]
 
 
-def _main(run: Listed) -> str:
+def _main(run: RunEntry) -> str:
     """The first few numbers of a run, those asked for first; of several cells, from the least to the largest."""
     own = (item for item in run.metrics.items() if "{" not in item[0] and not is_documented(item[0]))
     whole = [f"{key} {number(value)}" for key, value in islice(own, _MAIN)]
@@ -66,7 +67,7 @@ def _main(run: Listed) -> str:
     return ", ".join(f"{name} {number(min(v))} to {number(max(v))}" for name, v in islice(cells.items(), _MAIN))
 
 
-def run_report(opened: Opened) -> Document:
+def run_report(opened: SavedRun) -> Document:
     """One run: what it is, its numbers, and what stands beside them."""
     run = opened.run
     counts = run.counts
@@ -107,7 +108,7 @@ def _is_cell(key: str) -> bool:
         return True
 
 
-def ranking_report(rows: Sequence[Ranked], metric: str, reference: Listed | None, better: str) -> Document:
+def ranking_report(rows: Sequence[Standing], metric: str, reference: RunEntry | None, better: str) -> Document:
     """Runs from best to worst by a metric, cell by cell where they have several."""
     columns = (
         "run",
@@ -139,7 +140,7 @@ def ranking_report(rows: Sequence[Ranked], metric: str, reference: Listed | None
     return document
 
 
-def _standing(row: Ranked) -> Row:
+def _standing(row: Standing) -> Row:
     """A run in order: its value, and its delta against the reference."""
     value = measured(row.value, None if row.low is None or row.high is None else (row.low, row.high))
     interval = None if row.delta_low is None or row.delta_high is None else (row.delta_low, row.delta_high)
@@ -198,7 +199,7 @@ def choice_report(choice: Choice, metric: str) -> Document:
     return [Note(metric), Table(("fact", "value"), tuple(row for row in rows if text_of(row[1])))]
 
 
-def best_report(best: Ranked, metric: str, of: int, note: str) -> Document:
+def best_report(best: Standing, metric: str, of: int, note: str) -> Document:
     """The best run by a metric, of how many."""
     row = (best.run.run_id, best.run.workflow, metric, Value(best.value), known(best.judged), Count(of, grouped=False))
     columns = ("run", "workflow", "metric", "value", "up to common cmax", "of runs")
@@ -211,7 +212,7 @@ def removal_report(run_id: str, workflow: str, removed: Sequence[str]) -> Docume
     return [table] if removed else [table, Note("the run kept no rows")]
 
 
-def index_report(runs: Sequence[Listed], problems: Sequence[Problem]) -> Document:
+def index_report(runs: Sequence[RunEntry], problems: Sequence[Problem]) -> Document:
     """How many runs there are, and what cannot be used."""
     counts = Count(len(runs)), Count(len(problems))
     return [

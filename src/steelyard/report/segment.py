@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steelyard.report.document import Document, Heading, Note, Row, Table, Value, number
 from steelyard.report.rows import difference, judged, level_name
-from steelyard.retrieval.shifts.segments import Compared
+from steelyard.retrieval.shifts.segments import SegmentComparison
 from steelyard.retrieval.shifts.segments_wire import APPLY, METRICS, Segments, compared_remarks
 
 
@@ -18,7 +18,7 @@ def proposal_report(segments: Segments) -> Document:
     return document + ([Note(f"note: {segments.note}")] if segments.note else [])
 
 
-def compared_report(compared: Compared) -> Document:
+def compared_report(compared: SegmentComparison) -> Document:
     """The three means, then the paired differences between them."""
     document: Document = [
         Note(f"{compared.used} effective queries: shift applied to {compared.apply}, skipped for {compared.skip}")

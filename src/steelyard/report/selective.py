@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from steelyard.report.document import Document, Heading, Note, Row, Table, number
 from steelyard.report.figures.figure import Figure
 from steelyard.report.rows import files, measured, paired
-from steelyard.study.selective import HULL, Deltas, Reading, Selection
+from steelyard.study.selection import HULL, Deltas, Reading, Selection
 from steelyard.uncertainty.number import Delta
 
 _MEANING = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from steelyard.decide.gate import Decision, Gate
+from steelyard.decide.decision import Decision
+from steelyard.decide.gate import Gate
 from steelyard.decide.numbers import Subject
 from steelyard.decide.wire import acceptance_document
 from steelyard.ground.json import dumps
@@ -13,12 +14,12 @@ from steelyard.retrieval.corpus import Corpus
 from steelyard.retrieval.diagnosis import Diagnosis
 from steelyard.retrieval.per_query import per_query_text
 from steelyard.retrieval.ranks import Retrieval
-from steelyard.retrieval.shifts.named import Named
+from steelyard.retrieval.shifts.named import NamedShift
 from steelyard.retrieval.wire import seen_in_training
 from steelyard.runs.saved import BASELINE, INGEST, METRICS, METRICS_REPORT, SEEN, SHIFTED
 
 
-def learned_from(named: Named | None) -> frozenset[str]:
+def learned_from(named: NamedShift | None) -> frozenset[str]:
     """The digests of the queries that a shift was learned from."""
     return frozenset() if named is None or named.training is None else frozenset(named.training.query_digests)
 
@@ -38,7 +39,7 @@ def retrieval_files(
     return files
 
 
-def run_labels(corpus: Corpus, named: Named | None) -> dict[str, str]:
+def run_labels(corpus: Corpus, named: NamedShift | None) -> dict[str, str]:
     """What a search can be found by."""
     seen = seen_in_training(corpus.digests, named)
     return {

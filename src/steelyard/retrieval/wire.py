@@ -17,8 +17,8 @@ from steelyard.retrieval.shifts.kept import (
     HeldOutResult,
     ShiftTrainingResult,
 )
-from steelyard.retrieval.shifts.named import Named
-from steelyard.retrieval.shifts.training import LEVEL, Trained
+from steelyard.retrieval.shifts.named import NamedShift
+from steelyard.retrieval.shifts.training import LEVEL, TrainingOutcome
 from steelyard.uncertainty.number import Delta
 from steelyard.uncertainty.wire import delta_document
 
@@ -32,7 +32,7 @@ def embedder_of(corpus: Corpus) -> EmbedderResult:
     return EmbedderResult(provider=provider, model=model, dimension=corpus.docs.dimension)
 
 
-def seen_in_training(queries: Sequence[str], named: Named | None) -> int:
+def seen_in_training(queries: Sequence[str], named: NamedShift | None) -> int:
     """How many of these queries, by the digests of their vectors, the shift was learned from."""
     if named is None or named.training is None:
         return 0
@@ -40,7 +40,7 @@ def seen_in_training(queries: Sequence[str], named: Named | None) -> int:
     return sum(digest in seen for digest in queries)
 
 
-def remarks(retrieval: Retrieval, corpus: Corpus, named: Named | None) -> list[str]:
+def remarks(retrieval: Retrieval, corpus: Corpus, named: NamedShift | None) -> list[str]:
     """What must be said beside the numbers."""
     found = [f"{n} queries left out: {reason}" for reason, n in corpus.reasons.items()]
     for title, side in (("", retrieval.baseline), ("shifted ", retrieval.shifted)):
@@ -58,7 +58,7 @@ def remarks(retrieval: Retrieval, corpus: Corpus, named: Named | None) -> list[s
     return list(dict.fromkeys((*found, *said)))
 
 
-def retrieval_document(retrieval: Retrieval, corpus: Corpus, named: Named | None) -> dict[str, Any]:
+def retrieval_document(retrieval: Retrieval, corpus: Corpus, named: NamedShift | None) -> dict[str, Any]:
     """`metrics-posneg.json`, and what `retrieval run` prints: KPIs of both sides, deltas with paired intervals."""
     sides = {"baseline": retrieval.baseline, "posneg": retrieval.shifted}
     kpis = {name: _kpis(side) for name, side in sides.items() if side is not None}
@@ -93,7 +93,7 @@ def _kpis(side: Side) -> dict[str, float | None]:
 
 
 def training_result(
-    trained: Trained, corpus: Corpus, *, workflow: str, training_id: str, created: str, base_directory: str
+    trained: TrainingOutcome, corpus: Corpus, *, workflow: str, training_id: str, created: str, base_directory: str
 ) -> ShiftTrainingResult:
     """A training as it is kept, every statistic included."""
     training, held_out = trained.training, trained.held_out
@@ -124,7 +124,7 @@ def training_result(
     )
 
 
-def training_notes(trained: Trained, corpus: Corpus) -> list[str]:
+def training_notes(trained: TrainingOutcome, corpus: Corpus) -> list[str]:
     """What must be said of a training."""
     found = [f"{n} queries left out: {reason}" for reason, n in corpus.reasons.items()]
     training = trained.training
@@ -140,7 +140,7 @@ def training_notes(trained: Trained, corpus: Corpus) -> list[str]:
     return found
 
 
-def _held_out(trained: Trained) -> HeldOutResult:
+def _held_out(trained: TrainingOutcome) -> HeldOutResult:
     held_out = trained.held_out
     score = held_out.score
     return HeldOutResult(

@@ -40,10 +40,11 @@ from steelyard.errors import SteelyardError, StorageError, UsageError, printable
 from steelyard.ground.yaml import load_yaml
 from steelyard.registry import closest
 from steelyard.runs.environment import NO_TENANT
-from steelyard.runs.index import Index, Listed
+from steelyard.runs.index import Index, RunEntry
 from steelyard.runs.layout import DOMAIN, Scope, checked, inside
+from steelyard.runs.metric_keys import known_key
 from steelyard.runs.promotion import decided
-from steelyard.runs.standing import Choice, Ranked, compared, known_key, ranked
+from steelyard.runs.standing import Choice, Standing, compared, ranked
 
 _SECRET = re.compile(r"(?i)key|token|secret|password|credential")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.+?)`( - at `(.+)`)?")
@@ -116,7 +117,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Done:
+class VariantOutcome:
     """How one variant ended."""
 
     name: str
@@ -131,8 +132,8 @@ class Result:
     """A matrix that was run."""
 
     folder: Path
-    variants: tuple[Done, ...]
-    rows: tuple[Ranked, ...] = ()
+    variants: tuple[VariantOutcome, ...]
+    rows: tuple[Standing, ...] = ()
     metric: str | None = None
     choice: Choice | None = None
     promoted_by: str = ""
@@ -179,11 +180,11 @@ def run(
         (folder / "spec.yaml").write_bytes(plan.text)  # as it was written, comments included
     except OSError as problem:
         raise StorageError(f"cannot write {printable(folder)}: {problem.strerror}") from None
-    done: list[Done] = []
+    done: list[VariantOutcome] = []
     stopped = False
     for number, variant in enumerate(plan.spec.variants):
         if stopped:
-            done.append(Done(variant.name, "skipped", None, 0.0, None))
+            done.append(VariantOutcome(variant.name, "skipped", None, 0.0, None))
             continue
         done.append(
             _run_variant(
@@ -230,7 +231,7 @@ def _run_variant(
     log: Path,
     spec: Path,
     program: Sequence[str],
-) -> Done:
+) -> VariantOutcome:
     command = arguments if variant.evaluate is None else [*program, *arguments[1:]]
     started = time.monotonic()
     code, status = None, "failed"
@@ -255,7 +256,7 @@ def _run_variant(
     except OSError as problem:
         with suppress(OSError):
             log.write_text(f"{problem.strerror or type(problem).__name__}\n")
-    return Done(variant.name, status, code, time.monotonic() - started, log)
+    return VariantOutcome(variant.name, status, code, time.monotonic() - started, log)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -266,14 +267,16 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _finished(plan: Plan, scope: Scope, folder: Path, done: tuple[Done, ...], name: str, *, stopped: bool) -> Result:
+def _finished(
+    plan: Plan, scope: Scope, folder: Path, done: tuple[VariantOutcome, ...], name: str, *, stopped: bool
+) -> Result:
     """Compare the runs of variants that succeeded, and promote the best, where the spec asks for it."""
     spec = plan.spec
     problems: list[str] = []
-    rows: list[Ranked] = []
+    rows: list[Standing] = []
     choice = None
     with Index(scope.root, tenant=scope.tenant, domain=scope.domain) as index:
-        mine: list[Listed] = index.runs()
+        mine: list[RunEntry] = index.runs()
     good = {variant.name for variant in done if variant.status == "succeeded"}
     new = [r for r in mine if r.labels.get("matrix") == name and r.labels.get("variant") in good]
     try:

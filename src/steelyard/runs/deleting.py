@@ -20,13 +20,13 @@ from steelyard.runs.index import Index
 from steelyard.runs.layout import Scope, View, folders, inside
 from steelyard.runs.pointers import PINNED, Pointers, readable
 from steelyard.runs.run_json import NAME, run_document
-from steelyard.runs.saved import RECORDS, Opened
+from steelyard.runs.saved import RECORDS, SavedRun
 
 _LEAVING = ".deleted-"
 
 
 @dataclass(frozen=True)
-class Doomed:
+class Removal:
     """A run to remove, usable or not: where it is, and what it is called."""
 
     scope: Scope
@@ -42,22 +42,22 @@ class Doomed:
         return self.name.rpartition("/")[0]
 
 
-def doomed(view: View, name: str) -> Doomed:
+def doomed(view: View, name: str) -> Removal:
     """The run that is meant; one that cannot be read goes by the name of its folder."""
     with Index.within(view) as index:
         try:
             run = index.find(name)
-            return Doomed(run.scope, run.folder, run.name)
+            return Removal(run.scope, run.folder, run.name)
         except StorageError:
             broken = [p.folder for p in index.problems() if p.folder.name == name]
     if len(broken) != 1:
         raise UsageError(f"'{printable(name)}' means {len(broken)} folders that cannot be read; remove one by hand")
     (folder,) = broken
     (scope,) = (s for s in view.scopes() if s.runs in folder.parents)
-    return Doomed(scope, folder, f"{folder.parent.name}/{folder.name}")
+    return Removal(scope, folder, f"{folder.parent.name}/{folder.name}")
 
 
-def check_free(run: Doomed) -> None:
+def check_free(run: Removal) -> None:
     """Refuse a run that something points to; a pointer that cannot be read points to whatever it mentions."""
     pointers, broken = readable(run.scope)
     for pointer in pointers:
@@ -76,7 +76,7 @@ def check_free(run: Doomed) -> None:
             )
 
 
-def delete_run(run: Doomed) -> list[str]:
+def delete_run(run: Removal) -> list[str]:
     """Remove a run's folder; the names of the files that went."""
     folder = inside(run.scope.root, run.folder)
     try:
@@ -94,13 +94,13 @@ def delete_run(run: Doomed) -> list[str]:
     return files
 
 
-def delete_texts(run: Doomed) -> list[str]:
+def delete_texts(run: Removal) -> list[str]:
     """Remove the rows that a run kept and leave its numbers; the names of the files that went."""
     folder = inside(run.scope.root, run.folder)
     rows = folder / RECORDS
     try:
         with suppress(StorageError):  # of a run that cannot be read, the rows go all the same
-            opened = Opened.at(folder)
+            opened = SavedRun.at(folder)
             left = {name: digest for name, digest in opened.run.files.items() if name != RECORDS}
             if left != dict(opened.run.files):
                 write_atomic(folder / NAME, dumps(run_document(replace(opened.run, files=left))))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,34 +18,19 @@ from typing import Any
 import msgspec
 
 from steelyard.errors import StorageError, UsageError, printable
-from steelyard.ground.files import PATIENCE
 from steelyard.naming import slice_text, split_slice
 from steelyard.registry import closest
 from steelyard.runs import run_json
+from steelyard.runs.database import TABLES, in_memory, is_lock, opened, transaction
 from steelyard.runs.layout import Scope, View, results, run_folders, scopes
 from steelyard.runs.run_json import Run, read_run
 
-VERSION = 2
 _made_here: list[Path] = []  # indexes that were not there before
-_TABLES = ("runs", "metrics", "labels")
 _CELL = ("model", "strategy", "task", "perturbation")
-_SCHEMA = """
-CREATE TABLE runs (
-    path TEXT PRIMARY KEY, run_id TEXT, workflow TEXT, tenant TEXT, domain TEXT, started_at TEXT, completed_at TEXT,
-    complete INTEGER, sealed INTEGER, labels TEXT, metrics TEXT, better TEXT, problem TEXT, state TEXT);
-CREATE INDEX runs_by_id ON runs (run_id);
-CREATE TABLE metrics (
-    run_id TEXT, metric_name TEXT, value REAL, low REAL, high REAL, n INTEGER, model TEXT, strategy TEXT, task TEXT,
-    perturbation TEXT, slice TEXT, computed_at TEXT, path TEXT);
-CREATE INDEX metrics_by_path ON metrics (path);
-CREATE INDEX metrics_by_name ON metrics (metric_name, slice);
-CREATE TABLE labels (run_id TEXT, key TEXT, value TEXT, path TEXT);
-CREATE INDEX labels_by_path ON labels (path);
-"""
 
 
 @dataclass(frozen=True)
-class Listed:
+class RunEntry:
     """A run as the index knows it, and where it is."""
 
     run_id: str
@@ -118,7 +102,7 @@ class Index:
     ) -> None:
         self.root, self._progress = root, progress
         self._seen, self._values = _walls(tenant, domain, all_tenants=all_tenants)
-        self._connection = _in_memory()
+        self._connection = in_memory()
         path = results(root) / ".index" / "runs.sqlite"
         if not results(root).is_dir() or path.parent.is_symlink():
             return  # nothing was ever kept here, and looking makes nothing
@@ -126,12 +110,12 @@ class Index:
             _made_here.append(path)
         for _ in range(2):
             try:
-                self._connection = _opened(path)
+                self._connection = opened(path)
                 self._sync(rebuild=rebuild)
                 return
             except (sqlite3.Error, OSError) as problem:
                 self._connection.close()
-                if _is_lock(problem):
+                if is_lock(problem):
                     raise StorageError("the index of runs is locked by another process; try again") from None
                 _remove(path)
         self._without_file()
@@ -144,7 +128,7 @@ class Index:
     def _without_file(self) -> None:
         """Where no index can be kept or trusted, one in memory does."""
         self._connection.close()
-        self._connection = _in_memory()
+        self._connection = in_memory()
         self._sync()
 
     def __enter__(self) -> Index:
@@ -168,7 +152,7 @@ class Index:
         """Leave no trace of what is gone: freed pages are overwritten, and the journal is emptied."""
         self._asked("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def runs(self, *, workflow: str | None = None) -> list[Listed]:
+    def runs(self, *, workflow: str | None = None) -> list[RunEntry]:
         """Every usable run, the newest first."""
         where, values = ("", []) if workflow is None else (" AND workflow = ?", [workflow])
         query = f"SELECT {_COLUMNS} FROM runs WHERE problem IS NULL AND {self._seen}{where}"
@@ -179,7 +163,7 @@ class Index:
         query = f"SELECT path, problem FROM runs WHERE problem IS NOT NULL AND {self._seen} ORDER BY path"
         return [Problem(self.root / path, problem) for path, problem in self._asked(query, self._values)]
 
-    def find(self, name: str) -> Listed:
+    def find(self, name: str) -> RunEntry:
         """One run by its id or the beginning of it (four characters or more); `workflow/id` where ids repeat."""
         runs = self.runs()
         found = [run for run in runs if name in (run.run_id, run.name)] or [run for run in runs if run.path == name]
@@ -236,13 +220,13 @@ class Index:
     def _sync(self, *, rebuild: bool = False) -> None:
         if not rebuild and not any(self._changes()[:2]):
             return
-        with _transaction(self._connection):  # looked at again: another process may have been here
+        with transaction(self._connection):  # looked at again: another process may have been here
             if rebuild:
-                for table in _TABLES:
+                for table in TABLES:
                     self._connection.execute(f"DELETE FROM {table}")
             stale, gone, on_disk, states = self._changes()
             for path in (*gone, *stale):
-                for table in _TABLES:
+                for table in TABLES:
                     self._connection.execute(f"DELETE FROM {table} WHERE path = ?", (path,))
             for done, path in enumerate(stale):
                 self._add(path, on_disk[path], self.root / path, states[path])
@@ -300,10 +284,10 @@ METRIC_COLUMNS = ("run_id", "metric_name", "value", "low", "high", "n", *_CELL, 
 _COLUMNS = "run_id, workflow, tenant, domain, started_at, completed_at, complete, sealed, labels, metrics, better, path"
 
 
-def _listed(root: Path, row: tuple[Any, ...]) -> Listed:
+def _listed(root: Path, row: tuple[Any, ...]) -> RunEntry:
     run_id, workflow, tenant, domain, started, completed, complete, sealed, labels, metrics, better, path = row
     known = _decoded(labels), _decoded(metrics)
-    return Listed(
+    return RunEntry(
         run_id,
         workflow,
         tenant,
@@ -348,78 +332,6 @@ def _state(path: str) -> str:
     except OSError:
         return "missing"
     return f"{found.st_mtime_ns}-{found.st_ctime_ns}-{found.st_size}-{found.st_ino}"
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    """The index file; its tables are made where they are missing or of another version."""
-    path.parent.mkdir(exist_ok=True)
-    end = time.monotonic() + PATIENCE
-    while True:
-        connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA secure_delete = ON")  # what is deleted may be patient data
-            connection.execute("PRAGMA synchronous = NORMAL")  # the folders are the truth; the index may be lost
-            _prepare(connection)
-            return connection
-        except sqlite3.OperationalError as problem:
-            connection.close()
-            if not _is_lock(problem) or time.monotonic() > end:
-                raise
-            time.sleep(0.02)  # a change of the journal does not wait by itself
-        except BaseException:
-            connection.close()
-            raise
-
-
-def _in_memory() -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    _prepare(connection)
-    return connection
-
-
-def _is_lock(problem: Exception) -> bool:
-    return isinstance(problem, sqlite3.OperationalError) and ("locked" in str(problem) or "busy" in str(problem))
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    if _is_prepared(connection):
-        return
-    with _transaction(connection):
-        if _is_prepared(connection):
-            return
-        for kind, name in connection.execute(
-            "SELECT type, name FROM sqlite_master WHERE type IN ('table', 'view')"
-        ).fetchall():
-            connection.execute(f'DROP {kind} "{name}"')
-        for statement in filter(str.strip, _SCHEMA.split(";")):
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def _is_prepared(connection: sqlite3.Connection) -> bool:
-    """Whether the tables are those of this version."""
-    if connection.execute("PRAGMA user_version").fetchone()[0] != VERSION:
-        return False
-    stated = {text.strip() for text in _SCHEMA.split(";") if text.strip()}
-    found = {text for (text,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
-    return stated <= found
-
-
-class _transaction:  # noqa: N801 - reads as a statement
-    """All or nothing, one writer at a time."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def __enter__(self) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None:
-            self._connection.execute("COMMIT")
-        elif self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
 
 
 def take_back() -> None:

@@ -20,10 +20,11 @@ from steelyard.errors import StorageError, UsageError, printable
 from steelyard.ground.digests import CHANGED, digest_of
 from steelyard.ground.files import exclusive, write_atomic
 from steelyard.ground.json import dumps, read_json, refusal
-from steelyard.runs.index import Index, Listed, Problem
+from steelyard.runs.index import Index, Problem, RunEntry
+from steelyard.runs.keys import same_but_case
 from steelyard.runs.layout import Scope, checked, inside
-from steelyard.runs.run_json import same_but_case, stamp
-from steelyard.runs.saved import Opened
+from steelyard.runs.run_json import stamp
+from steelyard.runs.saved import SavedRun
 
 DEFAULT_PROFILE = "default"
 PINNED = "pinned"  # the profile of runs that stay where they are, to gate against
@@ -85,7 +86,7 @@ class Pointers:
 
     def promote(
         self,
-        opened: Opened,
+        opened: SavedRun,
         metric: str,
         profile: str = DEFAULT_PROFILE,
         *,
@@ -108,7 +109,7 @@ class Pointers:
 
     def _put(
         self,
-        opened: Opened,
+        opened: SavedRun,
         metric: str,
         profile: str,
         value: float | None,
@@ -132,7 +133,7 @@ class Pointers:
 
         return self._change(metric, profile, change)
 
-    def pin(self, opened: Opened, name: str, *, reason: str = "") -> Pointer:
+    def pin(self, opened: SavedRun, name: str, *, reason: str = "") -> Pointer:
         """Pin a run under a name, to gate against."""
         if not opened.run.complete:
             raise StorageError(f"run {opened.name} is not complete; it cannot be pinned")
@@ -162,13 +163,13 @@ class Pointers:
 
         return self._change(metric, profile, change)
 
-    def opened(self, entry: Mapping[str, Any]) -> Opened:
+    def opened(self, entry: Mapping[str, Any]) -> SavedRun:
         """The run of an entry: where it was, or wherever in its scope the folder is now."""
         path = Path(str(entry["Folder"]))
         plain = not path.is_absolute() and ".." not in path.parts
         folder = self._scope.root / path
         if plain and folder.is_dir():
-            found = Opened.at(inside(self._scope.root, folder))
+            found = SavedRun.at(inside(self._scope.root, folder))
             if (found.run.workflow, found.run.run_id) == (entry["Workflow"], entry["RunId"]):
                 return found
         scope = self._scope
@@ -176,7 +177,7 @@ class Pointers:
             moved = [run for run in index.runs() if run.name == entry_name(entry)]
         if len(moved) != 1:
             raise StorageError(f"run {printable(entry['RunId'])} is not here any more")
-        return Opened.at(moved[0].folder)
+        return SavedRun.at(moved[0].folder)
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
@@ -204,7 +205,7 @@ class Pointers:
         return inside(self._scope.root, self._scope.active / checked("profile", profile) / name)
 
 
-def standing(runs: Sequence[Listed]) -> tuple[dict[str, list[str]], list[Problem]]:
+def standing(runs: Sequence[RunEntry]) -> tuple[dict[str, list[str]], list[Problem]]:
     """What each run is active or pinned for, by its path, and the pointers that cannot be read."""
     paths = {(run.scope, run.name): run.path for run in runs}
     held: dict[str, list[str]] = {}

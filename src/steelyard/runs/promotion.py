@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steelyard.errors import StorageError, printable
-from steelyard.runs.index import Index, Listed
+from steelyard.runs.index import Index, RunEntry
 from steelyard.runs.layout import Scope, View
+from steelyard.runs.metric_keys import known_key
 from steelyard.runs.pointers import ANY, Pointers
-from steelyard.runs.saved import Opened
-from steelyard.runs.standing import PROMOTE, Choice, decide, known_key
+from steelyard.runs.saved import SavedRun
+from steelyard.runs.standing import PROMOTE, Choice, decide
 
 
 def pointed(view: View, metric: str | None, profile: str) -> str:
@@ -24,11 +25,11 @@ def pointed(view: View, metric: str | None, profile: str) -> str:
 
 def decided(
     scope: Scope,
-    runs: Sequence[Listed],
+    runs: Sequence[RunEntry],
     metric: str,
     profile: str,
     *,
-    among: Sequence[Listed] | None = None,
+    among: Sequence[RunEntry] | None = None,
     eps: float,
     point: bool = False,
     apply: bool = False,
@@ -48,6 +49,6 @@ def decided(
     choice = decide(candidates, key, active, eps=eps, point=point)
     applied = apply and choice.action == PROMOTE
     if applied:
-        candidate = Opened.at(choice.candidate.folder)
+        candidate = SavedRun.at(choice.candidate.folder)
         pointers.promote(candidate, name, profile, reason=choice.reason, instead_of=held)
     return choice, key, applied

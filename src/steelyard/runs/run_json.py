@@ -6,9 +6,8 @@ carry digests: of the files beside them, and of the document itself, so that a f
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,10 +15,11 @@ from typing import Any
 
 import msgspec
 
-from steelyard.errors import StorageError, UsageError, printable
+from steelyard.errors import StorageError, printable
 from steelyard.ground.digests import CHANGED, digest_of
 from steelyard.ground.files import read_plain
 from steelyard.ground.json import Flaw, NotJsonError, flaws, parse_document, plain, refusal
+from steelyard.runs.keys import looked_up
 
 NAME = "run.json"
 LARGEST = 64 * 2**20
@@ -28,7 +28,7 @@ _ALIASES = {"workflowname": "workflow", "finishedutc": "completedatutc", "starte
 
 
 @dataclass(frozen=True)
-class Counted:
+class RowCounts:
     """The rows behind a number: those that count, and of the slice's those declined and those with a reply.
 
     Files of earlier versions say only the first.
@@ -79,7 +79,7 @@ class Run:
     labels: Mapping[str, str]
     metrics: Mapping[str, float]
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    counted: Mapping[str, Counted] = field(default_factory=dict)
+    counted: Mapping[str, RowCounts] = field(default_factory=dict)
     better: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, Any] | None = None  # what stands beside the numbers; earlier versions kept none
     files: Mapping[str, str] = field(default_factory=dict)
@@ -94,55 +94,6 @@ class Run:
     def value(self, key: str) -> float | None:
         """A metric's value by its key; of other tools' files, whatever the case."""
         return looked_up(self.metrics, key, exact=self.sealed)
-
-
-def looked_up(metrics: Mapping[str, float], key: str, *, exact: bool) -> float | None:
-    """A number by its key; `exact` is False for other tools' files, whose keys are read whatever their case."""
-    found = metrics.get(key)
-    if found is None and not exact:
-        return next((v for k, v in metrics.items() if k.lower() == key.lower()), None)
-    return found
-
-
-def same_but_case(key: str, known: Iterable[str]) -> str | None:
-    """The known key that is meant: the same, else the only one that differs in case only; None where there is none."""
-    alike = dict.fromkeys(k for k in known if k.casefold() == key.casefold())
-    if key in alike:
-        return key
-    if len(alike) > 1:
-        raise UsageError(f"'{printable(key)}' may mean {', '.join(map(printable, alike))}; write it as one of them")
-    return next(iter(alike), None)
-
-
-def nearest_keys(key: str, known: Iterable[str]) -> list[str]:
-    """The keys most like one that nobody has, else the first few there are.
-
-    A key may hold a label from the data: such are shown only to who wrote the same first word.
-    """
-    named = list(dict.fromkeys(known))
-    plain_ = [k for k in named if k == _head(k) or _head(k) == _head(key)]
-    close = difflib.get_close_matches(key, plain_, n=3)
-    return close or list(dict.fromkeys(map(_head, named)))[:8]
-
-
-def checked_key(key: str, known: Sequence[str]) -> str:
-    """The known key that is meant; one that nobody has is an error that names the nearest."""
-    meant = same_but_case(key, known)
-    if meant is None:
-        raise no_such_key(key, known)
-    return meant
-
-
-def no_such_key(key: str, known: Iterable[str]) -> UsageError:
-    """What to say of a key that no run has."""
-    near = nearest_keys(key, known)
-    hint = f"; the nearest are {', '.join(map(printable, near))}" if near else "; there are no runs with numbers here"
-    return UsageError(f"no run has a value of '{printable(key)}'{hint}")
-
-
-def _head(key: str) -> str:
-    """The first word of a key, which is no label from the data."""
-    return key.partition("{")[0].partition("(")[0].partition(".")[0]
 
 
 def run_document(run: Run) -> dict[str, Any]:
@@ -295,7 +246,7 @@ class _Reader:
                 found[name] = value if isinstance(value, int) and abs(value) <= _EXACT else float(value)
         return found
 
-    def _counted(self) -> dict[str, Counted]:
+    def _counted(self) -> dict[str, RowCounts]:
         """Plain numbers, or objects that say more."""
         found = {}
         for name, value in self._mapping("counts").items():
@@ -306,7 +257,7 @@ class _Reader:
             others = [inside.get(part) for part in ("n_abstained", "n_predictions")]
             if not _is_count(n) or not all(other is None or _is_count(other) for other in others):
                 raise self._error(f"Counts.{name}", "a number of rows, or an object with n_evaluated, is expected")
-            found[name] = Counted(int(n), *(None if other is None else int(other) for other in others))
+            found[name] = RowCounts(int(n), *(None if other is None else int(other) for other in others))
         return found
 
     def _intervals(self) -> dict[str, tuple[float, float]]:

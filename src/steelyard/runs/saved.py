@@ -30,12 +30,12 @@ from steelyard.records.schema import CELL
 from steelyard.records.table import Records
 from steelyard.runs.documented import details, documented
 from steelyard.runs.layout import Scope, inside
-from steelyard.runs.run_json import NAME, Counted, Run, read_run, run_document, stamp
+from steelyard.runs.run_json import NAME, RowCounts, Run, read_run, run_document, stamp
 from steelyard.study.cells import several
 from steelyard.study.comparison import Comparison, compare, compare_kept
 from steelyard.study.deltas import Unchanged
-from steelyard.study.evaluation import Asked, Evaluation
-from steelyard.study.kept import Kept
+from steelyard.study.evaluation import Evaluation, MetricLike
+from steelyard.study.kept import KeptSlice
 from steelyard.study.kept_wire import packed, unpacked
 from steelyard.study.wire import flat_key
 
@@ -117,7 +117,7 @@ def save(
         {str(k): str(v) for k, v in (labels or {}).items()},
         values | {key: number.value for key, number in other_names.items()} | dict(numbers or {}),
         {key: e.interval for key, e in shown.items() if e.interval is not None},
-        {key: Counted(e.n_evaluated, e.n_abstained, e.n_predictions) for key, e in shown.items()},
+        {key: RowCounts(e.n_evaluated, e.n_abstained, e.n_predictions) for key, e in shown.items()},
         {key: known for key, known in better.items() if known is not None},
         details(evaluation, most_counts=MOST_COUNTS),
         {file: hashlib.sha256(data).hexdigest() for file, data in files.items()},
@@ -129,14 +129,14 @@ def save(
 
 
 @dataclass(frozen=True)
-class Opened:
+class SavedRun:
     """A run that was kept, with what lies beside its run.json; every file is checked before it is used."""
 
     run: Run
     folder: Path
 
     @classmethod
-    def at(cls, folder: Path) -> Opened:
+    def at(cls, folder: Path) -> SavedRun:
         return cls(read_run(folder), folder)
 
     @property
@@ -160,7 +160,7 @@ class Opened:
         return document
 
     @cached_property
-    def kept(self) -> list[Kept]:
+    def kept(self) -> list[KeptSlice]:
         if EVIDENCE not in self.run.files:
             raise StorageError(
                 f"run {self.name} kept no evidence, only its numbers; it cannot be compared pair by pair"
@@ -191,9 +191,9 @@ class Opened:
 
 
 def compare_runs(
-    base: Opened,
-    new: Opened,
-    metrics: Sequence[Asked],
+    base: SavedRun,
+    new: SavedRun,
+    metrics: Sequence[MetricLike],
     *,
     resamples: int = 10_000,
     seed: int = 42,

@@ -13,16 +13,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steelyard.errors import InputError, StorageError, UsageError, printable
-from steelyard.metrics.definition import Metric, bound, metric_of
-from steelyard.naming import Expr, parse, slice_text, split_slice
+from steelyard.metrics.definition import metric_of
+from steelyard.naming import slice_text, split_slice
 from steelyard.records.labels import value_name
-from steelyard.records.schema import CELL
 from steelyard.runs.documented import meant_by
-from steelyard.runs.index import Listed
-from steelyard.runs.run_json import looked_up, no_such_key, same_but_case
-from steelyard.runs.saved import EVIDENCE, RECORDS, Opened, compare_runs
+from steelyard.runs.index import RunEntry
+from steelyard.runs.metric_keys import direction, expression, metric_of_expression, split_key, value_of
+from steelyard.runs.saved import EVIDENCE, RECORDS, SavedRun, compare_runs
 from steelyard.study.comparison import Comparison
-from steelyard.study.kept import Kept
+from steelyard.study.kept import KeptSlice
 from steelyard.study.kept_pairs import KeptSide
 from steelyard.study.wire import flat_key
 from steelyard.uncertainty.number import Delta, barred_by
@@ -37,10 +36,10 @@ MOST_PAIRS = 20  # runs up to which every pair is compared where no reference is
 
 
 @dataclass(frozen=True)
-class Ranked:
+class Standing:
     """A run in order: its value and interval, and its paired delta against a reference where the data match."""
 
-    run: Listed
+    run: RunEntry
     value: float | None
     cell: Mapping[str, str] = field(default_factory=dict)  # of a run with several models, strategies, …
     judged: float | None = None  # what it is sorted by where that is not the value: an area up to a common coverage
@@ -65,7 +64,7 @@ class Choice:
     """Whether a candidate replaces the active run, and why."""
 
     action: str
-    candidate: Listed
+    candidate: RunEntry
     value: float
     active_run_id: str | None
     active_value: float | None
@@ -75,61 +74,7 @@ class Choice:
     interval: tuple[float, float] | None = None
 
 
-def direction(key: str, runs: Sequence[Listed] = ()) -> str:
-    """Whether higher or lower is better: as the metric says, as a run recorded it, else higher."""
-    for text in (key, key.lower()):  # other tools write names in other cases
-        expr = _expression(text)
-        metric = None if expr is None else _metric(expr)
-        if metric is not None and metric.better is not None:
-            return metric.better
-    for run in runs:
-        recorded = run.better.get(key)
-        if recorded in ("higher", "lower"):
-            return recorded
-    return "lower" if key.lower().endswith("duration_ms") else "higher"
-
-
-def value_of(run: Listed, key: str) -> float | None:
-    """A run's value of a metric; of other tools' files, whatever the case of the key."""
-    return looked_up(run.metrics, key, exact=run.sealed)
-
-
-def known_key(runs: Sequence[Listed], key: str, *, cells: bool = False) -> str:
-    """The key that is meant, as the runs spell it; one that no run has is an error that names the nearest.
-
-    It may be written in another case, with other spaces, or with options that are the default. With `cells`, it may
-    also be one that runs have for each of their cells only.
-    """
-    known = dict.fromkeys(k for run in runs for k in run.metrics)
-    for text in dict.fromkeys((key, canonical(key))):
-        found = same_but_case(text, known)
-        if found is not None:
-            return found
-    split = dict.fromkeys(name for name, cell in map(split_key, known) if cell)
-    whole = next((name for text in (key, canonical(key)) if (name := same_but_case(text, split))), None)
-    if whole is None:
-        raise no_such_key(key, [*known, *split])
-    if cells:
-        return whole
-    per_cell = [k for k in known if split_key(k)[0] == whole]
-    shown = ", ".join(printable(k) for k in per_cell[:4])
-    raise UsageError(f"'{printable(key)}' is known for each cell only; choose one: {shown}")
-
-
-def canonical(key: str) -> str:
-    """The key of a metric as runs write it; a key that is no metric's as it is."""
-    expr = _expression(key)
-    metric = None if expr is None else _metric(expr)
-    return key if expr is None or metric is None else metric.name + slice_text(dict(expr.slice))
-
-
-def split_key(key: str) -> tuple[str, dict[str, str]]:
-    """A key as its name and cell; the cell is empty where the key is of a whole run or of a slice within a cell."""
-    name, slice_ = split_slice(key)
-    return (name, slice_) if slice_ and set(slice_) <= set(CELL) else (key, {})
-
-
-def ranked(runs: Sequence[Listed], key: str) -> list[Ranked]:
+def ranked(runs: Sequence[RunEntry], key: str) -> list[Standing]:
     """The runs from best to worst; ties by workflow, then the newest first; those without the metric last.
 
     A run that has the metric for each of its cells only stands there cell by cell.
@@ -139,38 +84,38 @@ def ranked(runs: Sequence[Listed], key: str) -> list[Ranked]:
     known = sorted(rows, key=lambda row: (*_order(row, sign, judged=judged), row.run.workflow))
     found = {row.run.path for row in known}
     rest = [run for run in _newest_first(runs) if run.path not in found]
-    return known + [Ranked(run, None) for run in sorted(rest, key=lambda r: r.workflow)]
+    return known + [Standing(run, None) for run in sorted(rest, key=lambda r: r.workflow)]
 
 
-def _order(row: Ranked, sign: float, *, judged: bool) -> tuple[bool, float]:
+def _order(row: Standing, sign: float, *, judged: bool) -> tuple[bool, float]:
     """Runs that could not be judged stand behind those that were."""
     return judged and row.judged is None, sign * _sorted_by(row)
 
 
-def _sorted_by(row: Ranked) -> float:
+def _sorted_by(row: Standing) -> float:
     return float(row.value or 0.0) if row.judged is None else row.judged
 
 
-def candidates(runs: Sequence[Listed], key: str) -> list[Ranked]:
+def candidates(runs: Sequence[RunEntry], key: str) -> list[Standing]:
     """Complete runs with the metric, the best first and of equal ones the newest: the order of promotion."""
     return [row for row in _best_first([run for run in runs if run.complete], key) if not row.cell]
 
 
-def _best_first(runs: Sequence[Listed], key: str) -> list[Ranked]:
+def _best_first(runs: Sequence[RunEntry], key: str) -> list[Standing]:
     newest = _newest_first(runs)
     shared = up_to_common_coverage(newest, key)
-    rows: list[Ranked] = []
+    rows: list[Standing] = []
     for run in newest:
         value = value_of(run, key)
         if value is not None:
-            rows.append(Ranked(run, value, judged=shared.get(run.path)))
+            rows.append(Standing(run, value, judged=shared.get(run.path)))
         else:
-            rows += [Ranked(run, number, cell) for cell, number in _cells_of(run, key)]
+            rows += [Standing(run, number, cell) for cell, number in _cells_of(run, key)]
     sign = _sign(runs, key)
     return sorted(rows, key=lambda row: _order(row, sign, judged=bool(shared)))
 
 
-def _cells_of(run: Listed, key: str) -> Iterator[tuple[dict[str, str], float]]:
+def _cells_of(run: RunEntry, key: str) -> Iterator[tuple[dict[str, str], float]]:
     """The metric in each cell of a run."""
     for text, value in run.metrics.items():
         name, cell = split_key(text)
@@ -178,23 +123,23 @@ def _cells_of(run: Listed, key: str) -> Iterator[tuple[dict[str, str], float]]:
             yield cell, value
 
 
-def _row_key(row: Ranked, key: str) -> str:
+def _row_key(row: Standing, key: str) -> str:
     return flat_key(key, row.cell)
 
 
-def _newest_first(runs: Sequence[Listed]) -> list[Listed]:
+def _newest_first(runs: Sequence[RunEntry]) -> list[RunEntry]:
     return sorted(runs, key=lambda r: r.latest, reverse=True)
 
 
-def _sign(runs: Sequence[Listed], key: str) -> float:
+def _sign(runs: Sequence[RunEntry], key: str) -> float:
     return -1.0 if direction(key, runs) == "higher" else 1.0
 
 
-def up_to_common_coverage(runs: Sequence[Listed], key: str) -> dict[str, float]:
+def up_to_common_coverage(runs: Sequence[RunEntry], key: str) -> dict[str, float]:
     """Areas up to the coverage that all runs with evidence reach, by path; nothing where the metric does not reward
     declining, or where all answer alike. A run without evidence cannot be judged and has none."""
-    expr = _expression(key)
-    metric = None if expr is None else _metric(expr)
+    expr = expression(key)
+    metric = None if expr is None else metric_of_expression(expr)
     if expr is None or metric is None or not metric.definition.common_coverage:
         return {}
     with_value = [run for run in runs if value_of(run, key) is not None]
@@ -212,32 +157,18 @@ def up_to_common_coverage(runs: Sequence[Listed], key: str) -> dict[str, float]:
     return {path: sample(area, side, side.constants(area)).value for path, side in sides.items() if side.has(area)}
 
 
-def _expression(key: str) -> Expr | None:
-    try:
-        return parse(meant_by(key))
-    except UsageError:
-        return None
-
-
-def _metric(expr: Expr) -> Metric | None:
-    try:
-        return bound(replace(expr, slice=()))
-    except UsageError:
-        return None
-
-
-def _slice_of(run: Listed, slice_: dict[str, str]) -> Kept | None:
+def _slice_of(run: RunEntry, slice_: dict[str, str]) -> KeptSlice | None:
     """The kept evidence of a slice, None where the run kept none."""
     if not run.sealed:
         return None
     try:
-        parts = Opened.at(run.folder).kept
+        parts = SavedRun.at(run.folder).kept
     except StorageError:
         return None
     return next((k for k in parts if {c: value_name(v) for c, v in k.slice.items()} == slice_), None)
 
 
-def compared(rows: Sequence[Ranked], key: str, against: Listed | None) -> list[Ranked]:
+def compared(rows: Sequence[Standing], key: str, against: RunEntry | None) -> list[Standing]:
     """The rows with intervals, and paired deltas against a run; without one, against the best, Holm over all pairs."""
     found = [_with_interval(row, _row_key(row, key)) for row in rows]
     able = [row for row in found if row.value is not None and row.run.sealed]
@@ -247,7 +178,7 @@ def compared(rows: Sequence[Ranked], key: str, against: Listed | None) -> list[R
     reference = against or reference_of(found)
     if reference is None:
         return found
-    base = Opened.at(reference.folder)
+    base = SavedRun.at(reference.folder)
     others = {row.run.path: row.run for row in able if row.run.path != reference.path}
     deltas = {path: _paired(base, run, key) for path, run in others.items()}
     keys = {row.place: _row_key(row, key) for row in able if row.run.path in deltas}
@@ -258,12 +189,12 @@ def compared(rows: Sequence[Ranked], key: str, against: Listed | None) -> list[R
     return [_with_delta(row, deltas.get(row.run.path), _row_key(row, key), adjusted) for row in found]
 
 
-def reference_of(rows: Sequence[Ranked]) -> Listed | None:
+def reference_of(rows: Sequence[Standing]) -> RunEntry | None:
     """The run that others are compared with where none is named: the best that kept its evidence."""
     return next((row.run for row in rows if row.value is not None and row.run.sealed), None)
 
 
-def decide(runs: Sequence[Listed], key: str, active: Listed | None, *, eps: float, point: bool = False) -> Choice:
+def decide(runs: Sequence[RunEntry], key: str, active: RunEntry | None, *, eps: float, point: bool = False) -> Choice:
     """Whether the best run replaces the active one: only if it is better by more than eps, and by more than chance.
 
     Chance is considered where both runs kept evidence of the metric; `point` decides by eps alone.
@@ -292,7 +223,7 @@ def decide(runs: Sequence[Listed], key: str, active: Listed | None, *, eps: floa
 
 
 def _against_chance(
-    active: Listed, best: Listed, key: str, *, higher: bool, point: bool
+    active: RunEntry, best: RunEntry, key: str, *, higher: bool, point: bool
 ) -> tuple[str, str, tuple[float, float] | None]:
     """What follows for a run that is better by more than eps: the action, why, and the interval of the difference."""
     missing = [run for run in (active, best) if not _has_evidence(run, key)]
@@ -300,7 +231,7 @@ def _against_chance(
         none = "neither run" if len(missing) > 1 else f"run {printable(missing[0].run_id)}"
         kept = "kept evidence" if len(missing) > 1 else "kept no evidence"
         return PROMOTE, f"; decided by eps alone: {none} {kept} of it, so chance is not considered", None
-    comparison = _paired(Opened.at(active.folder), best, key)
+    comparison = _paired(SavedRun.at(active.folder), best, key)
     barred = _barred(comparison, key)
     if barred:
         return KEEP, f", but {barred}", None
@@ -313,38 +244,38 @@ def _against_chance(
     return PROMOTE if sure else KEEP, reason, _interval(comparison, key)
 
 
-def _has_evidence(run: Listed, key: str) -> bool:
+def _has_evidence(run: RunEntry, key: str) -> bool:
     """True if the run kept what a paired difference of this metric needs."""
     if not run.sealed:
         return False
-    opened = Opened.at(run.folder)
-    expr = _expression(key)
-    metric = None if expr is None else _metric(expr)
+    opened = SavedRun.at(run.folder)
+    expr = expression(key)
+    metric = None if expr is None else metric_of_expression(expr)
     return metric is not None and EVIDENCE in opened.run.files and any(KeptSide(k).has(metric) for k in opened.kept)
 
 
-def _has_rows(run: Listed, key: str) -> bool:
+def _has_rows(run: RunEntry, key: str) -> bool:
     """True if the run kept its rows, from which any metric can be paired."""
-    expr = _expression(key)
-    known = expr is not None and _metric(expr) is not None
-    return known and run.sealed and RECORDS in Opened.at(run.folder).run.files
+    expr = expression(key)
+    known = expr is not None and metric_of_expression(expr) is not None
+    return known and run.sealed and RECORDS in SavedRun.at(run.folder).run.files
 
 
-def _with_interval(row: Ranked, key: str) -> Ranked:
+def _with_interval(row: Standing, key: str) -> Standing:
     if not row.run.sealed or row.value is None:
         return row
-    ends = Opened.at(row.run.folder).run.intervals.get(key)
+    ends = SavedRun.at(row.run.folder).run.intervals.get(key)
     return row if ends is None else replace(row, low=ends[0], high=ends[1])
 
 
-def _paired(base: Opened, run: Listed, key: str) -> Comparison | str:
+def _paired(base: SavedRun, run: RunEntry, key: str) -> Comparison | str:
     """The comparison, or why there is none."""
-    expr = _expression(key)
-    metric = None if expr is None else _metric(expr)
+    expr = expression(key)
+    metric = None if expr is None else metric_of_expression(expr)
     if metric is None:
         return "no paired delta: this key is no metric that evidence is kept of"
     try:
-        return compare_runs(base, Opened.at(run.folder), [metric])
+        return compare_runs(base, SavedRun.at(run.folder), [metric])
     except (InputError, StorageError, UsageError) as problem:
         return str(problem)
 
@@ -392,10 +323,10 @@ def _interval(comparison: Comparison | str, key: str) -> tuple[float, float] | N
         return None
 
 
-def _other_pairs(runs: Sequence[Listed], keys: Sequence[str]) -> list[float]:
+def _other_pairs(runs: Sequence[RunEntry], keys: Sequence[str]) -> list[float]:
     found = []
     for i, one in enumerate(runs):
-        base = Opened.at(one.folder)
+        base = SavedRun.at(one.folder)
         for two in runs[i + 1 :]:
             comparison = _paired(base, two, keys[0])
             found += [p for p, _ in (_p(comparison, key) for key in keys) if p is not None]
@@ -406,7 +337,7 @@ def _adjusted(family: Sequence[float]) -> dict[float, float]:
     return dict(zip(family, holm(list(family)), strict=True))
 
 
-def _with_delta(row: Ranked, comparison: Comparison | str | None, key: str, adjusted: dict[float, float]) -> Ranked:
+def _with_delta(row: Standing, comparison: Comparison | str | None, key: str, adjusted: dict[float, float]) -> Standing:
     if comparison is None:
         return row
     p, problem = _p(comparison, key)

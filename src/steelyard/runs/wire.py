@@ -8,9 +8,9 @@ from typing import Any
 
 from steelyard.ground.json import plain
 from steelyard.records.schema import CELL
-from steelyard.runs.index import METRIC_COLUMNS, Cell, Listed, Problem
+from steelyard.runs.index import METRIC_COLUMNS, Cell, Problem, RunEntry
 from steelyard.runs.pointers import Pointer, pointer_document
-from steelyard.runs.standing import Choice, Ranked
+from steelyard.runs.standing import Choice, Standing
 
 
 def pivot_document(names: Sequence[str], cells: Sequence[Cell]) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def pivot_document(names: Sequence[str], cells: Sequence[Cell]) -> dict[str, Any
 
 
 def listed_document(
-    runs: Sequence[Listed], problems: Sequence[Problem], active: Mapping[str, Sequence[str]]
+    runs: Sequence[RunEntry], problems: Sequence[Problem], active: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
     """`runs list` as data."""
     return {
@@ -47,7 +47,7 @@ def listed_document(
     }
 
 
-def standing_document(row: Ranked) -> dict[str, Any]:
+def standing_document(row: Standing) -> dict[str, Any]:
     """One row of a ranking as data."""
     own = {k: v for k, v in asdict(row).items() if k != "run"}
     variant = row.run.labels.get("variant")
@@ -55,7 +55,9 @@ def standing_document(row: Ranked) -> dict[str, Any]:
     return {"run_id": row.run.run_id, "workflow": row.run.workflow, **more, **own}
 
 
-def standings_document(rows: Sequence[Ranked], metric: str, better: str, reference: Listed | None) -> dict[str, Any]:
+def standings_document(
+    rows: Sequence[Standing], metric: str, better: str, reference: RunEntry | None
+) -> dict[str, Any]:
     """Runs from best to worst by a metric."""
     against = reference.run_id if reference else None
     return plain(
@@ -63,7 +65,7 @@ def standings_document(rows: Sequence[Ranked], metric: str, better: str, referen
     )
 
 
-def best_document(order: Sequence[Ranked], metric: str, note: str) -> dict[str, Any]:
+def best_document(order: Sequence[Standing], metric: str, note: str) -> dict[str, Any]:
     """The best run by a metric, and of how many."""
     first = order[0]
     return {
@@ -114,7 +116,7 @@ def removal_document(run_id: str, workflow: str, removed: Sequence[str]) -> dict
     return {"run_id": run_id, "workflow": workflow, "removed": list(removed)}
 
 
-def index_document(runs: Sequence[Listed], problems: Sequence[Problem]) -> dict[str, Any]:
+def index_document(runs: Sequence[RunEntry], problems: Sequence[Problem]) -> dict[str, Any]:
     """How many runs the index holds, and which folders cannot be used."""
     return {"runs": len(runs), "problems": _problems(problems)}
 

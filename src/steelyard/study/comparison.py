@@ -20,11 +20,11 @@ from steelyard.records.schema import CELL, OUTCOMES
 from steelyard.records.table import Records
 from steelyard.study.cells import applies, checked_pool, joined
 from steelyard.study.deltas import Unchanged, deltas
-from steelyard.study.evaluation import Asked, expanded, listed, pick
-from steelyard.study.kept import Kept
+from steelyard.study.evaluation import MetricLike, expanded, listed, pick
+from steelyard.study.kept import KeptSlice
 from steelyard.study.kept_pairs import KeptPair
 from steelyard.study.pairs import Pair
-from steelyard.study.row_pairs import Unmatched, paired_slices
+from steelyard.study.row_pairs import UnmatchedRows, paired_slices
 from steelyard.study.warnings import class_warnings, unmet_labels
 from steelyard.uncertainty.number import Delta
 from steelyard.uncertainty.settings import Method, Settings, Stream
@@ -46,7 +46,7 @@ class Comparison:
     unmatched: Mapping[str, Any]
     warnings: tuple[str, ...]
 
-    def __getitem__(self, name: Asked) -> Delta:
+    def __getitem__(self, name: MetricLike) -> Delta:
         return pick(self.deltas, name)
 
     def __iter__(self) -> Iterator[Delta]:
@@ -65,7 +65,7 @@ class Comparison:
 def compare(
     base: Records,
     new: Records,
-    metrics: Sequence[Asked] | Asked,
+    metrics: Sequence[MetricLike] | MetricLike,
     *,
     align: Align = "strict",
     by: Sequence[str] | str = (),
@@ -93,7 +93,7 @@ def compare(
         if metric.definition.no_delta:
             raise UsageError(f"{metric} cannot be compared: {metric.definition.no_delta}")
     base, new = joined(base, asked), joined(new, asked)
-    unmatched = Unmatched()
+    unmatched = UnmatchedRows()
     pooled = checked_pool(listed(pool))
     pairs = list(paired_slices(base, new, by=listed(by), pool=pooled, versus=versus, align=align, unmatched=unmatched))
     parts: list[Part] = []
@@ -113,9 +113,9 @@ def compare(
 
 
 def compare_kept(
-    base: Sequence[Kept],
-    new: Sequence[Kept],
-    metrics: Sequence[Asked],
+    base: Sequence[KeptSlice],
+    new: Sequence[KeptSlice],
+    metrics: Sequence[MetricLike],
     *,
     resamples: int = 10_000,
     seed: int = 42,
@@ -191,12 +191,12 @@ def _elsewhere(metric: Metric, pair: KeptPair, pairs: Iterable[KeptPair]) -> boo
     return any(all(side.has(metric) for side in other.sides) for other in pairs)
 
 
-def _values(kept: Sequence[Kept], column: str) -> int:
+def _values(kept: Sequence[KeptSlice], column: str) -> int:
     return len({value_name(k.slice[column]) for k in kept if column in k.slice})
 
 
-def _by_slice(kept: Sequence[Kept], dropped: Sequence[str]) -> dict[tuple[tuple[str, str], ...], Kept]:
-    by_key: dict[tuple[tuple[str, str], ...], Kept] = {}
+def _by_slice(kept: Sequence[KeptSlice], dropped: Sequence[str]) -> dict[tuple[tuple[str, str], ...], KeptSlice]:
+    by_key: dict[tuple[tuple[str, str], ...], KeptSlice] = {}
     for part in kept:
         key = tuple(sorted((c, value_name(v)) for c, v in part.slice.items() if c not in dropped))
         if key in by_key:
@@ -205,7 +205,7 @@ def _by_slice(kept: Sequence[Kept], dropped: Sequence[str]) -> dict[tuple[tuple[
     return by_key
 
 
-def kept_population(kept: Sequence[Kept]) -> dict[str, int]:
+def kept_population(kept: Sequence[KeptSlice]) -> dict[str, int]:
     """The rows of a run by outcome, each counted once: cells do not overlap, other slices do."""
     cells = [k for k in kept if set(k.slice) <= set(CELL)]
     counts = {outcome: sum(k.counts[outcome] for k in cells) for outcome in OUTCOMES}

@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from steelyard.metrics.definition import Metric, metric_of
-from steelyard.study.pairs import ClustersLeft, Missing, Pair
+from steelyard.study.pairs import ClustersLeft, MissingRows, Pair
 from steelyard.uncertainty.groups import named as group_names
 from steelyard.uncertainty.number import Delta
-from steelyard.uncertainty.paired import Paired, paired
+from steelyard.uncertainty.paired import PairedSample, paired
 from steelyard.uncertainty.sampling import sample
 from steelyard.uncertainty.scarcity import FEWEST_CLUSTERS
 from steelyard.uncertainty.settings import Settings
@@ -36,7 +36,7 @@ def deltas(
     """Every metric's delta on one pair; their verdicts come later, with those of other pairs."""
     for metric in metrics:
         pair.checked(metric)
-    measured = _Measured(settings, slice_)
+    measured = _Measurements(settings, slice_)
     countable = {metric: _rows_for(metric, pair).countable(metric) for metric in metrics}
     for inner in dict.fromkeys(part for part, _ in countable.values()):
         measured.take(inner, [m for m in metrics if countable[m][0] is inner])
@@ -44,7 +44,7 @@ def deltas(
 
 
 def _delta(
-    pair: Pair, inner: Pair, missing: Missing | None, metric: Metric, measured: _Measured, unchanged: Unchanged
+    pair: Pair, inner: Pair, missing: MissingRows | None, metric: Metric, measured: _Measurements, unchanged: Unchanged
 ) -> Delta:
     """One metric's delta, with everything that must be said of it."""
     delta = _counted(_with_companions(pair, inner, metric, measured), pair, metric)
@@ -78,7 +78,7 @@ def _rows_for(metric: Metric, pair: Pair) -> Pair:
     return pair if metric.population == "all" else pair.without_failed
 
 
-def _with_companions(pair: Pair, inner: Pair, metric: Metric, measured: _Measured) -> Delta:
+def _with_companions(pair: Pair, inner: Pair, metric: Metric, measured: _Measurements) -> Delta:
     """The delta with its companions, and which of its forms decides."""
     delta = measured.delta(inner, metric)
     failures = pair.failures(_rows_for(metric, pair))
@@ -107,7 +107,7 @@ def _twin(metric: Metric) -> Metric:
     return definition(**{name: value for name, value in metric.options if name in known})
 
 
-def _with_rates(delta: Delta, pair: Pair, metric: Metric, measured: _Measured) -> tuple[Delta, Pair]:
+def _with_rates(delta: Delta, pair: Pair, metric: Metric, measured: _Measurements) -> tuple[Delta, Pair]:
     """Answered-only metrics: both answer rates, the delta on rows answered by both, and the pair that decides."""
     rates = pair.rates
     delta = _with(delta, answer_rate={"base": rates[0], "new": rates[1]})
@@ -129,7 +129,7 @@ def _with_rates(delta: Delta, pair: Pair, metric: Metric, measured: _Measured) -
     return _decided_by(_with(delta, note), "answered_by_both", both), shared
 
 
-def _with_common_coverage(delta: Delta, pair: Pair, metric: Metric, measured: _Measured) -> Delta:
+def _with_common_coverage(delta: Delta, pair: Pair, metric: Metric, measured: _Measurements) -> Delta:
     """Areas of runs with unequal cmax: the verdict uses the area up to the common cmax, where there is such a form."""
     rates = pair.rates
     delta = _with(delta, cmax={"base": rates[0], "new": rates[1]})
@@ -167,7 +167,7 @@ def _on_what_is_left(delta: Delta, left: ClustersLeft) -> Delta:
     return _with(delta, note).cautioned("lost clusters")
 
 
-def _unchanged(delta: Delta, sides: Paired, level: float, rows: int) -> Delta:
+def _unchanged(delta: Delta, sides: PairedSample, level: float, rows: int) -> Delta:
     """The delta of runs that gave the same answers, where there are clusters enough to say so."""
     if delta.value is None or sides.clusters < FEWEST_CLUSTERS:
         return delta
@@ -179,12 +179,12 @@ def _unchanged(delta: Delta, sides: Paired, level: float, rows: int) -> Delta:
     return replace(_with(delta, note, unchanged={"rows": rows}), unchanged=True)
 
 
-class _Measured:
+class _Measurements:
     """Deltas of metrics on pairs, each measured once. What is taken together shares what it reads of each resample."""
 
     def __init__(self, settings: Settings, slice_: Mapping[str, Any]) -> None:
         self.settings, self.slice = settings, slice_
-        self._paired: dict[tuple[Pair, Metric], Paired] = {}
+        self._paired: dict[tuple[Pair, Metric], PairedSample] = {}
 
     def take(self, pair: Pair, metrics: Sequence[Metric]) -> None:
         """Measure these metrics on a pair."""
@@ -196,7 +196,7 @@ class _Measured:
         for metric, measured in zip(metrics, paired(samples, self.settings), strict=True):
             self._paired[pair, metric] = measured
 
-    def of(self, pair: Pair, metric: Metric) -> Paired:
+    def of(self, pair: Pair, metric: Metric) -> PairedSample:
         """What was measured of a metric on a pair."""
         if (pair, metric) not in self._paired:
             self.take(pair, [metric])

@@ -19,13 +19,13 @@ from steelyard.naming import parse, slice_text
 from steelyard.records.labels import value_name
 from steelyard.records.table import Records, Source
 from steelyard.study.cells import applies, joined, slices
-from steelyard.study.kept import Kept, keep
+from steelyard.study.kept import KeptSlice, keep
 from steelyard.study.warnings import class_warnings, table_warnings
 from steelyard.uncertainty.estimate import estimates
 from steelyard.uncertainty.number import Estimate
 from steelyard.uncertainty.settings import Method, Settings, Stream
 
-Asked = str | Definition | Metric
+MetricLike = str | Definition | Metric
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +39,9 @@ class Evaluation:
     clusters: int
     sources: tuple[Source, ...]
     warnings: tuple[str, ...]
-    kept: tuple[Kept, ...] = ()  # the evidence of every slice, where it was asked for
+    kept: tuple[KeptSlice, ...] = ()  # the evidence of every slice, where it was asked for
 
-    def __getitem__(self, name: Asked) -> Estimate:
+    def __getitem__(self, name: MetricLike) -> Estimate:
         return pick(self.estimates, name)
 
     def __iter__(self) -> Iterator[Estimate]:
@@ -59,7 +59,7 @@ class Evaluation:
 
 def evaluate(
     records: Records,
-    metrics: Sequence[Asked] | Asked,
+    metrics: Sequence[MetricLike] | MetricLike,
     *,
     by: Sequence[str] | str = (),
     pool: Sequence[str] | str = (),
@@ -82,7 +82,7 @@ def evaluate(
     records = joined(records, asked)
     parts = list(slices(records, listed(by), listed(pool)))
     estimated: list[Estimate] = []
-    kept: list[Kept] = []
+    kept: list[KeptSlice] = []
     for done, (slice_, table) in enumerate(parts):
         inside = None if progress is None else (lambda share, done=done: progress((done + share) / len(parts)))
         own = [m for m in expanded(asked, records) if applies(m, table, len(parts), slice_)]
@@ -102,7 +102,7 @@ def evaluate(
     )
 
 
-def values(metrics: Sequence[Asked], records: Records) -> dict[str, float]:
+def values(metrics: Sequence[MetricLike], records: Records) -> dict[str, float]:
     """The values of several metrics, without intervals; what they share is collected once."""
     asked = [single(metric_of(metric)) for metric in metrics]
     collectors = {False: Collector.whole(records)}
@@ -117,7 +117,7 @@ def values(metrics: Sequence[Asked], records: Records) -> dict[str, float]:
     return by_name
 
 
-def value(metric: Asked, records: Records | None = None, /, **columns: Any) -> float:
+def value(metric: MetricLike, records: Records | None = None, /, **columns: Any) -> float:
     """The value of one metric, without interval: of records, or of columns given by name.
 
     >>> value("accuracy", target=["a", "b"], prediction=["a", "a"])
@@ -144,7 +144,7 @@ def expanded(asked: Sequence[Metric], records: Records) -> list[Metric]:
     return list(dict.fromkeys(member for m in asked for member in m.expanded(records)))
 
 
-def pick(estimates_: Sequence[Any], asked: Asked) -> Any:
+def pick(estimates_: Sequence[Any], asked: MetricLike) -> Any:
     """The one estimate (or delta) that a name means; an error lists the slices where it is not one."""
     name = asked if isinstance(asked, str) else str(metric_of(asked))
     expr = parse(name)

@@ -30,7 +30,7 @@ _FOLLOWS = {  # what derived columns follow from
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
+class KeptSlice:
     """One slice of a table: its clusters, what they were asked, and the evidence of every metric by its name.
 
     `asked`, `failed` and `answered` hold one digest a cluster: of the questions with their targets, of those that
@@ -57,7 +57,7 @@ class Kept:
         asked = int(self.asked_rows.sum())
         return int(self.answered_rows.sum()) / asked if asked else float("nan")
 
-    def among(self, clusters: npt.NDArray[np.int64]) -> Kept:
+    def among(self, clusters: npt.NDArray[np.int64]) -> KeptSlice:
         """The same with some clusters only."""
         asked, failed, answered = (
             b"".join(digests[DIGEST * i : DIGEST * (i + 1)] for i in clusters)
@@ -84,7 +84,7 @@ class Kept:
         return b"".join(self.asked[DIGEST * i : DIGEST * (i + 1)] for i in order)
 
     @property
-    def in_order(self) -> Kept:
+    def in_order(self) -> KeptSlice:
         """The same with the clusters in the order that random numbers meet them: by their text."""
         order = sorted(range(len(self.ids)), key=lambda i: id_order(self.ids[i]))
         return self if order == list(range(len(order))) else self.among(np.array(order, np.int64))
@@ -104,7 +104,7 @@ def describes_question(column: str) -> bool:
     return column == "should_abstain" or column.startswith("group.")
 
 
-def keep(records: Records, slice_: Mapping[str, Any], samples: Sequence[Sample]) -> Kept:
+def keep(records: Records, slice_: Mapping[str, Any], samples: Sequence[Sample]) -> KeptSlice:
     """What this table leaves behind."""
     ids, cluster = records.cluster
     rows = _row_texts(records)
@@ -112,7 +112,7 @@ def keep(records: Records, slice_: Mapping[str, Any], samples: Sequence[Sample])
     everyone = np.ones(len(records), bool)
     missing = {s.metric.name: s.side.missing(s.metric, s.constants) for s in samples if s.side is not None}
     lost = {name: mask for name, mask in missing.items() if mask.any()}
-    return Kept(
+    return KeptSlice(
         slice=dict(slice_),
         ids=ids,
         asked=_digests(rows, cluster, everyone, len(ids)),

@@ -19,14 +19,14 @@ from steelyard.metrics.definition import Metric, metric_of
 from steelyard.metrics.evidence.sums import Draw, Evidence
 from steelyard.metrics.options import Constants
 from steelyard.records.digests import Digests
-from steelyard.study.kept import DIGEST, Kept, describes_question, told_by
-from steelyard.study.pairs import ClustersLeft, Missing, Pair
+from steelyard.study.kept import DIGEST, KeptSlice, describes_question, told_by
+from steelyard.study.pairs import ClustersLeft, MissingRows, Pair
 
 
 class KeptSide:
     """One run's kept evidence, read like a table's."""
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: KeptSlice) -> None:
         self.kept, self.ids = kept, kept.ids
 
     @cached_property
@@ -84,7 +84,7 @@ class KeptSide:
 class KeptPair(Pair):
     """Two runs' kept evidence on the same clusters."""
 
-    def __init__(self, base: Kept, new: Kept) -> None:
+    def __init__(self, base: KeptSlice, new: KeptSlice) -> None:
         base, new = base.in_order, new.in_order
         self.base, self.new = base, new
         if base.ids != new.ids or base.asked != new.asked:
@@ -164,7 +164,7 @@ class KeptPair(Pair):
                     field=name,
                 )
 
-    def countable(self, metric: Metric) -> tuple[KeptPair, Missing | None]:
+    def countable(self, metric: Metric) -> tuple[KeptPair, MissingRows | None]:
         """The clusters whose rows lack the same values in both runs, and what was lost."""
         (mine, base), (theirs, new) = (side.lacking(metric) for side in self.sides)
         if self.knows_columns:
@@ -174,7 +174,7 @@ class KeptPair(Pair):
         if alike.all() and base == new:
             return self, None
         lost = int((~alike).sum())
-        return self._where(alike), Missing(base=base, new=new, lost=lost, unit="clusters", rows=max(len(self), 1))
+        return self._where(alike), MissingRows(base=base, new=new, lost=lost, unit="clusters", rows=max(len(self), 1))
 
     def lacking(self, metric: Metric) -> int:
         """How many rows lack a value in either run; where they are not the same rows, as many as there can be."""
@@ -202,7 +202,7 @@ def _is_lack(metric: Metric, reason: str) -> bool:
     return reason.startswith(("no ", "partner ")) or (reason == "unparsed" and "should_abstain" in metric.reads)
 
 
-def _differing(base: Kept, new: Kept) -> str:
+def _differing(base: KeptSlice, new: KeptSlice) -> str:
     mine, theirs = ({i: k.asked[DIGEST * n : DIGEST * (n + 1)] for n, i in enumerate(k.ids)} for k in (base, new))
     alone = len(set(mine) ^ set(theirs))
     other = sum(mine[i] != theirs[i] for i in set(mine) & set(theirs))

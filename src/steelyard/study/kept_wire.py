@@ -21,7 +21,7 @@ import numpy as np
 from steelyard.errors import StorageError
 from steelyard.metrics.evidence.codec import kind, kind_named, kind_of, reading_name, reading_named
 from steelyard.records.labels import Labels
-from steelyard.study.kept import Kept
+from steelyard.study.kept import KeptSlice
 
 VERSION = 2
 VERSIONS = (1, 2)  # that are read; only the newest is written
@@ -29,12 +29,12 @@ LARGEST = 2**33  # bytes of one array, unpacked
 
 
 kind(
-    "Kept",
+    "KeptSlice",
     "slice ids asked failed answered counts asked_rows answered_rows constants evidence columns lacking lacking_rows",
-)(Kept)
+)(KeptSlice)
 
 
-def packed(parts: Sequence[Kept]) -> bytes:
+def packed(parts: Sequence[KeptSlice]) -> bytes:
     """Kept evidence as bytes."""
     writer = _Writer()
     header = {"version": VERSION, "parts": [writer.take(part) for part in parts]}
@@ -46,7 +46,7 @@ def packed(parts: Sequence[Kept]) -> bytes:
     return buffer.getvalue()
 
 
-def unpacked(data: bytes) -> list[Kept]:
+def unpacked(data: bytes) -> list[KeptSlice]:
     """Kept evidence from bytes; anything that is not as it was written is an error."""
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive:

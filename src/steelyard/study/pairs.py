@@ -19,7 +19,7 @@ UNEQUAL_MISSING = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
-class Missing:
+class MissingRows:
     """Rows that one run cannot count because a value is missing: how many on each side, and what left both."""
 
     base: int
@@ -75,7 +75,7 @@ class Pair(ABC):
         """Refuse runs whose groups or labels to defer differ, where the metric reads them."""
 
     @abstractmethod
-    def countable(self, metric: Metric) -> tuple[Self, Missing | None]:
+    def countable(self, metric: Metric) -> tuple[Self, MissingRows | None]:
         """What both runs can count for a metric, and what was lost because one of them lacks a value."""
 
     @abstractmethod

@@ -15,7 +15,7 @@ import numpy as np
 from steelyard.errors import InputError
 from steelyard.records.derive import FAILED, has_target
 from steelyard.records.table import Records
-from steelyard.study.row_pairs import Unmatched, paired_slices, unpaired
+from steelyard.study.row_pairs import UnmatchedRows, paired_slices, unpaired
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,9 @@ def _paired(runs: Sequence[Records], intersection_only: bool) -> list[Records]:
             file=runs[0 if alone[0] else 1].name,
         )
     left, right = (_counting(run) for run in runs)
-    ((_, pair),) = paired_slices(left, right, by=(), pool=(), versus=(), align="intersection", unmatched=Unmatched())
+    ((_, pair),) = paired_slices(
+        left, right, by=(), pool=(), versus=(), align="intersection", unmatched=UnmatchedRows()
+    )
     return list(pair.tables)
 
 

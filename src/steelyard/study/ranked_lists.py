@@ -22,7 +22,7 @@ STACK = ("ndcg@10", "mrr", "map", "precision@10", "recall@100", "hit@10", "rprec
 
 
 @dataclass(frozen=True)
-class Ranked:
+class Ranking:
     """The estimates of all runs; of two, how the second differs from the first."""
 
     evaluation: Evaluation
@@ -36,7 +36,7 @@ def rank(
     relevance_level: int = 1,
     align: Align = "strict",
     **settings: Any,
-) -> Ranked:
+) -> Ranking:
     """Evaluate the rankings of one run, or of two and compare them query by query."""
     if not 1 <= len(runs) <= 2:
         raise UsageError(f"one run is evaluated or two are compared, these are {len(runs)}")
@@ -44,11 +44,11 @@ def rank(
     asked = chosen(metrics, relevance_level)
     found = [evaluate(run, asked, **settings) for run in runs]
     if len(runs) == 1:
-        return Ranked(found[0], None)
+        return Ranking(found[0], None)
     base, new = runs
     clusters = len({id for run in runs for id in run.cluster[0]})
     together = _together(found, [str(run.only("model")) for run in runs], clusters)
-    return Ranked(together, compare(base, new, asked, align=align, **settings))
+    return Ranking(together, compare(base, new, asked, align=align, **settings))
 
 
 def chosen(metrics: Sequence[str], relevance_level: int = 1) -> list[Metric]:

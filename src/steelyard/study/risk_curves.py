@@ -9,7 +9,8 @@ import numpy as np
 from steelyard.ground.arrays import Floats
 from steelyard.metrics.evidence.curve import hull_corners
 from steelyard.records.derive import loss_values
-from steelyard.study.selective import Reading, Selection, curve_metric
+from steelyard.study.selection import Reading, Selection
+from steelyard.study.selective import curve_metric
 from steelyard.uncertainty.bands import Band, curve_band
 
 

@@ -22,7 +22,7 @@ from steelyard.records.schema import CELL, KEY, kind_of
 from steelyard.records.table import Records
 from steelyard.study.cells import several
 from steelyard.study.kept import describes_question, told_by
-from steelyard.study.pairs import Missing, Pair
+from steelyard.study.pairs import MissingRows, Pair
 
 LACKABLE = ("target", "should_abstain")
 
@@ -69,7 +69,7 @@ class RowPair(Pair):
             if describes_question(name):
                 _agree(self, name)
 
-    def countable(self, metric: Metric) -> tuple[RowPair, Missing | None]:
+    def countable(self, metric: Metric) -> tuple[RowPair, MissingRows | None]:
         base, new = self._missing(metric)
         lost = base | new
         if (base == new).all():
@@ -78,7 +78,7 @@ class RowPair(Pair):
         if key not in self._parts:
             self._parts[key] = self.take(~lost)
         counts = {"base": int(base.sum()), "new": int(new.sum()), "lost": int(lost.sum())}
-        return self._parts[key], Missing(**counts, unit="rows", rows=max(len(self), 1))
+        return self._parts[key], MissingRows(**counts, unit="rows", rows=max(len(self), 1))
 
     def lacking(self, metric: Metric) -> int:
         base, new = self._missing(metric)
@@ -148,7 +148,7 @@ class RowPair(Pair):
 
 
 @dataclass
-class Unmatched:
+class UnmatchedRows:
     """What found no partner in the other run."""
 
     cells: list[dict[str, Any]] = field(default_factory=list)
@@ -164,7 +164,7 @@ def paired_slices(
     pool: Sequence[str],
     versus: Sequence[str],
     align: str,
-    unmatched: Unmatched,
+    unmatched: UnmatchedRows,
 ) -> Iterator[tuple[dict[str, Any], RowPair]]:
     dropped = set(versus) or {
         c for c in ("model", "strategy") if not any(c in t and several(t, c) for t in (base, new))
@@ -215,7 +215,7 @@ def _groups(records: Records, names: Sequence[str]) -> Iterator[tuple[dict[str, 
         yield found, key == value
 
 
-def _paired(base: Records, new: Records, align: str, unmatched: Unmatched) -> RowPair:
+def _paired(base: Records, new: Records, align: str, unmatched: UnmatchedRows) -> RowPair:
     names = _pairing_columns(base, new)
     mine, theirs = _joint_keys(base, new, names)
     for side, keys, table in (("base", mine, base), ("new", theirs, new)):

@@ -7,7 +7,7 @@ is settled in `participants.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,14 +26,14 @@ from steelyard.records.table import Records
 from steelyard.study.cells import one_cell
 from steelyard.study.comparison import compare
 from steelyard.study.evaluation import evaluate, listed
-from steelyard.study.participants import Overlap, included, left_out
-from steelyard.uncertainty.number import Delta, Estimate
+from steelyard.study.participants import included, left_out
+from steelyard.study.selection import Deltas, Loss, Reading, Selection
+from steelyard.uncertainty.number import Estimate
 from steelyard.uncertainty.settings import Settings, Stream
 
 RANK = "confidence variant"  # the column that a variant's values stand in while it is read
 AREA_COVERAGE = 0.5
 SEEN_SHARE = 0.4  # of rows equal to training rows: above it, no coincidence of answers and signals
-HULL = "in-sample hull, not attainable"  # what the documented name `aurc_achievable` does not say
 AREAS = {
     "cmax": "cmax",
     "aurc_full": "aurc",
@@ -46,86 +46,6 @@ AREAS = {
 }
 CALIBRATION = ("ece", "ece_null", "nll", "brier", "auroc")
 TRUNCATED = {"aurc_at_c": "aurc_at", "augrc_at_c": "augrc_at"}
-
-
-@dataclass(frozen=True)
-class Loss:
-    """The loss in use, and what a risk is multiplied with to be in the units of the scores."""
-
-    name: str
-    definition: str
-    raw_multiplier: float
-
-
-@dataclass(frozen=True)
-class Reading:
-    """One run ranked by one variant: the areas by key, and the risk at each requested coverage."""
-
-    records: Records
-    estimates: Mapping[str, Estimate]
-    risk_at: Mapping[str, Estimate]
-    calibration: Mapping[str, Estimate] = field(default_factory=dict)  # of a calibrated variant, against correctness
-
-    @property
-    def curve(self) -> Mapping[str, list[float]]:
-        detail = self.estimates["aurc_full"].detail or {}
-        return detail.get("curve") or {k: [] for k in ("coverage", "selective_risk", "generalized_risk", "threshold")}
-
-    @property
-    def notes(self) -> list[str]:
-        found = remarks({**self.estimates, **{f"mae_at_coverage {key}": e for key, e in self.risk_at.items()}})
-        hull = self.estimates["aurc_achievable"].value
-        return found if hull is None else [*found, f"aurc_achievable: {HULL}"]
-
-    @property
-    def interpretation(self) -> dict[str, float | None]:
-        """The excess in percent of the optimum, and how far below AURC the hull lies; None without a whole."""
-        value = {key: e.value for key, e in self.estimates.items()}
-        area, hull = value["aurc_full"], value["aurc_achievable"]
-        return {
-            "aurc_gap_pct": _percent(value["eaurc"], value["aurc_optimal"]),
-            "augrc_gap_pct": _percent(value["eaugrc"], value["augrc_optimal"]),
-            "achievable_gain_pct": _percent(None if area is None or hull is None else area - hull, area),
-        }
-
-
-def _percent(part: float | None, whole: float | None) -> float | None:
-    return None if part is None or not whole else part / whole * 100
-
-
-@dataclass(frozen=True)
-class Deltas:
-    """Two runs ranked by one variant: right − left, by key; the areas up to the coverage that both reach."""
-
-    areas: Mapping[str, Delta]
-    risk_at: Mapping[str, Delta]
-    common_cmax: float
-    at_common_cmax: Mapping[str, Delta]
-
-    @property
-    def notes(self) -> list[str]:
-        beside = {key.replace("_at_c", "_common"): d for key, d in self.at_common_cmax.items()}
-        risks = {f"mae_at_coverage {key}": d for key, d in self.risk_at.items()}
-        return remarks({**self.areas, **beside, **risks})
-
-
-@dataclass(frozen=True)
-class Selection:
-    """What declining buys: per variant one reading a run, and the deltas between two."""
-
-    sources: tuple[tuple[Any, ...], ...]
-    modes: tuple[str | None, ...]
-    population: Mapping[str, int]
-    loss: Loss
-    range: float | None
-    settings: Settings
-    area_coverage: float
-    readings: Mapping[str, tuple[Reading, ...]]
-    deltas: Mapping[str, Deltas] = field(default_factory=dict)
-    overlap: Overlap | None = None
-    lacking: Mapping[str, list[str]] = field(default_factory=dict)
-    calibrators: Mapping[str, Calibrator] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
 
 
 def selective(
@@ -419,12 +339,3 @@ def _deltas(pair: Sequence[Records], readings: Sequence[Reading], question: _Que
         common,
         {key: by_metric[m.name] for key, m in shared.items()},
     )
-
-
-def remarks(named: Mapping[str, Estimate | Delta]) -> list[str]:
-    """What numbers say of themselves: each remark once, with the keys that it is about unless it is about all."""
-    keys: dict[str, list[str]] = {}
-    for key, number in named.items():
-        for note in number.notes:
-            keys.setdefault(note, []).append(key)
-    return [note if len(about) == len(named) else f"{', '.join(about)}: {note}" for note, about in keys.items()]

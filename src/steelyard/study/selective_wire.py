@@ -19,7 +19,7 @@ from steelyard.confidence.calibrators.wire import calibration_document
 from steelyard.ground.json import DIALECT, plain
 from steelyard.records.table import Source
 from steelyard.study.participants import Overlap
-from steelyard.study.selective import Deltas, Reading, Selection
+from steelyard.study.selection import Deltas, Reading, Selection
 from steelyard.uncertainty.number import Delta, Estimate
 
 Share = Annotated[float, Meta(ge=0, le=1)]

@@ -19,7 +19,7 @@ from steelyard.records.labels import value_name
 from steelyard.records.table import Source
 from steelyard.study.comparison import Comparison
 from steelyard.study.evaluation import Evaluation
-from steelyard.study.ranked_lists import Ranked
+from steelyard.study.ranked_lists import Ranking
 from steelyard.uncertainty.settings import Method, Settings, Stream
 from steelyard.uncertainty.weights import scheme
 from steelyard.uncertainty.wire import (
@@ -62,7 +62,7 @@ def comparison_document(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def ranking_document(ranked: Ranked, *, ties: str, complete: bool, relevance_level: int) -> dict[str, Any]:
+def ranking_document(ranked: Ranking, *, ties: str, complete: bool, relevance_level: int) -> dict[str, Any]:
     """An evaluation's document for rankings: how they were ordered, and the deltas where there are two runs."""
     about = {"ties": ties, "complete": complete, "relevance_level": relevance_level}
     document = {**ranked.evaluation.to_dict(), "ranking": about}

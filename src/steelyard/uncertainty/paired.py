@@ -38,7 +38,7 @@ _CONSTANT = 1e-9  # a spread this small beside the difference is rounding
 
 
 @dataclass
-class Paired:
+class PairedSample:
     """A metric on both runs, and what was found of its difference."""
 
     base: Sample
@@ -65,7 +65,7 @@ class Paired:
         return max(self.p_swap, self.rule.alpha(0.0))
 
 
-def paired(sides: Sequence[Sides], settings: Settings) -> list[Paired]:
+def paired(sides: Sequence[Sides], settings: Settings) -> list[PairedSample]:
     """The differences of several metrics on one pair of runs; what they share is read once."""
     work = [_Work.of(base, new, settings) for base, new in sides]
     live = [w for w in work if w.lives]
@@ -125,9 +125,9 @@ class _Work:
         limits = self.base.limits, self.new.limits
         return None if limits[0] is None or limits[1] is None else limits[0][1] - limits[0][0]
 
-    def found(self, settings: Settings) -> Paired:
+    def found(self, settings: Settings) -> PairedSample:
         parts = scarcity([self.base, self.new])
-        found = Paired(self.base, self.new, self.delta, len(self.present), parts)
+        found = PairedSample(self.base, self.new, self.delta, len(self.present), parts)
         lost = self.lost_groups
         if math.isnan(self.delta):
             gone = " and ".join(side for side, s in (("base", self.base), ("new", self.new)) if math.isnan(s.value))

@@ -25,7 +25,7 @@ from tests.support.trec_eval import trec_eval
 
 fixed = settings(derandomize=True, max_examples=80)
 
-Judged = Mapping[str, Mapping[str, int]]
+Judgement = Mapping[str, Mapping[str, int]]
 Run = Mapping[str, Mapping[str, float]]
 
 MEASURES = {
@@ -46,7 +46,7 @@ ASKED = {"ndcg", "recip_rank", "map", "Rprec", "success.1,5,10", *(f"{name}.1,5,
 # -- files ---------------------------------------------------------------------------------------------------------
 
 
-def qrels_text(judged: Judged) -> str:
+def qrels_text(judged: Judgement) -> str:
     return "".join(f"{q} 0 {d} {g}\n" for q, grades in judged.items() for d, g in grades.items())
 
 
@@ -69,7 +69,7 @@ def columns(records: Records) -> dict[str, tuple[Any, Any]]:
     return dict(zip(texts(records.column("item")), zip(*lists, strict=True), strict=True))  # type: ignore[arg-type]
 
 
-def check(records: Records, judged: Judged, run: Run, *, level: int = 1) -> None:
+def check(records: Records, judged: Judgement, run: Run, *, level: int = 1) -> None:
     """Every metric, query by query and on average, is what trec_eval says, to nine digits."""
     wanted = trec_eval(judged, run, ASKED, level)
     found = {row.pop("item"): row for row in by_query(records, list(MEASURES), relevance_level=level)}

@@ -20,7 +20,7 @@ from steelyard.retrieval.shifts.kept import (
     EmbedderResult,
     HeldOutResult,
     ShiftTrainingResult,
-    Stored,
+    StoredTraining,
     best_training,
     find_training,
     new_id,
@@ -457,7 +457,7 @@ def test_new_ids_sort_by_time_and_are_plain_names() -> None:
 
 def test_a_helping_training_without_a_score_is_not_chosen() -> None:
     """It says that it helps and cannot say how much: it must not break the choice among the others."""
-    odd = Stored("odd", Path("x"), result(None, helps=True))
-    good = Stored("good", Path("x"), result(0.1))
+    odd = StoredTraining("odd", Path("x"), result(None, helps=True))
+    good = StoredTraining("good", Path("x"), result(0.1))
     best, _ = best_training([odd, good])
     assert best is good

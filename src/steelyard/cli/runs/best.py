@@ -20,7 +20,8 @@ def best(
 ) -> Shown:
     """The best complete run by a metric. The best of many is optimistic, and this says so."""
     from steelyard.report.runs import best_report
-    from steelyard.runs.standing import candidates, known_key
+    from steelyard.runs.metric_keys import known_key
+    from steelyard.runs.standing import candidates
     from steelyard.runs.wire import best_document
 
     with place.index() as index:

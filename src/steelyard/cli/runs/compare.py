@@ -22,7 +22,8 @@ def compare(
 ) -> Shown:
     """Sort runs by a metric, the better first, with intervals and paired deltas where the data match."""
     from steelyard.report.runs import ranking_report
-    from steelyard.runs.standing import compared, direction, known_key, ranked, reference_of
+    from steelyard.runs.metric_keys import direction, known_key
+    from steelyard.runs.standing import compared, ranked, reference_of
     from steelyard.runs.wire import standings_document
 
     if top < 1:

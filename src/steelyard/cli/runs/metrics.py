@@ -20,7 +20,7 @@ def metrics(
 ) -> Shown:
     """The table of metrics: one row per number, or pivoted to a row per run and cell."""
     from steelyard.report.runs import metrics_report, pivot_report
-    from steelyard.runs.run_json import checked_key
+    from steelyard.runs.keys import checked_key
     from steelyard.runs.wire import metrics_document, pivot_document
 
     with place.index() as index:

@@ -22,10 +22,10 @@ def pin(
     from steelyard.report.runs import pointer_report
     from steelyard.runs.layout import checked
     from steelyard.runs.pointers import Pointers
-    from steelyard.runs.saved import Opened
+    from steelyard.runs.saved import SavedRun
     from steelyard.runs.wire import pointer_state
 
     with place.index() as index:
         listed = index.find(run)
-    pointer = Pointers(listed.scope).pin(Opened.at(listed.folder), checked("anchor", name), reason=reason)
+    pointer = Pointers(listed.scope).pin(SavedRun.at(listed.folder), checked("anchor", name), reason=reason)
     return Shown(document=pointer_state(pointer), report=pointer_report(pointer))

@@ -17,14 +17,14 @@ def promote(
 ) -> Shown:
     """Make a run active. An incomplete, failed or tampered run is refused."""
     from steelyard.report.runs import pointer_report
+    from steelyard.runs.metric_keys import known_key
     from steelyard.runs.pointers import ANY, Pointers
-    from steelyard.runs.saved import Opened
-    from steelyard.runs.standing import known_key
+    from steelyard.runs.saved import SavedRun
     from steelyard.runs.wire import pointer_state
 
     with place.index() as index:
         listed = index.find(run)
         pointers = Pointers(listed.scope)
         key = metric if metric in (None, ANY) else known_key([listed, *index.runs()], metric)
-    pointer = pointers.promote(Opened.at(listed.folder), pointers.chosen(key, profile), profile, reason=reason)
+    pointer = pointers.promote(SavedRun.at(listed.folder), pointers.chosen(key, profile), profile, reason=reason)
     return Shown(document=pointer_state(pointer), report=pointer_report(pointer))

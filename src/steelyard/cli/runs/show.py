@@ -11,9 +11,9 @@ def show(*, run: store.SavedRunId, place: store.Place) -> Shown:
     """Show one run: what it is, its numbers with intervals; its files are verified."""
     from steelyard.report.runs import run_report
     from steelyard.runs.run_json import run_document
-    from steelyard.runs.saved import Opened
+    from steelyard.runs.saved import SavedRun
 
     with place.index() as index:
-        opened = Opened.at(index.find(run).folder)
+        opened = SavedRun.at(index.find(run).folder)
     opened.verify()
     return Shown(document=run_document(opened.run), report=run_report(opened))

@@ -13,7 +13,7 @@ from steelyard.report.figures.calibration import file_name, reliability_figure
 from steelyard.report.figures.figure import Area, Figure, Level, Line, Mark, Panel, Points, Series
 from steelyard.study.calibrating import reliability_of
 from steelyard.study.risk_curves import RiskCurve, risk_curve
-from steelyard.study.selective import HULL, Reading, Selection
+from steelyard.study.selection import HULL, Reading, Selection
 
 _FEW = 40  # points up to which each is marked
 _SERIES: tuple[Series, ...] = ("first", "second")

@@ -150,7 +150,7 @@ class ShiftTrainingResult(msgspec.Struct, frozen=True, rename="pascal", kw_only=
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredTraining:
     """A training that was kept, and where."""
 
     id: str
@@ -206,7 +206,7 @@ def trainings_folder(scope: Scope) -> Path:
     return scope.folder / "shifts"
 
 
-def trainings(scope: Scope, workflow: str | None = None) -> tuple[list[Stored], list[str]]:
+def trainings(scope: Scope, workflow: str | None = None) -> tuple[list[StoredTraining], list[str]]:
     """The trainings of a scope, newest first; and what to say of folders that cannot be read."""
     found, said = [], []
     base = trainings_folder(scope)
@@ -214,7 +214,7 @@ def trainings(scope: Scope, workflow: str | None = None) -> tuple[list[Stored], 
         for id in folders(base / name):
             folder = base / name / id
             try:
-                found.append(Stored(id, folder, _kept(folder, name, id)))
+                found.append(StoredTraining(id, folder, _kept(folder, name, id)))
             except (InputError, StorageError) as problem:
                 said.append(f"left out: {name}/{id}: {getattr(problem, 'problem', problem)}")
     return sorted(found, key=lambda stored: (stored.result.created_utc, stored.id), reverse=True), said
@@ -233,7 +233,7 @@ def _kept(folder: Path, workflow: str, id: str) -> ShiftTrainingResult:
     return found
 
 
-def find_training(scope: Scope, text: str) -> Stored:
+def find_training(scope: Scope, text: str) -> StoredTraining:
     """A training by its id, or by the beginning of it that no other has."""
     found, said = trainings(scope)
     exact = [stored for stored in found if stored.id == text]
@@ -248,8 +248,8 @@ def find_training(scope: Scope, text: str) -> Stored:
 
 
 def best_training(
-    found: Sequence[Stored], *, embedder: EmbedderResult | None = None
-) -> tuple[Stored | None, list[tuple[Stored, str]]]:
+    found: Sequence[StoredTraining], *, embedder: EmbedderResult | None = None
+) -> tuple[StoredTraining | None, list[tuple[StoredTraining, str]]]:
     """The one to use, None if there is none; and for the others that might have been, why not."""
     left, rejected = [], []
     for stored in found:
@@ -263,25 +263,25 @@ def best_training(
     return max(left, key=_order, default=None), rejected
 
 
-def _order(stored: Stored) -> tuple[float, str, str]:
+def _order(stored: StoredTraining) -> tuple[float, str, str]:
     """By held-out score, then by age."""
     held_out = stored.result.held_out
     score = held_out.score if held_out is not None else None
     return (-math.inf if score is None else score), stored.result.created_utc, stored.id
 
 
-def same_queries(found: Sequence[Stored]) -> bool:
+def same_queries(found: Sequence[StoredTraining]) -> bool:
     """Whether these trainings were judged on the same queries, so that their scores can be compared."""
     return len({tuple(stored.result.query_digests) for stored in found}) <= 1
 
 
-def history_document(stored: Sequence[Stored], best: str | None, problems: Sequence[str]) -> dict[str, Any]:
+def history_document(stored: Sequence[StoredTraining], best: str | None, problems: Sequence[str]) -> dict[str, Any]:
     """What `shift history` prints for programs."""
     return {"trainings": [_entry(training) for training in stored], "best": best, "problems": list(problems)}
 
 
 def best_document(
-    best: Stored | None, rejected: Sequence[tuple[Stored, str]], problems: Sequence[str]
+    best: StoredTraining | None, rejected: Sequence[tuple[StoredTraining, str]], problems: Sequence[str]
 ) -> dict[str, Any]:
     """What `shift best` prints for programs."""
     return {
@@ -291,7 +291,7 @@ def best_document(
     }
 
 
-def _entry(stored: Stored) -> dict[str, Any]:
+def _entry(stored: StoredTraining) -> dict[str, Any]:
     result = stored.result
     held_out = result.held_out
     return {

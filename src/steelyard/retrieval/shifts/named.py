@@ -21,7 +21,7 @@ from steelyard.ground.structs import converted
 from steelyard.retrieval.shifts.kept import (
     EmbedderResult,
     ShiftTrainingResult,
-    Stored,
+    StoredTraining,
     best_training,
     find_training,
     read_training,
@@ -43,7 +43,7 @@ class ShiftFile(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedShift:
     """A shift, its name for people, and what must be said of it."""
 
     shift: Shift
@@ -59,19 +59,19 @@ def named_shift(
     embedder: EmbedderResult | None = None,
     scale: float | None = None,
     allow_cancelled: bool = False,
-) -> Named:
+) -> NamedShift:
     """The shift that a text means. A cancelled one is refused unless it is asked for by name."""
     if text == "none":
         if scale is not None:
             raise UsageError("the shift 'none' has no scale")
-        return Named(shift_of("none"), "none")
+        return NamedShift(shift_of("none"), "none")
     kind, _, rest = text.partition(":")
     if kind == "best":
         return _of_stored(_best(scope, rest or None, embedder), scale, embedder, allow_cancelled=False)
     stated = kind if rest and kind in shifts else None
     path = Path(rest if stated else text)
     if path.suffix.lower() in (".npy", ".npz"):
-        return Named(shift_of(stated or "additive", read_row(path), scale=_or_one(scale)), path.name)
+        return NamedShift(shift_of(stated or "additive", read_row(path), scale=_or_one(scale)), path.name)
     if path.suffix.lower() == ".json" or (text and path.is_file()):
         if stated:
             raise UsageError(f"'{stated}:' goes before a NumPy file; a .json file states its kind itself")
@@ -85,7 +85,7 @@ def _or_one(scale: float | None) -> float:
     return 1.0 if scale is None else scale
 
 
-def _best(scope: Scope | None, workflow: str | None, embedder: EmbedderResult | None) -> Stored:
+def _best(scope: Scope | None, workflow: str | None, embedder: EmbedderResult | None) -> StoredTraining:
     if scope is None:
         raise UsageError("'best' is looked up among kept trainings; name a file here")
     found, said = trainings(scope, workflow)
@@ -105,11 +105,13 @@ def _best(scope: Scope | None, workflow: str | None, embedder: EmbedderResult | 
     )
 
 
-def _of_stored(stored: Stored, scale: float | None, embedder: EmbedderResult | None, *, allow_cancelled: bool) -> Named:
+def _of_stored(
+    stored: StoredTraining, scale: float | None, embedder: EmbedderResult | None, *, allow_cancelled: bool
+) -> NamedShift:
     return _of_training(stored.result, stored.id, scale, embedder, allow_cancelled=allow_cancelled)
 
 
-def _of_file(path: Path, scale: float | None, embedder: EmbedderResult | None, *, allow_cancelled: bool) -> Named:
+def _of_file(path: Path, scale: float | None, embedder: EmbedderResult | None, *, allow_cancelled: bool) -> NamedShift:
     document, _ = read_strict(path)
     names = {key.lower() for key in document} if isinstance(document, dict) else set()
     if {"deltavector", "workflowname"} <= names:
@@ -122,7 +124,7 @@ def _of_file(path: Path, scale: float | None, embedder: EmbedderResult | None, *
     if found.kind not in shifts:
         raise InputError(f"one of {', '.join(shifts)} is expected", file=str(path), field="Kind")
     try:
-        return Named(shift_of(found.kind, found.vector, scale=found.scale if scale is None else scale), path.name)
+        return NamedShift(shift_of(found.kind, found.vector, scale=found.scale if scale is None else scale), path.name)
     except InputError as problem:
         raise InputError(problem.problem, file=str(path), field="Vector") from None
     except UsageError as problem:
@@ -136,7 +138,7 @@ def _of_training(
     embedder: EmbedderResult | None,
     *,
     allow_cancelled: bool,
-) -> Named:
+) -> NamedShift:
     if found.is_cancelled and not allow_cancelled:
         raise UsageError(
             f"the shift {printable(name)} was cancelled when it was trained; "
@@ -148,4 +150,4 @@ def _of_training(
     elif found.embedder is not None and (embedder is None or "given" in (embedder.provider, found.embedder.provider)):
         notes.append(f"whether the shift {printable(name)} was learned from vectors of this kind is not known")
     made = shift_of("additive", found.delta_vector, scale=found.scale if scale is None else scale)
-    return Named(made, name, found, tuple(notes))
+    return NamedShift(made, name, found, tuple(notes))

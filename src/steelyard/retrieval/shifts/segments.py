@@ -37,7 +37,7 @@ _KEPT = {"map@1": "mrr", "ndcg@3": "ndcg@3"}  # the metrics of single-gold rows
 
 
 @dataclass(frozen=True)
-class Compared:
+class SegmentComparison:
     """What a segmentation comes to on the queries that stand in both files."""
 
     used: int
@@ -114,7 +114,7 @@ def compared(
     seed: int = 42,
     level: float = 0.95,
     settings: Settings | None = None,
-) -> Compared:
+) -> SegmentComparison:
     """The means of baseline, shifted and segmented queries, with paired intervals between them."""
     decisions = decided(segments, name)
     ours, theirs = by_id(baseline, baseline.source.name), by_id(shifted, shifted.source.name)
@@ -132,7 +132,7 @@ def compared(
     }
     used = settings or Settings(resamples=resamples, seed=seed, level=level)
     effective = {base.query_id.casefold() for base, _ in pairs}
-    return Compared(
+    return SegmentComparison(
         used=len(pairs),
         missing=tuple(entry.query_id for key, entry in ours.items() if key not in theirs),
         extra=tuple(entry.query_id for key, entry in theirs.items() if key not in ours),

@@ -14,7 +14,7 @@ from steelyard.ground.structs import converted
 from steelyard.uncertainty.wire import delta_document
 
 if TYPE_CHECKING:
-    from steelyard.retrieval.shifts.segments import Compared
+    from steelyard.retrieval.shifts.segments import SegmentComparison
 
 Decision = Literal["ApplyShift", "SkipShift"]
 METRICS = ("map@1", "ndcg@3")
@@ -77,7 +77,7 @@ def beside(segments_path: str | Path, path: str) -> Path:
     return here if here.is_absolute() or here.exists() or not there.exists() else there
 
 
-def compared_document(compared: Compared) -> dict[str, Any]:
+def compared_document(compared: SegmentComparison) -> dict[str, Any]:
     """What `segment compare` prints as JSON."""
     return plain(
         {
@@ -98,7 +98,7 @@ def compared_document(compared: Compared) -> dict[str, Any]:
     )
 
 
-def compared_remarks(compared: Compared) -> list[str]:
+def compared_remarks(compared: SegmentComparison) -> list[str]:
     """What must be said of a comparison: its notes, and which queries are left out or undecided."""
     remarks = list(compared.notes)
     for ids, where in ((compared.missing, "baseline"), (compared.extra, "shifted")):

@@ -92,7 +92,7 @@ class HeldOut:
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainingOutcome:
     """A shift learned from all queries, what folds say of it, and the same on the training queries themselves."""
 
     training: ShiftTraining
@@ -113,7 +113,7 @@ def train(
     resamples: int = 10_000,
     settings: Settings | None = None,
     progress: Progress | None = None,
-) -> Trained:
+) -> TrainingOutcome:
     """Learn a shift and judge it on held-out queries; `settings` has the seed of the options where it is not given."""
     chosen = options or Options()
     docs = corpus.docs.matrix
@@ -140,7 +140,7 @@ def train(
     training = learned(pairs, docs, **limits)
     everyone = np.ones(len(corpus), bool)
     in_sample = _in_sample(before, _ranks(corpus, Additive(training.delta, chosen.scale), everyone))
-    return Trained(training, HeldOut(tuple(found), score, parts), in_sample, chosen)
+    return TrainingOutcome(training, HeldOut(tuple(found), score, parts), in_sample, chosen)
 
 
 def _together(corpus: Corpus) -> tuple[str, ...]:

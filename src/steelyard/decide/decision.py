@@ -1,0 +1,91 @@
+"""What a gate decided: one verdict per rule and number, and what they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from steelyard.decide.numbers import GateNumber, slice_names
+from steelyard.naming import slice_text
+
+GateVerdict = Literal["pass", "fail", "inconclusive"]
+PASS: GateVerdict = "pass"
+FAIL: GateVerdict = "fail"
+INCONCLUSIVE: GateVerdict = "inconclusive"
+Inconclusive = Literal["report", "fail", "pass", "warn"]  # what an inconclusive gate comes to
+Cause = Literal["", "missing", "barred", "no interval", "unknown end", "open"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """One rule about one number: what was measured, and what follows."""
+
+    rule: str
+    kind: str
+    verdict: GateVerdict
+    reason: str
+    key: str
+    number: GateNumber = field(default_factory=lambda: GateNumber(value=None))
+    threshold: float | None = None
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    detectable: float | None = None
+    clusters_needed: int | None = None
+    advice: tuple[str, ...] = ()  # what would settle it, where it is inconclusive
+    cause: Cause = ""  # why it is neither pass nor fail on its merits
+
+    @property
+    def passed(self) -> bool:
+        return self.verdict == PASS
+
+    @property
+    def slice(self) -> Mapping[str, Any]:
+        return self.number.slice
+
+    @property
+    def value(self) -> float | None:
+        return self.number.value
+
+    @property
+    def low(self) -> float | None:
+        return None if self.number.interval is None else self.number.interval[0]
+
+    @property
+    def high(self) -> float | None:
+        return None if self.number.interval is None else self.number.interval[1]
+
+    @property
+    def clusters(self) -> int | None:
+        """How many clusters the number stands on; None where nobody stated it."""
+        return self.number.clusters or None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """All rules of a gate, and what they come to."""
+
+    verdict: GateVerdict
+    rules: tuple[Verdict, ...]
+    notes: tuple[str, ...] = ()
+    inconclusive: Inconclusive = "report"
+
+    @property
+    def passed(self) -> bool:
+        """Whether the run may pass: an inconclusive gate only where that was said beforehand."""
+        return self.exit_code == 0
+
+    @property
+    def exit_code(self) -> int:
+        if self.verdict == INCONCLUSIVE:
+            return {"report": 6, "fail": 1, "pass": 0, "warn": 0}[self.inconclusive]
+        return 0 if self.verdict == PASS else 1
+
+    @property
+    def reason(self) -> str:
+        """One line: the first rule that decided, and why."""
+        open_ = [v for v in self.rules if v.verdict == self.verdict and v.verdict != PASS]
+        if not open_:
+            return f"all {len(self.rules)} rules passed"
+        more = f" (and {len(open_) - 1} more)" if len(open_) > 1 else ""
+        return f"{open_[0].rule}{slice_text(slice_names(open_[0].slice))}: {open_[0].verdict}, {open_[0].reason}{more}"

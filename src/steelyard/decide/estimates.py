@@ -1,0 +1,154 @@
+"""The estimates of a kept run that rules may read: as they were stored, or made again from its evidence or its rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from steelyard.decide.gate import Gate
+from steelyard.decide.wanted import has_evidence, kept_slices, named_metrics, slice_columns
+from steelyard.errors import StorageError, UsageError
+from steelyard.metrics.definition import metric_of
+from steelyard.naming import Rule
+from steelyard.records.labels import value_name
+from steelyard.records.schema import CELL
+from steelyard.records.table import Records
+from steelyard.runs.saved import EVALUATION, SavedRun, pooled
+from steelyard.study.evaluation import evaluate
+from steelyard.study.kept import KeptSlice
+from steelyard.study.kept_pairs import KeptSide
+from steelyard.uncertainty.estimate import estimates_of, missing_rows
+from steelyard.uncertainty.number import Estimate
+from steelyard.uncertainty.sampling import sample
+from steelyard.uncertainty.settings import Settings
+from steelyard.uncertainty.wire import read_estimate
+
+
+def run_settings(run: SavedRun) -> Settings:
+    """How the run's estimates were made."""
+    if EVALUATION not in run.run.files:
+        return Settings()
+    known = ("resamples", "seed", "level", "method", "stream")
+    return Settings(**{k: v for k, v in run.evaluation["uncertainty"].items() if k in known})
+
+
+def run_estimates(gate: Gate, run: SavedRun, settings: Settings, *, anew: bool) -> Sequence[Estimate]:
+    """The estimates that rules may read: as they were stored, and what the evidence or the rows of the run give beyond.
+
+    Those of which a rule reads an end have their interval at other levels. With `anew`, all are estimated with these
+    settings. What another edition estimated stays as it was stored.
+    """
+    asked = _asked_for(gate)
+    stored = {(e.metric, _slice_key(e.slice)): e for e in _stored(run)}
+    for part in kept_slices(run):
+        if _is_named(gate, part):
+            stored |= {(e.metric, _slice_key(e.slice)): e for e in _of_part(part, asked, stored, settings, anew=anew)}
+    known = {name for name, _ in stored}
+    if anew:
+        fixed = [name for name in asked if name in known and not has_evidence(kept_slices(run), name)]
+        if fixed:
+            raise UsageError(
+                f"run {run.name} kept no evidence of {fixed[0]}: it stands as it was estimated; leave level, resamples "
+                "and seed out"
+            )
+    if run.records is not None:
+        stored |= _of_rows(gate, run, run.records, settings, stored)
+    return tuple(stored.values())
+
+
+def _is_named(gate: Gate, part: KeptSlice) -> bool:
+    """Whether a rule may be about this slice: cells are, other slices where a rule names their columns."""
+    beyond = {column for column in part.slice if column not in CELL}
+    return not beyond or any(beyond == set(columns.split("*")) for columns in slice_columns(gate))
+
+
+def _of_part(
+    part: KeptSlice,
+    asked: Mapping[str, bool],
+    stored: Mapping[tuple[str, Any], Estimate],
+    settings: Settings,
+    *,
+    anew: bool,
+) -> list[Estimate]:
+    """The estimates of one slice that rules may read, with what its evidence says beyond what was stored."""
+    side = KeptSide(part.in_order)
+    metrics = [m for m in map(metric_of, asked) if side.has(m) and not set(m.grouped_by) & set(part.slice)]
+    samples = {m.name: sample(m, side, side.constants(m)) for m in metrics}
+    held = {name: stored.get((name, _slice_key(part.slice))) for name in samples}
+    again = [n for n, e in held.items() if anew or e is None or (asked[n] and e.interval is not None)]
+    made = dict(zip(again, estimates_of([samples[n] for n in again], settings, part.slice), strict=True))
+    found = []
+    for name, read in samples.items():
+        before, now = held[name], made.get(name)
+        if before is None or anew:
+            assert now is not None
+            chosen = replace(now, n_abstained=part.counts["abstained"])
+        else:
+            chosen = before if now is None or before.interval is None else _with_rule(before, now)
+        if chosen.n_missing is None:
+            asked_rows = int(part.asked_rows.sum())
+            chosen = replace(chosen, n_missing=missing_rows(read), n_predictions=asked_rows)
+        found.append(chosen)
+    return found
+
+
+def _of_rows(
+    gate: Gate, run: SavedRun, records: Records, settings: Settings, stored: Mapping[tuple[str, Any], Estimate]
+) -> dict[tuple[str, Any], Estimate]:
+    """What rules ask for and neither estimates nor evidence have, evaluated from the rows that were kept."""
+    by = slice_columns(gate)
+    there = {(name, frozenset(c for c, _ in key if c not in CELL)) for name, key in stored}
+    wanted = {
+        name
+        for rule, name in named_metrics(gate)
+        if not rule.delta and (name, frozenset(_own_columns(rule))) not in there
+    }
+    if not wanted:
+        return {}
+    pool = pooled([part.slice for part in run.kept], [records])
+    found = evaluate(records, sorted(wanted), by=by, pool=pool, settings=settings)
+    return {(e.metric, _slice_key(e.slice)): e for e in found if (e.metric, _slice_key(e.slice)) not in stored}
+
+
+def _own_columns(rule: Rule) -> list[str]:
+    """The columns, beyond cells, of the slices that a rule is about."""
+    named = [rule.each] if rule.each and rule.each != "cell" else [column for column, _ in rule.metric.slice]
+    return [column for column in named if column not in CELL]
+
+
+def _asked_for(gate: Gate) -> dict[str, bool]:
+    """The metrics whose values rules read, and whether an end of an interval is among them."""
+    found: dict[str, bool] = {}
+    for rule, name in named_metrics(gate):
+        if not rule.delta:
+            found[name] = found.get(name, False) or rule.bound is not None
+    return found
+
+
+def _stored(run: SavedRun) -> Sequence[Estimate]:
+    if EVALUATION not in run.run.files:
+        return ()
+    found = []
+    for e in run.evaluation["estimates"]:
+        try:
+            found.append(read_estimate(e))
+        except (KeyError, TypeError, IndexError, ValueError):
+            raise StorageError(f"run {run.name}: {EVALUATION}: an estimate is not as it must be") from None
+    return tuple(found)
+
+
+def _with_rule(stored: Estimate, made: Estimate) -> Estimate:
+    """The stored estimate with its interval at other levels, where it is made today as it was then."""
+    assert stored.interval is not None
+    same = made.interval is not None and made.method == stored.method and _close(made.interval, stored.interval)
+    return replace(stored, rule=made.rule) if same else stored
+
+
+def _slice_key(slice_: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
+    return frozenset((column, value_name(value)) for column, value in slice_.items())
+
+
+def _close(one: tuple[float, float], two: tuple[float, float]) -> bool:
+    return all(math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12) for a, b in zip(one, two, strict=True))
