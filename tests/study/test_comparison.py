@@ -12,6 +12,7 @@ from scipy import stats
 from steelyard.errors import InputError, UsageError
 from steelyard.records.table import Records
 from steelyard.study.comparison import compare
+from tests.support.shelf import answers
 
 
 def run(predictions: list[Any], *, rows: int = 8, seed: int = 0, **more: Any) -> Records:
@@ -27,11 +28,6 @@ def run(predictions: list[Any], *, rows: int = 8, seed: int = 0, **more: Any) ->
         **more,
     }
     return Records.from_columns(columns)
-
-
-def answers(size: int, share: float, seed: int) -> list[Any]:
-    rng = np.random.default_rng(seed)
-    return ["yes" if rng.random() < share else "no" for _ in range(size)]
 
 
 def test_delta_is_new_minus_base_with_the_textbook_paired_interval() -> None:

@@ -18,13 +18,10 @@ from steelyard.study.evaluation import evaluate
 from steelyard.study.kept_wire import packed, unpacked
 from steelyard.study.wire import comparison_document
 from steelyard.uncertainty.number import Delta
+from tests.support.shelf import through_disk
 from tests.support.tables import every_instance, fitting, other, table
 
 FIELDS = ("base", "new", "delta", "se", "p_value", "p_adjusted", "n", "n_base", "n_new", "clusters")
-
-
-def through_disk(records: Records, metrics: list[str], **how: Any) -> Any:
-    return unpacked(packed(evaluate(records, metrics, keep_evidence=True, resamples=100, **how).kept))
 
 
 def same(one: Delta, two: Delta) -> None:

@@ -13,7 +13,7 @@ from steelyard.errors import InputError
 from steelyard.records.table import Records
 from steelyard.study.comparison import compare, compare_kept
 from steelyard.study.evaluation import evaluate, value
-from steelyard.study.kept_wire import packed, unpacked
+from tests.support.shelf import through_disk as kept
 
 SIZE = 240
 
@@ -42,10 +42,6 @@ def without(records: Records, name: str, rows: np.ndarray) -> Records:
     """The records with a column nulled in these rows."""
     values = [None if gone else v for v, gone in zip(records.column(name).to_pylist(), rows, strict=True)]
     return Records.from_columns({**{n: records.column(n) for n in records.stated}, name: values})
-
-
-def kept(records: Records, metrics: list[str], **how: Any) -> Any:
-    return unpacked(packed(evaluate(records, metrics, keep_evidence=True, resamples=100, **how).kept))
 
 
 # -- a value that one side lacks -----------------------------------------------------------------------------------

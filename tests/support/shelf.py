@@ -15,6 +15,7 @@ from steelyard.records.table import Records
 from steelyard.runs.layout import Scope
 from steelyard.runs.saved import Clock, SavedRun, save
 from steelyard.study.evaluation import evaluate
+from steelyard.study.kept_wire import packed, unpacked
 
 
 def answers(size: int, share: float, seed: int) -> list[str]:
@@ -67,6 +68,11 @@ class Shelf:
             Scope(self.root), found, workflow="w", clock=Clock(), run_id=f"run-{self._count}", records=kept
         )
         return SavedRun.at(folder)
+
+
+def through_disk(records: Records, metrics: list[str], **how: Any) -> Any:
+    """What a run keeps of these metrics, written and read again."""
+    return unpacked(packed(evaluate(records, metrics, keep_evidence=True, resamples=100, **how).kept))
 
 
 def gated(rules: str | Sequence[str], run: SavedRun, baseline: SavedRun | None = None) -> Decision:
