@@ -199,6 +199,22 @@ def test_a_reader_of_both_gets_a_file_or_a_bundle(tmp_path: Path) -> None:
         readers.remove("either")
 
 
+def test_a_reader_of_files_gets_an_archive_from_its_first_byte(tmp_path: Path) -> None:
+    def archive(source: Input) -> Table:
+        size = sum(len(block.data) for block in source.blocks())
+        return Table({"item": pa.array([size])}, 1)
+
+    reader("archive", about="any archive", sniff=lambda head: "sure" if head.container == "zip" else "no")(archive)
+    try:
+        for content in (zipped(), zipped({"../a": b"x"}), zipped()[:100]):
+            (tmp_path / "a.zip").write_bytes(content)
+            records = read(tmp_path / "a.zip")
+            assert records.column("item").to_pylist() == [len(content)]
+            assert records.sources[0].sha256 == hashlib.sha256(content).hexdigest()
+    finally:
+        readers.remove("archive")
+
+
 def test_a_zip_does_not_come_through_a_pipe() -> None:
     class Pipe(io.BytesIO):
         def seekable(self) -> bool:

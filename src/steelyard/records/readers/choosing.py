@@ -63,6 +63,8 @@ def _of_file(path: str, name: str, stream: BinaryIO, format: str | None) -> tupl
             head = replace(head, members=shallowest(bundle.names()))
         except InputError as problem:
             refusal = problem
+        if stream.seekable():
+            stream.seek(0)  # for a reader that takes the archive as a file
     try:
         reader = readers[format] if format is not None else recognised(head, path)
     except SteelyardError:

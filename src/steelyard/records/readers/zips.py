@@ -59,7 +59,6 @@ def zip_bundle(name: str, stream: BinaryIO, limits: Limits = LIMITS) -> Bundle:
             raise InputError(problem, file=f"{name}/{member}")
         members[member] = Member(info.file_size, partial(_chunks, archive, stream, info, f"{name}/{member}"))
     packed = stream.seek(0, os.SEEK_END)
-    stream.seek(0)
     total = sum(member.size for member in members.values())
     if _is_bomb(total, packed, limits):
         raise InputError(f"unpacks to more than {limits.ratio:,} times its size; this is no data", file=name)
