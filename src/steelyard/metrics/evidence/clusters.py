@@ -12,6 +12,7 @@ from steelyard.ground.arrays import Codes, Mask
 from steelyard.records.labels import label_key, value_name
 
 Ids = tuple[tuple[Any, ...], ...]
+WHOLE: Ids = (("",),)  # everything in one cluster, where only the value is asked for
 
 
 def some(ids: Ids, clusters: Codes) -> Ids:

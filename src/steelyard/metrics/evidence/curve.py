@@ -18,7 +18,7 @@ import numpy as np
 from steelyard.ground import compiling
 from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.metrics.evidence import kernels, passes
-from steelyard.metrics.evidence.clusters import Ids
+from steelyard.metrics.evidence.clusters import WHOLE, Ids
 from steelyard.metrics.evidence.codec import reading
 from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedRows, SortedTerms
 from steelyard.metrics.evidence.sums import Draw
@@ -37,7 +37,7 @@ class CurveTerms(SortedTerms):
     reading: type[SortedReading] | None = field(default_factory=lambda: CurveReading)
 
     def collect(self, ids: Ids, cluster: Codes) -> tuple[Any, Mask]:
-        if len(ids) > 1 or len(cluster) < _POINTS_WORTH or not compiling.available():
+        if ids is not WHOLE or len(cluster) < _POINTS_WORTH or not compiling.available():
             return super().collect(ids, cluster)
         assert self.unsorted is not None
         lost = (*self.left_out.values(), *self.missing.values())
@@ -49,10 +49,10 @@ class CurveTerms(SortedTerms):
         if values is None or not len(loss):
             return super().collect(ids, cluster)
         counted = np.array([int(kept.sum())], np.int64)
-        return PointCurve.of(self.score[rows] + 0.0, loss, values, ids, counted, {}), kept
+        return PointCurve.of(self.score[rows] + 0.0, loss, values, ids=ids, asked=counted), kept
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PointCurve:
     """The working points of a table taken as one cluster: enough for values, and the cheapest way to them.
 
@@ -68,10 +68,10 @@ class PointCurve:
     small = True
 
     @classmethod
-    def of(
-        cls, rank: Floats, loss: Floats, values: Floats, ids: Ids, asked: Codes, excluded: Mapping[str, int]
-    ) -> PointCurve:
-        return cls(*passes.sorted_runs(rank, loss, values), values, ids, asked, excluded)
+    def of(cls, rank: Floats, loss: Floats, values: Floats, *, ids: Ids, asked: Codes) -> PointCurve:
+        """The points of rows as they come; `values` are the distinct losses."""
+        runs, begins = passes.sorted_runs(rank, loss, values)
+        return cls(runs=runs, begins=begins, values=values, ids=ids, rows=asked)
 
     @property
     def width(self) -> int:
