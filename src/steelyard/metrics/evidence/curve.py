@@ -175,7 +175,7 @@ class CurveReading(SortedReading):
         return self._trapezoids(None)
 
     def areas_at(self, c: float | Floats) -> tuple[Floats, Floats]:
-        """The areas up to min(c, cmax), landing on it by linear interpolation; c may be one coverage a resample."""
+        """The areas up to min(c, cmax), landing on it by linear interpolation; c may be one coverage per resample."""
         if self.compiled:
             scanned = self._scan(c)
             return self._defined(scanned[:, 2]), self._defined(scanned[:, 3])
@@ -325,7 +325,7 @@ def hull_height(points: int) -> float:
 
 
 def _hull(x: Floats, y: Floats, valid: Mask, height: float) -> tuple[Codes, Codes]:
-    """The places of each row's corners, one column a row, and how many there are.
+    """The places of each row's corners, one column per row, and how many there are.
 
     Points come from left to right; the last corner goes as long as it lies less than `height` under the chord from
     the corner before it to the new point. All rows move together.

@@ -42,7 +42,7 @@ _LOADING_COST = 500_000  # of the compiler, half a second, shared by the ten tho
 
 @dataclass(frozen=True)
 class SortedTerms:
-    """A score a row, a value that is summed in its order, and the rows that are counted without being sorted."""
+    """One score per row, a value that is summed in its order, and the rows that are counted without being sorted."""
 
     score: Floats
     value: Any = 0.0

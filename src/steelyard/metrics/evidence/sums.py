@@ -29,7 +29,7 @@ from steelyard.records.labels import Labels
 _DENSE_CELLS = 20_000_000
 _FULL_SHARE = 0.05  # of the cells that must hold something: a product with fewer is cheaper one by one
 _ANY_SHARE = 200_000  # cells up to which it does not matter
-_COMPILED_ROWS = 2_000_000  # from here one compiled pass beats a pass a term
+_COMPILED_ROWS = 2_000_000  # from here one compiled pass beats one pass per term
 
 
 class Draw:
@@ -64,7 +64,7 @@ class Evidence(Protocol):
     def excluded(self) -> Mapping[str, int]: ...
 
     @property
-    def width(self) -> int: ...  # numbers a resample's reading holds, to plan memory
+    def width(self) -> int: ...  # numbers that the reading of a resample holds, to plan memory
 
     def under(self, draw: Draw) -> Any: ...
 
@@ -101,7 +101,7 @@ def sums(
     missing: Mapping[str, Any] | None = None,
     **values: Any,
 ) -> Terms:
-    """Say what to add up per row: one array or constant a name, optionally under the key(s) `by`.
+    """Say what to add up per row: one array or constant per name, optionally under the key(s) `by`.
 
     A NaN in any term or a null key leaves the row out as lacking a value, and counts it. `left_out` names rows that are
     outside the metric's own denominator, `missing` further rows that lack a value, each with its reason. In a
@@ -115,7 +115,7 @@ def sums(
 def row_score(
     values: Any, *, left_out: Mapping[str, Any] | None = None, missing: Mapping[str, Any] | None = None, **more: Any
 ) -> Terms:
-    """A score a row, averaged; `more` are sums that stand beside it."""
+    """One score per row, averaged; `more` are sums next to it."""
     terms = {"total": values, "n": 1, **more}
     return Terms(values=terms, left_out=left_out or {}, missing=missing or {}, score=True)
 
@@ -124,7 +124,7 @@ class Cells:
     """A reading of `Sums`: `s.total` has shape (resamples,), or (resamples, keys) where the terms were keyed.
 
     `s.key(0)` are the values of the first key column, aligned with the last axis. What needs every cluster's own sums
-    (their squares, say) takes them from `s.each`, one cluster a row, and adds up under the same weights: `s.added(x)`.
+    (such as squares) takes them from `s.each`, one row per cluster, and adds up under the same weights: `s.added(x)`.
     """
 
     def __init__(
