@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from steelyard.ground.arrays import Mask
-from steelyard.metrics.evidence.clusters import Ids
+from steelyard.metrics.evidence.clusters import WHOLE, Ids
 from steelyard.metrics.evidence.sums import Draw, Evidence
 from steelyard.metrics.options import Constants
 from steelyard.metrics.vocabulary import Population
@@ -69,7 +69,7 @@ class Collector:
     @classmethod
     def whole(cls, records: Records) -> Collector:
         """Everything in one cluster: enough for the value alone, and the cheapest way to it."""
-        return cls(records, ids=(("",),), cluster=np.zeros(len(records), np.int64))
+        return cls(records, ids=WHOLE, cluster=np.zeros(len(records), np.int64))
 
     def population(self, rows: Population) -> Mask | None:
         """A mask of the rows in a population; None if that is all."""

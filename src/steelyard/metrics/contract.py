@@ -154,7 +154,7 @@ def across(
     the rows that have a partner; a plug-in may add further pairs to `steelyard.metrics.views.views`. `requires` refuses
     a base metric that makes no sense here.
     """
-    chosen = views[pair]
+    both = views[pair]
 
     def bind(options: Mapping[str, Any]) -> tuple[Metric, ...]:
         if requires is not None:
@@ -162,14 +162,14 @@ def across(
         return options["base"], options["base"]
 
     def define(function: Callable[..., Any]) -> Definition:
-        source = PartSource(bind, (Param("base", "metric"),), chosen)
+        source = PartSource(bind, (Param("base", "metric"),), both)
         definition = Definition(
             name=function.__name__,
             function=function,
             source=source,
             better=better,
             bounds=bounds,
-            perturbed_only=chosen.perturbed_only,
+            perturbed_only=both.perturbed_only,
             **facts,
         )
         definition.finish(_of_parts(function))

@@ -105,7 +105,7 @@ class Definition:
         return function
 
     def detail(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register what stands beside the value: a curve, a table of bins, a confusion matrix."""
+        """Register what is shown next to the value: a curve, a table of bins, a confusion matrix."""
         self._detail = function
         return function
 

@@ -270,7 +270,7 @@ class Metric:
         return self.definition.documented_as if plain and self.label is None else ""
 
     def detail(self, reading: Any, constants: Constants) -> Any:
-        """What stands beside the value, or None."""
+        """What is shown next to the value, or None."""
         if self.definition._detail is None:
             return None
         with np.errstate(invalid="ignore", divide="ignore"):

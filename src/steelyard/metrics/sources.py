@@ -129,8 +129,8 @@ class RowSource:
             if self._stated is not None
             else tuple(name.replace("__", ".") for name in self._positional if name not in _SPECIAL)
         )
-        chosen = [options[p.name] for p in self._params if p.kind == "column" and options.get(p.name) is not None]
-        return tuple(dict.fromkeys((*stated, *chosen)))
+        columns = [options[p.name] for p in self._params if p.kind == "column" and options.get(p.name) is not None]
+        return tuple(dict.fromkeys((*stated, *columns)))
 
     def summarised(self, metric: Metric, table: Records) -> Any:
         return {} if self.summarises is None else self.summarises(table, **accepted(self.summarises, metric.values))
@@ -153,7 +153,7 @@ class RowSource:
         excluded = _outside(collector.records, inside)
         merged = {**metric.values, **constants}
         arguments = [self._argument(name, population, metric.name) for name in self._positional]
-        keywords = {p.name: self._chosen(p, merged.get(p.name), population, metric.name) for p in self._params}
+        keywords = {p.name: self._option(p, merged.get(p.name), population, metric.name) for p in self._params}
         keywords |= accepted(self.function, {"label": metric.label, **constants}, keyword_only=True)
         try:
             with np.errstate(all="ignore"):
@@ -167,8 +167,8 @@ class RowSource:
         lost = _reasons(population, ~kept, metric.reads, {**made.missing, **made.left_out})
         lacking = None if kept.all() else ~np.logical_or.reduce([kept, *made.left_out.values()])
         collector.note_missing(self.key(metric, constants), inside, lacking)
-        found: Evidence = replace(evidence, excluded=_ordered(excluded, lost))
-        return found
+        counted: Evidence = replace(evidence, excluded=_ordered(excluded, lost))
+        return counted
 
     def missing(self, metric: Metric, constants: Constants, collector: Collector) -> Mask:
         """The rows of the population that lack a value that the metric reads."""
@@ -182,14 +182,14 @@ class RowSource:
     def united(self, _metric: Metric, sides: Sequence[tuple[Constants, Any]]) -> dict[str, Any]:
         """What two runs must know together: labels that either met, and what a `join` makes of the rest."""
         one, two = (constants for constants, _ in sides)
-        found = dict(one) if self.joins is None else self.joins(one, two)
+        joint = dict(one) if self.joins is None else self.joins(one, two)
         if "labels" in one:
             met = [set(c["labels"] or met_labels(evidence)) for c, evidence in sides]
             stated = one["labels"] is not None and met[0] == met[1]
-            found["labels"] = one["labels"] if stated else tuple(sorted(met[0] | met[1], key=sortable))
+            joint["labels"] = one["labels"] if stated else tuple(sorted(met[0] | met[1], key=sortable))
         if "undefined" in two:
-            found["undefined"] = two["undefined"]
-        return found
+            joint["undefined"] = two["undefined"]
+        return joint
 
     def converted(self, _metric: Metric, evidence: Any, own: Constants, joint: Constants) -> Any:
         """The evidence as it would be under the joint constants; None where only the rows could say."""
@@ -221,10 +221,10 @@ class RowSource:
             return made
         score = np.asarray(made, np.float64)
         if score.shape != (rows,):
-            raise UsageError(f"{metric} gave {score.shape} values for {rows} rows, not one a row")
+            raise UsageError(f"{metric} gave {score.shape} values for {rows} rows, not one per row")
         return row_score(score)
 
-    def _chosen(self, param: Param, value: Any, population: Records, asked_by: str) -> Any:
+    def _option(self, param: Param, value: Any, population: Records, asked_by: str) -> Any:
         """An option's value; the numbers of a column where the option names one."""
         if param.kind != "column" or value is None:
             return value
@@ -270,12 +270,12 @@ def _reasons(population: Records, lost: Mask, reads: Iterable[str], stated: Mapp
     """Why rows inside the population were left out: as stated, the column they lack, else their outcome."""
     if not lost.any():
         return {}
-    found: dict[str, int] = {}
+    reasons: dict[str, int] = {}
     open_ = lost.copy()
     for reason, rows in stated.items():
         here = open_ & np.asarray(rows, bool)
         if here.any():
-            found[reason] = int(here.sum())
+            reasons[reason] = int(here.sum())
             open_ &= ~here
     answered = population.outcome == ANSWERED
     for name in dict.fromkeys("target" if name == "correct" else name for name in reads):
@@ -287,13 +287,13 @@ def _reasons(population: Records, lost: Mask, reads: Iterable[str], stated: Mapp
             missing = missing & answered  # a row without an answer needs neither
         here = open_ & missing
         if here.any():
-            found[f"no {name}"] = int(here.sum())
+            reasons[f"no {name}"] = int(here.sum())
             open_ &= ~here
     for code, outcome in enumerate(OUTCOMES[1:], start=1):
         here = open_ & (population.outcome == code)
         if here.any():
-            found[outcome] = int(here.sum())
+            reasons[outcome] = int(here.sum())
             open_ &= ~here
     if open_.any():
-        found["not applicable"] = int(open_.sum())
-    return found
+        reasons["not applicable"] = int(open_.sum())
+    return reasons

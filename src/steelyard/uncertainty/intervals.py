@@ -103,7 +103,7 @@ def effective_clusters(influence: Floats) -> float:
 def wilson(p: float, se: float, clusters: int, minority: int, level: float) -> Interval | None:
     """Wilson's interval for a share, with n_e = p(1 − p)/se² effective rows and t for z.
 
-    If fewer than five clusters hold the rarer outcome, no more than one row a cluster is believed. None where every
+    If fewer than five clusters hold the rarer outcome, no more than one row per cluster is believed. None where every
     cluster has the same share, so that the spread is unknown.
     """
     rows = effective_rows(p, se, clusters, minority)

@@ -92,10 +92,10 @@ def sparse_delta(totals: Floats, rows: Floats, reach: float) -> Rule:
     """
     inside = rows > 0
     totals, rows = totals[inside], rows[inside].astype(np.float64)
-    found = Sparse.of(totals, rows, -reach, reach)
-    moved = found.means[found.means != 0]
+    sparse = Sparse.of(totals, rows, -reach, reach)
+    moved = sparse.means[sparse.means != 0]
     usual = math.sqrt(float((moved**2).mean())) if len(moved) else 0.0
     size = float(rows.mean())
     padded = np.append(totals, [usual * size, -usual * size]), np.append(rows, [size, size])
     centre, se = float(padded[0].sum() / padded[1].sum()), cluster_se(*padded)
-    return Rule("t", lambda level: found.widened(student(centre, se, len(rows), level), level))
+    return Rule("t", lambda level: sparse.widened(student(centre, se, len(rows), level), level))

@@ -13,12 +13,14 @@ import pytest
 
 from steelyard.ground import compiling
 from steelyard.metrics.evidence import curve, kernels, passes, sorted_rows
+from steelyard.metrics.evidence.clusters import WHOLE
 from steelyard.metrics.evidence.curve import CurveTerms
 from steelyard.metrics.evidence.sorted_rows import SortedTerms
 from steelyard.metrics.evidence.sums import Draw
 from steelyard.metrics.questions.calibration import bin_of
 from steelyard.records.table import Records
-from steelyard.study.evaluation import evaluate
+from steelyard.study.evaluation import evaluate, value
+from steelyard.study.kept_wire import packed, unpacked
 
 IDS = tuple((i,) for i in range(23))
 
@@ -40,7 +42,7 @@ def draws(seed: int) -> np.ndarray:
 @pytest.mark.parametrize("ties", [True, False])
 def test_the_curve_is_the_same_on_every_path(ties: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     score, loss, silent, cluster = rows(1, ties)
-    terms = CurveTerms(score, np.where(silent, np.nan, loss), silent, {})
+    terms = CurveTerms(score, np.where(silent, np.nan, loss), silent)
     evidence, _ = terms.collect(IDS, cluster)
     names = ("cmax", "exact", "achievable")
 
@@ -66,7 +68,7 @@ def test_the_curve_is_the_same_on_every_path(ties: bool, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("ties", [True, False])
 def test_every_resample_may_have_its_own_coverage(ties: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     score, loss, silent, cluster = rows(7, ties)
-    evidence, _ = CurveTerms(score, np.where(silent, np.nan, loss), silent, {}).collect(IDS, cluster)
+    evidence, _ = CurveTerms(score, np.where(silent, np.nan, loss), silent).collect(IDS, cluster)
     weights = draws(8)
     up_to = np.random.default_rng(9).uniform(0, 1, len(weights))
     up_to[:6] = 0.0, 1.0, 0.5, 1 / 3, 1e-9, np.nan
@@ -97,7 +99,7 @@ def test_tables_on_both_sides_of_the_limit_give_the_same_numbers(
     score = rng.random(clusters) if levels is None else rng.integers(0, levels, clusters) / levels
     wrong = (rng.random(len(score)) > score).astype(float)
     ids = tuple((i,) for i in range(clusters))
-    evidence, _ = CurveTerms(score, wrong, np.zeros(len(score), bool), {}).collect(ids, np.arange(clusters))
+    evidence, _ = CurveTerms(score, wrong, np.zeros(len(score), bool)).collect(ids, np.arange(clusters))
     weights = rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=32).astype(np.uint16)
 
     def read() -> np.ndarray:
@@ -131,7 +133,7 @@ def test_intervals_are_the_same_on_both_sides_of_the_limit(monkeypatch: pytest.M
 
 def test_both_areas_up_to_a_coverage_are_one_computation(monkeypatch: pytest.MonkeyPatch) -> None:
     score, loss, silent, cluster = rows(1, False)
-    evidence, _ = CurveTerms(score, np.where(silent, np.nan, loss), silent, {}).collect(IDS, cluster)
+    evidence, _ = CurveTerms(score, np.where(silent, np.nan, loss), silent).collect(IDS, cluster)
     reading = evidence.under(Draw(draws(2)))
     first = reading.areas_at(0.5)
     monkeypatch.setattr(curve, "_area", None)
@@ -179,8 +181,8 @@ def test_merging_sorted_classes_gives_the_same_curve(monkeypatch: pytest.MonkeyP
     score = np.concatenate([rng.random(5000), rng.integers(0, 9, 5000) / 8, [-0.0, 0.0, 0.0]])
     wrong = (rng.random(len(score)) > score).astype(float)
     silent = rng.random(len(score)) < 0.1
-    terms = CurveTerms(score, np.where(silent, np.nan, wrong), silent, {})
-    one = (("",),)
+    terms = CurveTerms(score, np.where(silent, np.nan, wrong), silent)
+    one = WHOLE
     cluster = np.zeros(len(score), np.int64)
     usual, _ = terms.collect(one, cluster)
     monkeypatch.setattr(curve, "_POINTS_WORTH", 10)
@@ -197,6 +199,24 @@ def test_merging_sorted_classes_gives_the_same_curve(monkeypatch: pytest.MonkeyP
         for mine, wanted in zip(b.areas_at(c), a.areas_at(c), strict=True):
             assert mine == pytest.approx(wanted, rel=1e-12)
         assert b.risk_at(c) == pytest.approx(a.risk_at(c), rel=1e-12)
+
+
+def test_a_table_of_one_cluster_is_evaluated_and_kept_however_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(curve, "_POINTS_WORTH", 10)
+    rng = np.random.default_rng(1)
+    columns = {
+        "item": list(range(40)),
+        "target": ["a"] * 40,
+        "prediction": rng.choice(["a", "b"], 40).tolist(),
+        "confidence": rng.random(40).tolist(),
+        "site": ["x"] * 40,
+    }
+    names = ["aurc", "risk_at(c=0.5)"]
+    found = evaluate(Records.from_columns(columns, cluster="site"), names, keep_evidence=True, resamples=100)
+    del columns["site"]
+    assert found["aurc"].value == pytest.approx(value("aurc", **columns), rel=1e-12)
+    (kept,) = unpacked(packed(found.kept))
+    assert list(kept.evidence) == names
 
 
 @pytest.mark.parametrize("bins", [1, 2, 3, 7, 10, 15, 20, 49])

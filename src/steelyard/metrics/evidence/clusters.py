@@ -12,6 +12,7 @@ from steelyard.ground.arrays import Codes, Mask
 from steelyard.records.labels import label_key, value_name
 
 Ids = tuple[tuple[Any, ...], ...]
+WHOLE: Ids = (("",),)  # everything in one cluster, where only the value is asked for
 
 
 def some(ids: Ids, clusters: Codes) -> Ids:
@@ -58,16 +59,16 @@ def segments_differ(
 ) -> Mask:
     """The clusters whose rows are not the same, in whatever order: (cluster of each row, columns) on both sides."""
     counts = [np.bincount(cluster, minlength=clusters) for cluster, _ in (mine, theirs)]
-    found = counts[0] != counts[1]
+    different = counts[0] != counts[1]
     ordered = []
     for cluster, columns in (mine, theirs):
         order = np.lexsort((*columns, cluster))
-        kept = order[~found[cluster[order]]]
+        kept = order[~different[cluster[order]]]
         ordered.append((cluster[kept], [column[kept] for column in columns]))
     (cluster, one), (_, two) = ordered
     for a, b in zip(one, two, strict=True):
-        found[np.unique(cluster[a != b])] = True
-    return np.asarray(found)
+        different[np.unique(cluster[a != b])] = True
+    return np.asarray(different)
 
 
 def sortable(value: Any) -> tuple[str, Any]:

@@ -60,11 +60,11 @@ class RowTerms:
                 kept &= ~keyless(column)
         columns = tuple(column[kept] if len(column) == len(kept) else column for column in self.columns)
         rows = np.bincount(cluster[kept], minlength=len(ids)).astype(np.int64)
-        return Rows(columns, ids, cluster[kept], rows), kept
+        return Rows(columns=columns, ids=ids, cluster=cluster[kept], rows=rows), kept
 
 
 @kind("Rows", "columns ids cluster rows excluded")
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rows:
     """The columns themselves: evidence of a metric that asks for `weight`. Each resample calls its function once."""
 
@@ -101,19 +101,19 @@ class Rows:
         ids = merged_ids(self.ids, other.ids)
         mine, theirs = self.on(ids), other.on(ids)
         return Rows(
-            tuple(_joined(a, b) for a, b in zip(self.columns, other.columns, strict=True)),
-            ids,
-            np.concatenate([mine.cluster, theirs.cluster]),
-            mine.rows + theirs.rows,
-            added(self.excluded, other.excluded),
+            columns=tuple(_joined(a, b) for a, b in zip(self.columns, other.columns, strict=True)),
+            ids=ids,
+            cluster=np.concatenate([mine.cluster, theirs.cluster]),
+            rows=mine.rows + theirs.rows,
+            excluded=added(self.excluded, other.excluded),
         )
 
     def stacked(self, other: Rows) -> Rows:
         return Rows(
-            tuple(_joined(a, b) for a, b in zip(self.columns, other.columns, strict=True)),
-            stacked_ids(self.ids, other.ids),
-            np.concatenate([self.cluster, other.cluster + len(self.ids)]),
-            np.concatenate([self.rows, other.rows]),
+            columns=tuple(_joined(a, b) for a, b in zip(self.columns, other.columns, strict=True)),
+            ids=stacked_ids(self.ids, other.ids),
+            cluster=np.concatenate([self.cluster, other.cluster + len(self.ids)]),
+            rows=np.concatenate([self.rows, other.rows]),
         )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from steelyard.ground import compiling
 from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.metrics.evidence import kernels, passes
-from steelyard.metrics.evidence.clusters import Ids
+from steelyard.metrics.evidence.clusters import WHOLE, Ids
 from steelyard.metrics.evidence.codec import reading
 from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedRows, SortedTerms
 from steelyard.metrics.evidence.sums import Draw
@@ -37,7 +37,7 @@ class CurveTerms(SortedTerms):
     reading: type[SortedReading] | None = field(default_factory=lambda: CurveReading)
 
     def collect(self, ids: Ids, cluster: Codes) -> tuple[Any, Mask]:
-        if len(ids) > 1 or len(cluster) < _POINTS_WORTH or not compiling.available():
+        if ids is not WHOLE or len(cluster) < _POINTS_WORTH or not compiling.available():
             return super().collect(ids, cluster)
         assert self.unsorted is not None
         lost = (*self.left_out.values(), *self.missing.values())
@@ -49,10 +49,10 @@ class CurveTerms(SortedTerms):
         if values is None or not len(loss):
             return super().collect(ids, cluster)
         counted = np.array([int(kept.sum())], np.int64)
-        return PointCurve.of(self.score[rows] + 0.0, loss, values, ids, counted, {}), kept
+        return PointCurve.of(self.score[rows] + 0.0, loss, values, ids=ids, asked=counted), kept
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PointCurve:
     """The working points of a table taken as one cluster: enough for values, and the cheapest way to them.
 
@@ -68,10 +68,10 @@ class PointCurve:
     small = True
 
     @classmethod
-    def of(
-        cls, rank: Floats, loss: Floats, values: Floats, ids: Ids, asked: Codes, excluded: Mapping[str, int]
-    ) -> PointCurve:
-        return cls(*passes.sorted_runs(rank, loss, values), values, ids, asked, excluded)
+    def of(cls, rank: Floats, loss: Floats, values: Floats, *, ids: Ids, asked: Codes) -> PointCurve:
+        """The points of rows as they come; `values` are the distinct losses."""
+        runs, begins = passes.sorted_runs(rank, loss, values)
+        return cls(runs=runs, begins=begins, values=values, ids=ids, rows=asked)
 
     @property
     def width(self) -> int:
@@ -175,7 +175,7 @@ class CurveReading(SortedReading):
         return self._trapezoids(None)
 
     def areas_at(self, c: float | Floats) -> tuple[Floats, Floats]:
-        """The areas up to min(c, cmax), landing on it by linear interpolation; c may be one coverage a resample."""
+        """The areas up to min(c, cmax), landing on it by linear interpolation; c may be one coverage per resample."""
         if self.compiled:
             scanned = self._scan(c)
             return self._defined(scanned[:, 2]), self._defined(scanned[:, 3])
@@ -325,7 +325,7 @@ def hull_height(points: int) -> float:
 
 
 def _hull(x: Floats, y: Floats, valid: Mask, height: float) -> tuple[Codes, Codes]:
-    """The places of each row's corners, one column a row, and how many there are.
+    """The places of each row's corners, one column per row, and how many there are.
 
     Points come from left to right; the last corner goes as long as it lies less than `height` under the chord from
     the corner before it to the new point. All rows move together.

@@ -29,7 +29,7 @@ def scan(
     c: float | Floats,
     grid: tuple[float, ...],
 ) -> Floats:
-    """AURC, AUGRC, both up to c, and the risk at each coverage of the sorted `grid`, one row a resample.
+    """AURC, AUGRC, both up to c, and the risk at each coverage of the sorted `grid`, one row per resample.
 
     c is one coverage for all, or one for each resample: areas up to NaN are NaN.
     """
@@ -62,7 +62,7 @@ def row_by_row(
     asked: Floats,
     harmonic: Floats,
 ) -> Floats:
-    """AURC and AUGRC where every row is its own point, rows of a plateau at their mean loss: one row a resample."""
+    """AURC and AUGRC where every row is its own point, rows of a plateau at their mean loss: one row per resample."""
     closes = np.zeros(len(cluster), np.bool_)
     closes[ends] = True
     blocks = lane_blocks(weights)
@@ -89,7 +89,7 @@ def hull_areas(
 
 
 def auroc(cluster: Codes, positive: Floats, ends: Codes, weights: npt.NDArray[Any]) -> Floats:
-    """The area under the ROC curve of rows in descending score, one number a resample; NaN without both classes."""
+    """The area under the ROC curve of rows in descending score, one number per resample; NaN without both classes."""
     closes = np.zeros(len(cluster), np.bool_)
     closes[ends] = True
     return np.asarray(_compiled()["auroc"](cluster, np.ascontiguousarray(positive), closes, lane_blocks(weights)))[
@@ -98,7 +98,7 @@ def auroc(cluster: Codes, positive: Floats, ends: Codes, weights: npt.NDArray[An
 
 
 def quantile(cluster: Codes, score: Floats, weights: npt.NDArray[Any], q: float) -> Floats:
-    """The q-quantile of rows in descending score, one number a resample; NaN where a resample is empty."""
+    """The q-quantile of rows in descending score, one number per resample; NaN where a resample is empty."""
     blocks = lane_blocks(weights)
     totals = weights.astype(np.float64) @ np.bincount(cluster, minlength=weights.shape[1])
     padded = np.zeros(len(blocks) * LANES)
@@ -109,7 +109,7 @@ def quantile(cluster: Codes, score: Floats, weights: npt.NDArray[Any], q: float)
 @cache
 def _compiled() -> dict[str, Any]:
     # None of these may refer to another compiled function: its identity would be part of the key under which the code
-    # is kept, and every process would compile anew.
+    # is kept, and every process would compile again.
 
     def scan_(cluster, loss, closes, blocks, asked, up_to, stops, reaches):  # type: ignore[no-untyped-def]
         out = np.full((blocks.shape[0] * LANES, 3 + reaches.shape[1]), np.nan)

@@ -21,7 +21,7 @@ def keyless(part: Any) -> Mask:
 
 
 def distinct_keys(parts: Sequence[Any], size: int) -> tuple[tuple[npt.NDArray[Any], ...], Codes]:
-    """The distinct keys (one array of values a part, aligned) and each row's place among them."""
+    """The distinct keys (one array of values per part, aligned) and each row's place among them."""
     if not parts:
         return (), np.zeros(size, np.int64)
     values, codes = [], []

@@ -9,7 +9,7 @@ in NumPy.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -42,11 +42,12 @@ _LOADING_COST = 500_000  # of the compiler, half a second, shared by the ten tho
 
 @dataclass(frozen=True)
 class SortedTerms:
-    """A score a row, a value that is summed in its order, and the rows that are counted without being sorted."""
+    """One score per row, a value that is summed in its order, and the rows that are counted without being sorted."""
 
     score: Floats
     value: Any = 0.0
     unsorted: Mask | None = None
+    _: KW_ONLY
     left_out: Mapping[str, Any] = field(default_factory=dict)
     missing: Mapping[str, Any] = field(default_factory=dict)
     reading: type[SortedReading] | None = None
@@ -63,12 +64,14 @@ class SortedTerms:
         rows: Any = kept if self.unsorted is None else kept & ~self.unsorted
         rows = slice(None) if rows.all() else np.flatnonzero(rows)
         score = self.score[rows] + 0.0  # −0.0 becomes 0.0
-        found = SortedRows.of(score, value[rows], cluster[rows], ids, counted, {}, self.reading or SortedReading)
-        return found, kept
+        evidence = SortedRows.of(
+            score, value[rows], cluster[rows], ids=ids, rows=counted, reading=self.reading or SortedReading
+        )
+        return evidence, kept
 
 
 @kind("SortedRows", "score value cluster ends ids rows excluded reading")
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SortedRows:
     """Rows in descending score: value and cluster of each, and the last row of every plateau.
 
@@ -90,15 +93,26 @@ class SortedRows:
         score: Floats,
         value: Floats,
         cluster: Codes,
+        *,
         ids: Ids,
         rows: Codes,
-        excluded: Mapping[str, int],
         reading: type[SortedReading],
+        excluded: Mapping[str, int] | None = None,
     ) -> SortedRows:
+        """Rows as they come, put in order."""
         order = np.argsort(-score, kind="stable")
         score, value, cluster = score[order], value[order], cluster[order]
         ends = np.flatnonzero(np.r_[score[1:] != score[:-1], True]) if len(score) else np.empty(0, np.int64)
-        return cls(score, value, cluster, ends, ids, rows, excluded, reading)
+        return cls(
+            score=score,
+            value=value,
+            cluster=cluster,
+            ends=ends,
+            ids=ids,
+            rows=rows,
+            excluded=excluded or {},
+            reading=reading,
+        )
 
     @property
     def width(self) -> int:
@@ -141,9 +155,8 @@ class SortedRows:
     def among(self, clusters: Codes) -> SortedRows:
         inside, cluster = moved(self.cluster, clusters, len(self.ids))
         score, value = self.score[inside], self.value[inside]
-        return SortedRows.of(
-            score, value, cluster, some(self.ids, clusters), self.rows[clusters], self.excluded, self.reading
-        )
+        ids, rows = some(self.ids, clusters), self.rows[clusters]
+        return SortedRows.of(score, value, cluster, ids=ids, rows=rows, reading=self.reading, excluded=self.excluded)
 
     def differs(self, other: SortedRows) -> Mask:
         mine, theirs = ((s.cluster, (s.score, s.value)) for s in (self, other))
@@ -156,10 +169,10 @@ class SortedRows:
             np.concatenate([mine.score, theirs.score]),
             np.concatenate([mine.value, theirs.value]),
             np.concatenate([mine.cluster, theirs.cluster]),
-            ids,
-            mine.rows + theirs.rows,
-            added(self.excluded, other.excluded),
-            self.reading,
+            ids=ids,
+            rows=mine.rows + theirs.rows,
+            reading=self.reading,
+            excluded=added(self.excluded, other.excluded),
         )
 
     def stacked(self, other: SortedRows) -> SortedRows:
@@ -167,10 +180,9 @@ class SortedRows:
             np.concatenate([self.score, other.score]),
             np.concatenate([self.value, other.value]),
             np.concatenate([self.cluster, other.cluster + len(self.ids)]),
-            stacked_ids(self.ids, other.ids),
-            np.concatenate([self.rows, other.rows]),
-            {},
-            self.reading,
+            ids=stacked_ids(self.ids, other.ids),
+            rows=np.concatenate([self.rows, other.rows]),
+            reading=self.reading,
         )
 
     def by_rank(self) -> SortedRows:
@@ -188,7 +200,7 @@ class SortedRows:
     @cached_property
     def by_value(self) -> SortedRows:
         """The same rows in ascending order of their value."""
-        return SortedRows.of(-self.value, self.value, self.cluster, self.ids, self.rows, {}, self.reading)
+        return SortedRows.of(-self.value, self.value, self.cluster, ids=self.ids, rows=self.rows, reading=self.reading)
 
     def table(self, column: Codes, size: int, weights: Floats | None) -> Floats:
         """Rows (or weights) per cluster and column."""

@@ -29,7 +29,7 @@ from steelyard.records.labels import Labels
 _DENSE_CELLS = 20_000_000
 _FULL_SHARE = 0.05  # of the cells that must hold something: a product with fewer is cheaper one by one
 _ANY_SHARE = 200_000  # cells up to which it does not matter
-_COMPILED_ROWS = 2_000_000  # from here one compiled pass beats a pass a term
+_COMPILED_ROWS = 2_000_000  # from here one compiled pass beats one pass per term
 
 
 class Draw:
@@ -64,7 +64,7 @@ class Evidence(Protocol):
     def excluded(self) -> Mapping[str, int]: ...
 
     @property
-    def width(self) -> int: ...  # numbers a resample's reading holds, to plan memory
+    def width(self) -> int: ...  # numbers that the reading of a resample holds, to plan memory
 
     def under(self, draw: Draw) -> Any: ...
 
@@ -79,7 +79,7 @@ class Evidence(Protocol):
     def stacked(self, other: Any) -> Any: ...  # both, each with clusters of its own: (0, c) here, (1, c) there
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Terms:
     """What a metric adds up for each row, and under which key."""
 
@@ -101,7 +101,7 @@ def sums(
     missing: Mapping[str, Any] | None = None,
     **values: Any,
 ) -> Terms:
-    """Say what to add up per row: one array or constant a name, optionally under the key(s) `by`.
+    """Say what to add up per row: one array or constant per name, optionally under the key(s) `by`.
 
     A NaN in any term or a null key leaves the row out as lacking a value, and counts it. `left_out` names rows that are
     outside the metric's own denominator, `missing` further rows that lack a value, each with its reason. In a
@@ -109,21 +109,22 @@ def sums(
     """
     keys = () if by is None else by if isinstance(by, tuple) else (by,)
     parts = tuple(part if isinstance(part, Labels) else np.asarray(part) for part in keys)
-    return Terms(values, parts, left_out or {}, missing or {})
+    return Terms(values=values, by=parts, left_out=left_out or {}, missing=missing or {})
 
 
 def row_score(
     values: Any, *, left_out: Mapping[str, Any] | None = None, missing: Mapping[str, Any] | None = None, **more: Any
 ) -> Terms:
-    """A score a row, averaged; `more` are sums that stand beside it."""
-    return Terms({"total": values, "n": 1, **more}, (), left_out or {}, missing or {}, score=True)
+    """One score per row, averaged; `more` are sums next to it."""
+    terms = {"total": values, "n": 1, **more}
+    return Terms(values=terms, left_out=left_out or {}, missing=missing or {}, score=True)
 
 
 class Cells:
     """A reading of `Sums`: `s.total` has shape (resamples,), or (resamples, keys) where the terms were keyed.
 
     `s.key(0)` are the values of the first key column, aligned with the last axis. What needs every cluster's own sums
-    (their squares, say) takes them from `s.each`, one cluster a row, and adds up under the same weights: `s.added(x)`.
+    (such as squares) takes them from `s.each`, one row per cluster, and adds up under the same weights: `s.added(x)`.
     """
 
     def __init__(
@@ -160,7 +161,7 @@ class Cells:
 
 
 @kind("Sums", "names keys ids cells rows excluded is_score binary")
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Sums:
     """One row per cluster, one column per (key, term)."""
 
@@ -199,7 +200,10 @@ class Sums:
         cells = _cells(list(values.values()), cluster, key, len(ids), len(keys[0]) if keys else 1)
         scores = values["total"] if terms.score else np.array([np.nan])
         binary = bool(((scores == 0.0) | (scores == 1.0)).all())
-        return cls(tuple(values), keys, ids, cells, counts, {}, terms.score, binary), kept
+        made = cls(
+            names=tuple(values), keys=keys, ids=ids, cells=cells, rows=counts, is_score=terms.score, binary=binary
+        )
+        return made, kept
 
     def under(self, draw: Draw) -> Cells:
         return self._reading(np.asarray(draw.floats @ self.cells), lambda values: draw.floats @ values)
@@ -267,7 +271,8 @@ class Sums:
             cells = cells.toarray()
         rows = self.on(ids).rows + other.on(ids).rows
         excluded = added(self.excluded, other.excluded)
-        return Sums(self.names, keys, ids, cells, rows, excluded, self.is_score, self.binary and other.binary)
+        binary = self.binary and other.binary
+        return replace(self, keys=keys, ids=ids, cells=cells, rows=rows, excluded=excluded, binary=binary)
 
     def stacked(self, other: Sums) -> Sums:
         keys, mine, theirs = merged_keys(self.keys, other.keys)
@@ -275,7 +280,8 @@ class Sums:
         ids = stacked_ids(self.ids, other.ids)
         cells = _joined_cells(_wide(self, mine, width), _wide(other, theirs, width))
         rows = np.concatenate([self.rows, other.rows])
-        return Sums(self.names, keys, ids, cells, rows, {}, self.is_score, self.binary and other.binary)
+        binary = self.binary and other.binary
+        return replace(self, keys=keys, ids=ids, cells=cells, rows=rows, excluded={}, binary=binary)
 
     def by_rank(self) -> Sums:
         """Sums under a pair of numbers: the second replaced by its midrank among all rows, over their number."""

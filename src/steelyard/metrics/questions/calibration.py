@@ -343,7 +343,7 @@ nll.merge(known_positive)
 def signed_reliability(confidence: Floats, correct: Floats, *, bins: int = 10) -> SignedTerms:
     """Gaps per cluster and bin, to be summed under random signs."""
     terms = sums(gap=correct - confidence, n=1, by=bin_of(confidence, bins))
-    return SignedTerms(terms.values, terms.by)
+    return SignedTerms(values=terms.values, by=terms.by)
 
 
 @signed_reliability.metric(

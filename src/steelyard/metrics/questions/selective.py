@@ -116,7 +116,16 @@ def _(evidence: Any) -> Sums:
         return evidence
     answered = np.bincount(evidence.cluster, minlength=len(evidence.ids))
     cells = np.stack([answered, evidence.rows], -1).astype(np.float64)
-    return Sums(("total", "n"), (), evidence.ids, cells, evidence.rows, evidence.excluded, is_score=True, binary=True)
+    return Sums(
+        names=("total", "n"),
+        keys=(),
+        ids=evidence.ids,
+        cells=cells,
+        rows=evidence.rows,
+        excluded=evidence.excluded,
+        is_score=True,
+        binary=True,
+    )
 
 
 @_of_curve(
