@@ -55,7 +55,7 @@ def _meaning(temperature: float, scores: Scores) -> str:
     """What a temperature says of the confidences: only what held-out rows bear out."""
     if temperature == 1:
         return "none is better than leaving the confidences as they are"
-    before, crossed = (found.get("nll") for found in (scores.before or {}, scores.cross_fitted or {}))
+    before, crossed = (side.get("nll") for side in (scores.before or {}, scores.cross_fitted or {}))
     if before is None or crossed is None:
         return "fitted in sample; no held-out rows say whether it helps"
     if crossed >= before:

@@ -1,4 +1,4 @@
-"""What stands beside numbers, for people: confusion matrices, cells of deferral, bins of confidence, worst groups."""
+"""The details of numbers, for people: confusion matrices, cells of deferral, bins of confidence, worst groups."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _NO_LABEL = {"no_answer": "no answer", "outside_labels": "another label"}
 def asked_details(evaluation: Evaluation, asked: Sequence[str]) -> Document:
     """The details that were asked for by their name: `confusion_matrix`, or `worst_group(accuracy, by=group.site)`."""
     names = {parse(text).head for text in asked}
-    found = {key: value for key, value in details(evaluation).items() if detail_name(key) in names}
-    missing = "confusion_matrix" in names and not any(detail_name(key) == "confusion_matrix" for key in found)
+    known = {key: value for key, value in details(evaluation).items() if detail_name(key) in names}
+    missing = "confusion_matrix" in names and not any(detail_name(key) == "confusion_matrix" for key in known)
     too_many = [Note(f"no confusion_matrix: there are no rows, or more than {SHOWN_LABELS} labels")] if missing else []
-    return [*details_report(found), *too_many]
+    return [*details_report(known), *too_many]
 
 
-def details_report(found: Mapping[str, Any]) -> Document:
+def details_report(known: Mapping[str, Any]) -> Document:
     """The details of a run, each under its key."""
     document: Document = []
-    for key, value in found.items():
+    for key, value in known.items():
         shown = _SHOWN.get(detail_name(key), _nothing)(value)
         if shown:
             document += [Heading(key), *shown]

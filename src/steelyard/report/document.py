@@ -32,7 +32,7 @@ class Value:
     def text(self) -> str:
         if self.value is None:
             return number(None)
-        shown = format(self.value, self.spec) if self.spec else number(self.value, self.signed)
+        shown = format(self.value, self.spec) if self.spec else number(self.value, signed=self.signed)
         return f"{shown} {self.unit}" if self.unit else shown
 
 
@@ -46,7 +46,7 @@ class Span:
 
     @property
     def text(self) -> str:
-        return interval_text(self.ends, self.signed)
+        return interval_text(self.ends, signed=self.signed)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def text_of(cell: Cell) -> str:
     return cell if isinstance(cell, str) else cell.text
 
 
-def number(value: float | None, signed: bool = False) -> str:
+def number(value: float | None, *, signed: bool = False) -> str:
     """A number for people: four significant digits, `n/a` where undefined."""
     if value is None:
         return "n/a"
@@ -104,11 +104,11 @@ def number(value: float | None, signed: bool = False) -> str:
     return f"{sign}{value:.3g}"
 
 
-def interval_text(ends: tuple[float, float] | None, signed: bool = False) -> str:
+def interval_text(ends: tuple[float, float] | None, *, signed: bool = False) -> str:
     """An interval for people, empty where there is none; an end that is not finite is unknown."""
     if ends is None:
         return ""
-    low, high = (number(end, signed) if math.isfinite(end) else "unknown" for end in ends)
+    low, high = (number(end, signed=signed) if math.isfinite(end) else "unknown" for end in ends)
     return f"[{low}, {high}]"
 
 

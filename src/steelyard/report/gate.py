@@ -63,7 +63,7 @@ def _taken_as(decision: Decision) -> str:
 
 
 def junit(decision: Decision) -> str:
-    """One test case a rule, its numbers in the output; an inconclusive one is a failure unless it may pass."""
+    """One test case per rule, its numbers in the output; an inconclusive one is a failure unless it may pass."""
     allowed = decision.verdict == INCONCLUSIVE and decision.passed
     open_ = [v for v in decision.rules if v.verdict != PASS]
     suite = ElementTree.Element(
@@ -91,22 +91,22 @@ def junit(decision: Decision) -> str:
 
 def _stands_on(v: Verdict) -> list[str]:
     """What a number is taken over, in words."""
-    found = [f"n {'not stated' if v.number.n is None else v.number.n}"]
-    found += [f"clusters {v.clusters}"] if v.clusters is not None else []
-    found += [f"left out: {left_out(v.number.left_out)}"] if v.number.left_out else []
-    return found + [f"note: {note}" for note in v.number.notes]
+    facts = [f"n {'not stated' if v.number.n is None else v.number.n}"]
+    facts += [f"clusters {v.clusters}"] if v.clusters is not None else []
+    facts += [f"left out: {left_out(v.number.left_out)}"] if v.number.left_out else []
+    return facts + [f"note: {note}" for note in v.number.notes]
 
 
 def github_commands(decision: Decision) -> str:
-    """Workflow commands that GitHub shows beside a change."""
-    found = []
+    """Workflow commands that GitHub shows next to a change."""
+    commands = []
     for v in decision.rules:
         if v.verdict == PASS:
             continue
         level = "warning" if v.verdict == INCONCLUSIVE and decision.inconclusive != "fail" else "error"
         said = ". ".join((f"{v.rule}{slice_suffix(v)}: {v.verdict}. {v.reason}", *v.advice))
-        found.append(f"::{level} title=steelyard gate::{_command(said)}\n")
-    return "".join(found)
+        commands.append(f"::{level} title=steelyard gate::{_command(said)}\n")
+    return "".join(commands)
 
 
 def _command(text: str) -> str:

@@ -58,14 +58,14 @@ def retrieval_report(retrieval: Retrieval, corpus: Corpus, named: NamedShift | N
         columns = ("metric", "baseline", "shifted", "delta", level, "p", "p adjusted", "verdict")
         document.append(Table(columns, tuple(rows)))
     document.append(Note("map@1 is 1/rank of the one relevant document, not cut off at 1: the same as mrr"))
-    found = retrieval.baseline.evaluation if retrieval.comparison is None else retrieval.comparison
-    said = [note for entry in found for note in entry.notes if note != MEANING]
+    numbers = retrieval.baseline.evaluation if retrieval.comparison is None else retrieval.comparison
+    said = [note for entry in numbers for note in entry.notes if note != MEANING]
     notes = dict.fromkeys((*said, *remarks(retrieval, corpus, named)))
     return document + [Note(f"note: {text}") for text in notes]
 
 
 def diagnosis_report(diagnosis: Diagnosis, notes: Sequence[str]) -> Document:
-    """One row an evaluator."""
+    """One row per evaluator."""
     level = level_name(diagnosis.evaluation.settings.level)
     document: Document = [
         Note(
@@ -186,13 +186,13 @@ def _dimensions(result: ShiftTrainingResult) -> Table:
     return Table(("dimension", "value"), tuple(rows))
 
 
-def history_report(found: Sequence[StoredTraining], said: Sequence[str], best: str | None) -> Document:
+def history_report(trainings: Sequence[StoredTraining], said: Sequence[str], best: str | None) -> Document:
     """The trainings of a scope, newest first."""
-    rows = tuple(_training(stored, best) for stored in found)
+    rows = tuple(_training(stored, best) for stored in trainings)
     document: Document = [Table(("training", "workflow", "held-out", "interval", "norm", "status"), rows)]
     if not rows:
         document = [Note("no training yet; `steelyard shift train` makes one")]
-    return document + [Note(text) for text in (*choice_notes(found), *said)]
+    return document + [Note(text) for text in (*choice_notes(trainings), *said)]
 
 
 def _training(stored: StoredTraining, best: str | None) -> Row:
@@ -202,9 +202,9 @@ def _training(stored: StoredTraining, best: str | None) -> Row:
     return stored.id, result.workflow_name, *score, Value(result.delta_norm), status
 
 
-def choice_notes(found: Sequence[StoredTraining]) -> list[str]:
+def choice_notes(trainings: Sequence[StoredTraining]) -> list[str]:
     """What to bear in mind where one of several trainings is chosen."""
-    usable = [stored for stored in found if stored.result.usable]
+    usable = [stored for stored in trainings if stored.result.usable]
     if len(usable) < 2:
         return []
     notes = ["note: the largest of several held-out scores is optimistic"]

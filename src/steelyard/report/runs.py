@@ -68,7 +68,7 @@ def _main(run: RunEntry) -> str:
 
 
 def run_report(opened: SavedRun) -> Document:
-    """One run: what it is, its numbers, and what stands beside them."""
+    """One run: what it is, its numbers, and their details."""
     run = opened.run
     counts = run.counts
     facts = [
@@ -93,10 +93,10 @@ def run_report(opened: SavedRun) -> Document:
     ]
 
 
-def _details(found: Mapping[str, Any]) -> Document:
+def _details(details: Mapping[str, Any]) -> Document:
     """The details of every cell; those of further slices would bury them."""
-    shown = {key: value for key, value in found.items() if _is_cell(key)}
-    rest = len(found) - len(shown)
+    shown = {key: value for key, value in details.items() if _is_cell(key)}
+    rest = len(details) - len(shown)
     more = [Note(f"{rest} details of further slices, which the JSON form has")] if rest else []
     return [*details_report(shown), *more]
 

@@ -67,12 +67,12 @@ def _one(reading: Reading, selection: Selection) -> Document:
     ]
     for key, e in reading.risk_at.items():
         rows.append((f"mae_at_coverage {key}", *measured(e.value, e.interval), _reached(reading, key)))
-    found: Document = [Table(("number", "value", "95% interval", "what it says"), (*rows, *_judged(reading)))]
+    document: Document = [Table(("number", "value", "95% interval", "what it says"), (*rows, *_judged(reading)))]
     gap = reading.interpretation["aurc_gap_pct"]
     if gap is not None:
         where = "above" if gap >= 0 else "below"
-        found.append(Note(f"AURC lies {abs(gap):.0f}% {where} that of a perfect ranking of the same answers"))
-    return found + _remarks(reading.notes)
+        document.append(Note(f"AURC lies {abs(gap):.0f}% {where} that of a perfect ranking of the same answers"))
+    return document + _remarks(reading.notes)
 
 
 def _judged(reading: Reading) -> list[Row]:
@@ -99,15 +99,15 @@ def _pair(readings: tuple[Reading, ...], deltas: Deltas, selection: Selection) -
         one, two = (_reached(reading, key) for reading in readings)
         meaning = one if one == two else f"{one} left, {two} right"
         rows.append(_delta(f"mae_at_coverage {key}", d, meaning))
-    found: Document = [Table(("number", "left", "right", "delta", "95% interval", "what it says"), tuple(rows))]
+    document: Document = [Table(("number", "left", "right", "delta", "95% interval", "what it says"), tuple(rows))]
     shares = [reading.estimates["cmax"].value for reading in readings]
     if shares[0] != shares[1]:
-        found.append(Note("the runs answer unequal shares, and areas reward declining: compare the *_common rows"))
+        document.append(Note("the runs answer unequal shares, and areas reward declining: compare the *_common rows"))
     for side, reading in zip(("left", "right"), readings, strict=True):
         if reading.calibration:
             columns = ("number", "value", "95% interval", "what it says")
-            found += [Note(f"{side}:"), Table(columns, tuple(_judged(reading)))]
-    return found + _remarks(deltas.notes)
+            document += [Note(f"{side}:"), Table(columns, tuple(_judged(reading)))]
+    return document + _remarks(deltas.notes)
 
 
 def _delta(key: str, d: Delta, meaning: str) -> Row:
