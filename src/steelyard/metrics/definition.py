@@ -271,7 +271,7 @@ def single(metric: Metric) -> Metric:
 def bound(expr: Expr) -> Metric:
     """A parsed expression as a metric; loads a plug-in named `package.module:name`."""
     if expr.slice:
-        raise UsageError(f"'{expr}': ask for slices with --by (by=), and pick one from the result by this name")
+        raise UsageError(f"'{expr}': ask for slices with `by=`, and pick one from the result by this name")
     found = _plugin(expr.head) if ":" in expr.head else _registered(expr)
     definition, preset = (found.definition, found.values) if isinstance(found, Metric) else (found, {})
     args = [value for name, value in expr.args if not name]
