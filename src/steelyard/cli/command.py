@@ -22,6 +22,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 
 from steelyard.errors import UsageError, printable
+from steelyard.registry import closest
 
 _KEPT = ("run.json", "evaluation.json")  # what lies in the folder of a run that was kept
 
@@ -168,7 +169,8 @@ class _Call:
         self.formats = _formats(given["format_"]) if shape.prints else ("json",)
         out = given.get("out") if shape.writes else None
         if len(self.formats) > 1 and out is None:
-            raise UsageError("several formats are written to a folder: name it with --out")
+            where = "several formats are written to a folder: name it with --out"
+            raise UsageError(where if shape.writes else "this command prints one format; name one")
         self.inputs = [path for _, mark, value in shape.marked(Reads, given) for path in _paths(mark, value)]
         self.outputs: dict[str, list[Path]] = {}
         documents: dict[str, Path] = {}
@@ -247,7 +249,9 @@ def _formats(text: str) -> tuple[str, ...]:
     asked = [canonical(part.strip()) for part in text.split(",")]
     for name, part in zip(asked, text.split(","), strict=True):
         if name not in names:
-            raise UsageError(f"--format is one of {', '.join(names)}, not '{printable(part)}'")
+            near = closest(part.strip(), list(names))
+            hint = f"; did you mean '{near}'?" if near else ""
+            raise UsageError(f"--format is one of {', '.join(names)}, not '{printable(part)}'{hint}")
     return tuple(dict.fromkeys(asked))
 
 
