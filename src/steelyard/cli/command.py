@@ -80,20 +80,21 @@ class Shown:
     afterwards: Callable[[str], None] | None = None
 
 
-def command(*, writes: str = "", prints: bool = True) -> Callable[[Callable[..., Shown]], Callable[..., None]]:
+def command(*, writes: str = "", prints: bool = True) -> Callable[[Callable[..., Shown]], Callable[..., int]]:
     """Make a command of a function: `writes` names the document that `--out FOLDER` takes, `prints` adds `--format`."""
 
-    def decorate(body: Callable[..., Shown]) -> Callable[..., None]:
+    def decorate(body: Callable[..., Shown]) -> Callable[..., int]:
         shape = _Shape(body, writes, prints)
 
         @wraps(body)
-        def run(**given: Any) -> None:
+        def run(**given: Any) -> int:
             call = _Call(shape, given)
             call.check()
             shown = body(**shape.arguments(given))
             call.present(shown)
             if shown.exit_code:
                 raise typer.Exit(shown.exit_code)
+            return 0
 
         run.__signature__ = inspect.Signature(shape.parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {p.name: p.annotation for p in shape.parameters}

@@ -29,7 +29,7 @@ LARGEST = 2**33  # bytes of one array, unpacked
 
 
 kind(
-    "KeptSlice",
+    "Kept",
     "slice ids asked failed answered counts asked_rows answered_rows constants evidence columns lacking lacking_rows",
 )(KeptSlice)
 
