@@ -104,7 +104,7 @@ def embedded(
     overlap: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[Vectors, Ingest]:
-    """One vector a document, and how it came about.
+    """One vector per document, and how it came about.
 
     With `chunk_size`, texts are cut into pieces of so many words; a document's vector is then the mean of its pieces'
     vectors, at length 1. Vectors that the file itself gave are taken as they are.

@@ -70,7 +70,7 @@ def read_queries(path: str | os.PathLike[str]) -> Queries:
 def embedded(
     queries: Queries, embedder: Embedder | None, *, progress: Callable[[float], None] | None = None
 ) -> Vectors:
-    """One vector a query: the given ones where the file has them, else what the embedder makes of the texts."""
+    """One vector per query: the given ones where the file has them, else what the embedder makes of the texts."""
     if queries.vectors is not None:
         first = len(queries.vectors[0])
         for id, vector in zip(queries.ids, queries.vectors, strict=True):
