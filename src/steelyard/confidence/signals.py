@@ -39,7 +39,7 @@ _COMBINED: Mapping[str, Callable[[Floats, Floats], Floats]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Variant:
     """One way from signals to a confidence. `nullable` signals may be null: the function says what that means."""
 
@@ -59,7 +59,9 @@ def variant(*needs: str, nullable: Sequence[str] = (), also_as: Sequence[str] = 
     def register(function: Callable[..., Floats]) -> Callable[..., Floats]:
         meaning = " ".join((function.__doc__ or "").split())
         for name in (function.__name__, *also_as):
-            variants.add(name, Variant(name, needs, frozenset(nullable), meaning, function))
+            variants.add(
+                name, Variant(name=name, needs=needs, nullable=frozenset(nullable), meaning=meaning, function=function)
+            )
         return function
 
     return register

@@ -30,7 +30,7 @@ Progress = Callable[[float], None]
 UNKNOWN, OTHER_DIMENSION = "no known relevant document", "another dimension than the documents"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Corpus:
     """Documents and the effective queries, with the index of each one's relevant document."""
 
@@ -129,17 +129,17 @@ def corpus(
     if ingest.provider == "given" and embedder is not None and queries.vectors is None:
         embedded_by = (embedder.provider, embedder.model)
     return Corpus(
-        docs,
-        docs.ids,
-        embedded.matrix,
-        effective.ids,
-        gold[kept],
-        tuple(str(id) for id in effective.gold),
-        effective.clusters,
-        left_out,
-        ingest,
-        (Source(queries.name, queries.sha256, len(queries)), _source(docs, ingest)),
-        embedded_by,
+        docs=docs,
+        doc_ids=docs.ids,
+        queries=embedded.matrix,
+        query_ids=effective.ids,
+        gold=gold[kept],
+        gold_ids=tuple(str(id) for id in effective.gold),
+        clusters=effective.clusters,
+        left_out=left_out,
+        ingest=ingest,
+        sources=(Source(queries.name, queries.sha256, len(queries)), _source(docs, ingest)),
+        embedder=embedded_by,
     )
 
 
@@ -176,7 +176,9 @@ def _documents(path: str | os.PathLike[str]) -> Documents:
     if vectors.ids is None:
         raise UsageError(f"{printable(os.fspath(path))}: documents need an array `ids` beside their vectors")
     source = Source(vectors.name, vectors.sha256, len(vectors))
-    return Documents(vectors.ids, ("",) * len(vectors), vectors.matrix, (source,), vectors.name)
+    return Documents(
+        ids=vectors.ids, texts=("",) * len(vectors), vectors=vectors.matrix, sources=(source,), name=vectors.name
+    )
 
 
 def _subset(queries: Queries, kept: list[int]) -> Queries:

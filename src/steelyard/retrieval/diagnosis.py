@@ -84,7 +84,7 @@ evaluators.add("NdcgEvaluator", ndcg)
 evaluators.add("MrrEvaluator", mrr)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Diagnosis:
     """The evaluators' numbers under their documented keys (None: undefined), together with intervals."""
 
@@ -132,14 +132,14 @@ def diagnose(
     table = _records(new, sources)
     comparison = None if base is None else compare(_records(base, sources), table, asked, settings=settings)
     return Diagnosis(
-        {**metrics, **durations},
-        evaluate(table, asked, keep_evidence=True, settings=settings),
-        comparison,
-        len(queries),
-        len(refs),
-        int((~moved.any(axis=1)).sum()),
-        tuple(_notes(idle, shift, baseline)),
-        frozenset(idle),
+        metrics={**metrics, **durations},
+        evaluation=evaluate(table, asked, keep_evidence=True, settings=settings),
+        comparison=comparison,
+        queries=len(queries),
+        references=len(refs),
+        zero_queries=int((~moved.any(axis=1)).sum()),
+        notes=tuple(_notes(idle, shift, baseline)),
+        idle=frozenset(idle),
     )
 
 

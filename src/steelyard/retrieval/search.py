@@ -32,7 +32,7 @@ _TIE = 1e-13  # between exact cosines: vectors that point the same way may diffe
 _FINE = 1e-11  # beyond the rounding of a 64-bit sum, whatever its order
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Found:
     """Of every query: the rank of its gold document (0 without one), the first k documents and their cosines.
 
@@ -86,7 +86,9 @@ def search(
         ranks[rows], top[rows], scores[rows] = block.searched()
         if progress is not None:
             progress(rows.stop / size)
-    return Found(ranks, top, scores, int((one.norm == 0).sum()), zero_documents)
+    return Found(
+        ranks=ranks, top=top, scores=scores, zero_queries=int((one.norm == 0).sum()), zero_documents=zero_documents
+    )
 
 
 def cosines(queries: Matrix, docs: Matrix) -> Floats:

@@ -41,7 +41,7 @@ _ROWS = 10_000
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OverflowError)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Vectors:
     """Vectors of one dimension. `ids` names the rows; `gold` is the id of the document that each row should find."""
 
@@ -136,7 +136,7 @@ def read_vectors(path: str | os.PathLike[str]) -> Vectors:
         if suffix == ".npz":
             return _archive(name, file, sha256)
         array = _Array(printable(name), os.fstat(file.fileno()).st_size, file)
-        return Vectors(name, checked(array.read(file), printable(name)), None, None, sha256)
+        return Vectors(name=name, matrix=checked(array.read(file), printable(name)), ids=None, gold=None, sha256=sha256)
 
 
 def packed(vectors: Vectors) -> bytes:
@@ -217,7 +217,7 @@ def _archive(name: str, file: BinaryIO, sha256: str) -> Vectors:
                 f"{repeat[1]}; capital letters make no difference"
             )
     answers = None if gold is None else tuple(text if text.strip() else None for text in gold)
-    return Vectors(name, matrix, ids, answers, sha256)
+    return Vectors(name=name, matrix=matrix, ids=ids, gold=answers, sha256=sha256)
 
 
 def _members(name: str, archive: zipfile.ZipFile) -> dict[str, _Array]:

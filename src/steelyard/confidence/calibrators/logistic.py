@@ -39,4 +39,4 @@ def apply(parameters: Parameters, features: Floats) -> Floats:
     return sigmoid(score(parameters, features))
 
 
-methods.add("logistic", Method("logistic", fit, apply, problem, scaled=True, binary=True))
+methods.add("logistic", Method(name="logistic", fit=fit, apply=apply, problem=problem, scaled=True, binary=True))

@@ -62,6 +62,14 @@ def problem(parameters: Parameters, _: int) -> str:
 
 methods.add(
     "temperature_scaling",
-    Method("temperature_scaling", fit, apply, problem, one_feature=True, binary=True, probability=True),
+    Method(
+        name="temperature_scaling",
+        fit=fit,
+        apply=apply,
+        problem=problem,
+        one_feature=True,
+        binary=True,
+        probability=True,
+    ),
     aliases=("temperature",),
 )

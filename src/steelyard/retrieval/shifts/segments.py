@@ -36,7 +36,7 @@ _LABELS = {"oracle": UPPER_BOUND, "gap": OWN_QUERIES, "learned": CROSS_FITTED}
 _KEPT = {"map@1": "mrr", "ndcg@3": "ndcg@3"}  # the metrics of single-gold rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SegmentComparison:
     """What a segmentation comes to on the queries that stand in both files."""
 

@@ -135,7 +135,7 @@ def _vector(vector: Any) -> Floats:
 # -- learning one ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ShiftTraining:
     """A learned shift: where it points, how far, and whether there is anything in it."""
 
@@ -209,11 +209,11 @@ def learned(pairs: Pairs, docs: Any, *, max_norm: float | None, epsilon: float) 
     norm = float(np.sqrt((delta * delta).sum()))
     cancelled = norm < epsilon
     return ShiftTraining(
-        delta,
-        norm,
-        cancelled,
-        f"Delta norm {norm:.6f} below epsilon {epsilon:.6f}" if cancelled else None,
-        TrainingStats(
+        delta=delta,
+        norm=norm,
+        cancelled=cancelled,
+        cancel_reason=f"Delta norm {norm:.6f} below epsilon {epsilon:.6f}" if cancelled else None,
+        stats=TrainingStats(
             pairs=len(norms),
             unique_pairs=len(set(zip(pairs.positive.tolist(), pairs.negative.tolist(), strict=True))),
             zero_directions=int(pairs.zero.sum()),

@@ -62,7 +62,7 @@ class Options:
             raise UsageError("at least 2 folds are needed: what is learned on some is judged on the others")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Fold:
     """One fold: how many queries were held out, and the mean selection score of them without and with the shift."""
 
@@ -132,7 +132,15 @@ def train(
             corpus, NoShift() if without.cancelled else Additive(without.delta, options.scale), held_out
         )
         base, new = (float(selection(ranks[held_out]).mean()) for ranks in (before, after))
-        folds.append(Fold(int(held_out.sum()), base, new, without.stats.pairs, without.cancelled))
+        folds.append(
+            Fold(
+                queries=int(held_out.sum()),
+                baseline=base,
+                shifted=new,
+                pairs=without.stats.pairs,
+                cancelled=without.cancelled,
+            )
+        )
         if progress is not None:
             progress((fold + 1) / (count + 1))
     settings = settings or Settings(resamples=resamples, seed=options.seed, level=LEVEL)
