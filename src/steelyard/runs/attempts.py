@@ -45,7 +45,7 @@ def tried(scope: Scope, *, baseline: str, workflow: str, data: str) -> int:
 
 
 def _is_against(attempt: Mapping[str, Any], baseline: str, workflow: str) -> bool:
-    """Whether an attempt was against this run; an earlier version noted its id and not its workflow."""
+    """True if an attempt was against this run; an earlier version noted its id and not its workflow."""
     return bool(attempt["Baseline"] == baseline and attempt.get("BaselineWorkflow", workflow) == workflow)
 
 
