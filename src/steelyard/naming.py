@@ -187,7 +187,7 @@ def value_text(value: object) -> str:
 
 
 class _Scanner:
-    """Recursive descent over the text, one method a grammar rule."""
+    """Recursive descent over the text, one method per grammar rule."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
@@ -258,12 +258,12 @@ class _Scanner:
     def items(self, item, close: str) -> list:  # type: ignore[no-untyped-def, type-arg]
         if self.take(close):
             return []
-        found = [item()]
+        items = [item()]
         while not self.take(close):
             if not self.take(","):
                 raise self.error(f"',' or '{close}' is expected")
-            found.append(item())
-        return found
+            items.append(item())
+        return items
 
     def arg(self) -> tuple[str, object]:
         start = self.at
@@ -319,11 +319,11 @@ class _Scanner:
 
     def match(self, pattern: re.Pattern[str]) -> str | None:
         self.skip()
-        found = pattern.match(self.text, self.at)
-        if found is None:
+        match = pattern.match(self.text, self.at)
+        if match is None:
             return None
-        self.at = found.end()
-        return found.group()
+        self.at = match.end()
+        return match.group()
 
     def take(self, mark: str) -> bool:
         self.skip()
