@@ -242,7 +242,7 @@ def _holds(value: float, relation: str, threshold: float) -> bool:
 
 
 def _corrected(judged: Sequence[Verdict], unit: str) -> list[Verdict]:
-    """Fails of confirming rules stand only if their p-value, Holm-adjusted over all of them, is at most α/2."""
+    """The verdicts after correction: a confirming rule fails only if its Holm-adjusted p-value is at most α/2."""
     confirming = [i for i, v in enumerate(judged) if v.p_value is not None]
     adjusted = dict(zip(confirming, holm([float(judged[i].p_value or 0.0) for i in confirming]), strict=True))
     corrected = []

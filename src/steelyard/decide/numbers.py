@@ -132,7 +132,7 @@ def _no_metric(rule: Rule, subject: Subject) -> GateNumber:
 
 
 def _from_values(rule: Rule, name: str, subject: Subject) -> GateNumber | None:
-    """A point rule about a delta needs no evidence: the two values do, where both runs have them."""
+    """The delta of a point rule, which needs no evidence: from the two values, where both runs have them."""
     if not rule.delta or rule.bound or rule.each:
         return None
     both = [_value(metrics, rule, name) for metrics in (subject.baseline_metrics, subject.metrics)]
@@ -262,7 +262,7 @@ def slice_names(slice_: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _matching(rule: Rule, candidates: Sequence[Any]) -> list[Any]:
-    """The slices that a rule is about."""
+    """The candidates whose slices a rule is about."""
     if rule.each == "cell":
         return [e for e in candidates if set(e.slice) <= set(CELL)]
     if rule.each:

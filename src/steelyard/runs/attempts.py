@@ -20,7 +20,7 @@ from steelyard.runs.run_json import stamp
 def counted(
     scope: Scope, *, baseline: str, run: str, data: str, rules: Sequence[str], verdict: str, workflow: str = ""
 ) -> list[Mapping[str, Any]]:
-    """Record one attempt; all attempts against this baseline (of this workflow) on these data, this one last."""
+    """Record one attempt, and return all against this baseline (of this workflow) on these data, this one last."""
     folder = inside(scope.root, scope.folder / "gates")
     path = folder / "attempts.json"
     with exclusive(folder):

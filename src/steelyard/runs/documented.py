@@ -131,7 +131,7 @@ def _by_slice(evaluation: Evaluation) -> list[tuple[Mapping[str, Any], list[Esti
 
 
 def _key(parts: Parts, slice_: Mapping[str, Any]) -> str:
-    return flat_key(str(Expr(parts[0], labels=parts[1:])), slice_) if slice_ else ".".join(parts)
+    return flat_key(str(Expr(head=parts[0], labels=parts[1:])), slice_) if slice_ else ".".join(parts)
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------------

@@ -126,7 +126,7 @@ class Index:
         return cls(view.root, tenant=view.tenant, domain=view.domain, **options)
 
     def _without_file(self) -> None:
-        """Where no index can be kept or trusted, one in memory does."""
+        """Build the index in memory, where none can be kept or trusted."""
         self._connection.close()
         self._connection = in_memory()
         self._sync()

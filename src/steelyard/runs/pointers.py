@@ -181,7 +181,7 @@ class Pointers:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """While this is held, no pointer of the scope changes; where there is none, there is nothing to hold."""
+        """Lock the pointers of the scope, so that none changes meanwhile; without any, there is nothing to lock."""
         if not self._scope.active.is_dir():
             yield
             return

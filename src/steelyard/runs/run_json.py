@@ -143,7 +143,7 @@ def _document(name: str, raw: bytes) -> dict[str, Any]:
 
 
 def _is_metric(path: tuple[str | int, ...]) -> bool:
-    """A NaN among the metrics is a missing metric, not a broken run."""
+    """True if a path is that of a metric: a NaN there is a missing metric, not a broken run."""
     return len(path) == 2 and str(path[0]).lower() == "metrics"
 
 

@@ -83,7 +83,7 @@ def save(
     beside: Mapping[str, bytes] | None = None,
     numbers: Mapping[str, float] | None = None,
 ) -> tuple[Run, Path]:
-    """Write a run folder; the run and where it is. `records` keeps the rows too.
+    """Write a run folder, and return the run and where it is. `records` keeps the rows too.
 
     `beside` are further files of the run, `numbers` further ones among its Metrics.
 

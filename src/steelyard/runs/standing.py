@@ -195,7 +195,7 @@ def reference_of(rows: Sequence[Standing]) -> RunEntry | None:
 
 
 def decide(runs: Sequence[RunEntry], key: str, active: RunEntry | None, *, eps: float, point: bool = False) -> Choice:
-    """The choice of the best run if it is better than the active one by more than eps, and by more than chance.
+    """The choice to promote the best run, if it beats the active one by more than eps and by more than chance, or not.
 
     Chance is considered where both runs kept evidence of the metric; `point` decides by eps alone.
     """
