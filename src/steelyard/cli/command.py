@@ -131,8 +131,8 @@ class _Shape:
     def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """What the body is called with."""
         own = {name: given[name] for name in self._own}
-        made = {name: kind(**{f.name: given[f.name] for f in fields(kind)}) for name, kind in self._bundles.items()}
-        return {**own, **made}
+        bundles = {name: kind(**{f.name: given[f.name] for f in fields(kind)}) for name, kind in self._bundles.items()}
+        return {**own, **bundles}
 
     def marked(self, kind: type[Any], given: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
         """The parameters with a mark of this kind: option, mark and value of those that were given."""
