@@ -14,6 +14,7 @@ import pytest
 from steelyard.errors import StorageError
 from steelyard.ground import files as store
 from steelyard.ground.files import exclusive
+from steelyard.runs import database
 from steelyard.runs import index as index_module
 from steelyard.runs.index import Index
 from steelyard.runs.layout import Scope
@@ -134,7 +135,7 @@ def test_a_run_that_another_process_indexed_meanwhile_is_not_forgotten(
 def test_an_index_that_stays_locked_is_a_storage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept(tmp_path, "first")
     assert listed(tmp_path) == ["first"]
-    monkeypatch.setattr(index_module, "PATIENCE", 0.05)
+    monkeypatch.setattr(database, "PATIENCE", 0.05)
     with closing(sqlite3.connect(tmp_path / INDEX, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         assert listed(tmp_path) == ["first"]  # what needs no writing needs no lock

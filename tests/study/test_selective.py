@@ -214,7 +214,7 @@ def test_coverages_lie_above_nothing_and_within_everything(coverage: list[float]
 
 def test_two_runs_are_paired_on_the_participants_that_both_have() -> None:
     left, right = run(1, mode="zero_shot", failed=(2,)), run(2, failed=(5,), first=1)
-    with pytest.raises(InputError, match=r"1 participants are in the first run only and 1 in the second only.*--inter"):
+    with pytest.raises(InputError, match=r"1 participants are in the first run only and 1 in the second only.*`inter"):
         selective(left, right)
     found = selective(left, right, intersection_only=True, resamples=300, confidence=["llm", "token_msp"])
     document = selective_document(found)
@@ -366,11 +366,11 @@ def test_calibrated_variants_and_their_refusals() -> None:
     assert one["augrc_full"].value == pytest.approx(two["augrc_full"].value)
     assert set(found.calibrators) == {"verbalized_calibrated", "calibrated:token_msp", "calibrated"}
     assert found.calibrators["calibrated"] is isotonic
-    with pytest.raises(InputError, match=r"rows trained the calibrator .*--allow-in-sample"):
+    with pytest.raises(InputError, match=r"rows trained the calibrator .*`allow_in_sample=True`"):
         selective(train, confidence=["calibrated"], calibrators=[isotonic])
     allowed = selective(train, confidence=["calibrated"], calibrators=[isotonic], allow_in_sample=True, resamples=100)
     assert any("in-sample" in w for w in allowed.warnings)
-    with pytest.raises(UsageError, match="needs --calibration FILE"):
+    with pytest.raises(UsageError, match="needs `calibrators=FILE`"):
         selective(test, confidence=["calibrated"])
     assert "calibrated:token_msp" in selective(test, confidence=["all"], calibrators=both, resamples=100).readings
 

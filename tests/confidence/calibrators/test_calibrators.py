@@ -205,7 +205,7 @@ def test_refusals_of_the_request() -> None:
 def test_a_missing_feature_is_an_error_unless_a_fill_is_declared() -> None:
     holes = [None if i % 5 == 0 else 0.5 + i / 400 for i in range(160)]
     records = rows(**{"signal.token_msp": holes, "signal.retrieval_similarity_mean": holes})
-    with pytest.raises(InputError, match=r"row 1: signal\.token_msp: .* --fill"):
+    with pytest.raises(InputError, match=r"row 1: signal\.token_msp: .* `fill=`"):
         calibrate(records, "logistic", features=["token_msp"])
     assert fitted("logistic", records, features=["token_msp"], fill={"token_msp": 0.25}).features[0].fill == 0.25
     assert fitted("logistic", records, features=["retrieval_similarity_mean"]).features[0].fill == 0.0

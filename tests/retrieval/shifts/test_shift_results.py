@@ -210,7 +210,7 @@ def test_an_empty_name_means_no_training(scope: Scope) -> None:
 def test_a_cancelled_one_is_refused_unless_asked_for(scope: Scope) -> None:
     path = kept(scope, "20260101_a", result(0.9, cancelled=True))
     for text in ("20260101_a", str(path)):
-        with pytest.raises(UsageError, match="--allow-cancelled"):
+        with pytest.raises(UsageError, match="`allow_cancelled=True`"):
             named_shift(text, scope=scope)
         named = named_shift(text, scope=scope, allow_cancelled=True)
         assert any("cancelled" in note for note in named.notes)
