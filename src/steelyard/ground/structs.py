@@ -42,8 +42,26 @@ def converted(document: Any, kind: type[T], name: str, place: str = "") -> T:
 
 def schema(kind: type[msgspec.Struct], title: str) -> dict[str, Any]:
     """The JSON Schema of documents of this kind."""
-    (shape,), parts = msgspec.json.schema_components((kind,), ref_template="#/$defs/{name}")
+    (shape,), parts = schema_parts(kind)
     return {"$schema": DIALECT, "title": title, **shape, "$defs": parts}
+
+
+def schema_parts(*kinds: type[msgspec.Struct]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """JSON Schemas of these kinds, and the parts that they refer to; the same with every version of msgspec."""
+    shapes, parts = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
+    return [_null_last(shape) for shape in shapes], _null_last(parts)
+
+
+def _null_last(schema: Any) -> Any:
+    """The same schema with null after its alternatives, where msgspec puts it only since 0.22."""
+    if isinstance(schema, list):
+        return [_null_last(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    ordered = {key: _null_last(value) for key, value in schema.items()}
+    if isinstance(ordered.get("anyOf"), list):
+        ordered["anyOf"].sort(key=lambda each: each == {"type": "null"})
+    return ordered
 
 
 def _joined(place: str, field: str) -> str:
