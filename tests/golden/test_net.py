@@ -8,7 +8,6 @@ import pytest
 
 from tests.golden.net import COMMANDS, NET, SCENARIOS, commands, nets
 
-
 DRAWN_BY = re.compile(r"Matplotlib v[0-9.]+")
 PICTURE = re.compile(r"<svg.*?</svg>", re.DOTALL)
 
