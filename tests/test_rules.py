@@ -24,8 +24,8 @@ thresholds = st.one_of(
 columns = st.builds(lambda head, rest: ".".join((head, *rest)), words, st.lists(labels, max_size=2))
 metrics = st.one_of(
     expressions,
-    st.builds(Expr, words, args=st.tuples(st.tuples(words, labels.map(Quoted)))),
-    st.builds(Expr, st.builds("{}.{}:{}".format, words, words, words)),
+    st.builds(Expr, head=words, args=st.tuples(st.tuples(words, labels.map(Quoted)))),
+    st.builds(Expr, head=st.builds("{}.{}:{}".format, words, words, words)),
 ).filter(lambda expr: expr.head not in RESERVED)
 
 
@@ -34,14 +34,14 @@ def rules(draw: st.DrawFn) -> Rule:
     metric, bound, delta = draw(metrics), draw(st.sampled_from([None, "low", "high"])), draw(st.booleans())
     inside = f"delta({metric})" if delta else str(metric)
     return Rule(
-        f"{bound}({inside})" if bound else inside,
-        metric,
-        draw(st.sampled_from(RELATIONS)),
-        draw(thresholds),
-        bound,
-        delta,
-        draw(st.booleans()),
-        draw(st.none() | st.just("cell") | columns),
+        key=f"{bound}({inside})" if bound else inside,
+        metric=metric,
+        relation=draw(st.sampled_from(RELATIONS)),
+        threshold=draw(thresholds),
+        bound=bound,
+        delta=delta,
+        marked=draw(st.booleans()),
+        each=draw(st.none() | st.just("cell") | columns),
     )
 
 
@@ -96,7 +96,7 @@ def test_the_bound_and_the_relation_say_the_kind(text: str, kind: dict[str, str]
 def test_the_key_is_the_left_side_as_it_is_written() -> None:
     assert parse_rule("!  NdcgEvaluator.delta  >= 0").key == "NdcgEvaluator.delta"
     assert parse_rule('f1."very bad">=0').key == 'f1."very bad"'
-    assert parse_rule("low(delta(accuracy{model=m1})) >= 0").metric == Expr("accuracy", slice=(("model", "m1"),))
+    assert parse_rule("low(delta(accuracy{model=m1})) >= 0").metric == Expr(head="accuracy", slice=(("model", "m1"),))
 
 
 @pytest.mark.parametrize(

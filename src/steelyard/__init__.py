@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from steelyard.errors import SteelyardError as SteelyardError
     from steelyard.errors import StorageError as StorageError
     from steelyard.errors import UsageError as UsageError
+    from steelyard.metrics.contract import across as across
     from steelyard.metrics.contract import compose as compose
     from steelyard.metrics.contract import evidence as evidence
     from steelyard.metrics.contract import metric as metric
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from steelyard.uncertainty.number import Delta as Delta
     from steelyard.uncertainty.number import Estimate as Estimate
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 _HOMES = {
     "BackendError": "steelyard.errors",
@@ -58,6 +59,7 @@ _HOMES = {
     "StorageError": "steelyard.errors",
     "Task": "steelyard.records.task",
     "UsageError": "steelyard.errors",
+    "across": "steelyard.metrics.contract",
     "calibrate": "steelyard.study.calibrating",
     "compare": "steelyard.study.comparison",
     "compose": "steelyard.metrics.contract",

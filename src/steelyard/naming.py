@@ -41,7 +41,7 @@ class Quoted:
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Expr:
     """One parsed expression. `args` keeps (name or "", value) in the order written."""
 
@@ -81,7 +81,7 @@ def parse(text: str) -> Expr:
     return expr
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rule:
     """One parsed rule: a bound (or the value) of a metric (or of its delta) against a threshold.
 
@@ -187,7 +187,7 @@ def value_text(value: object) -> str:
 
 
 class _Scanner:
-    """Recursive descent over the text, one method a grammar rule."""
+    """Recursive descent over the text, one method per grammar rule."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
@@ -213,7 +213,7 @@ class _Scanner:
             slice_ = tuple(self.items(self.equation, "}"))
             if len(dict(slice_)) < len(slice_):
                 raise self.error("a column stands twice in the slice")
-        return Expr(head, cutoff, args, tuple(labels), slice_)
+        return Expr(head=head, cutoff=cutoff, args=args, labels=tuple(labels), slice=slice_)
 
     def rule(self) -> Rule:
         marked = self.take("!")
@@ -242,7 +242,16 @@ class _Scanner:
         if self.match(_EACH) is not None:
             each = self.column()
         self.end()
-        return Rule(key, expr, relation, float(number), bound, delta is not None, marked, each)
+        return Rule(
+            key=key,
+            metric=expr,
+            relation=relation,
+            threshold=float(number),
+            bound=bound,
+            delta=delta is not None,
+            marked=marked,
+            each=each,
+        )
 
     def wrapped(self, expr: Expr, heads: tuple[str, ...]) -> tuple[str | None, Expr]:
         """What an expression such as low(…) is wrapped in, and what is inside."""
@@ -258,12 +267,12 @@ class _Scanner:
     def items(self, item, close: str) -> list:  # type: ignore[no-untyped-def, type-arg]
         if self.take(close):
             return []
-        found = [item()]
+        items = [item()]
         while not self.take(close):
             if not self.take(","):
                 raise self.error(f"',' or '{close}' is expected")
-            found.append(item())
-        return found
+            items.append(item())
+        return items
 
     def arg(self) -> tuple[str, object]:
         start = self.at
@@ -319,11 +328,11 @@ class _Scanner:
 
     def match(self, pattern: re.Pattern[str]) -> str | None:
         self.skip()
-        found = pattern.match(self.text, self.at)
-        if found is None:
+        match = pattern.match(self.text, self.at)
+        if match is None:
             return None
-        self.at = found.end()
-        return found.group()
+        self.at = match.end()
+        return match.group()
 
     def take(self, mark: str) -> bool:
         self.skip()

@@ -112,5 +112,5 @@ def check(
 
 
 def _said(message: str) -> None:
-    """Where the store is taken from is shown with the test's output."""
+    """Show where the store is taken from with the test's output."""
     print(message)

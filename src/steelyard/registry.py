@@ -44,12 +44,12 @@ class Registry(Generic[T]):
         self._aliases = {alias: target for alias, target in self._aliases.items() if target != name}
 
     def __getitem__(self, name: str) -> T:
-        found = self._find(name)
-        if found is None and load_entry_points():
-            found = self._find(name)
-        if found is None:
+        item = self._find(name)
+        if item is None and load_entry_points():
+            item = self._find(name)
+        if item is None:
             raise UsageError(self.unknown(name))
-        return found
+        return item
 
     def __contains__(self, name: object) -> bool:
         return name in self._items or name in self._aliases
@@ -88,9 +88,9 @@ def load_entry_points() -> bool:
         return False
     from importlib.metadata import entry_points
 
-    found = entry_points(group=ENTRY_POINT_GROUP)
+    points = entry_points(group=ENTRY_POINT_GROUP)
     _loaded.append(ENTRY_POINT_GROUP)
-    for point in found:
+    for point in points:
         try:
             point.load()
         except Exception as problem:
@@ -98,4 +98,4 @@ def load_entry_points() -> bool:
                 f"the plug-in '{printable(point.name)}' ({printable(point.value)}) cannot be loaded: "
                 f"{type(problem).__name__}. Repair or uninstall it"
             ) from None
-    return bool(found)
+    return bool(points)

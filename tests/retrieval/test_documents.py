@@ -210,7 +210,8 @@ def test_pieces_that_cancel_out(tmp_path: Path) -> None:
 def test_the_digest_tells_texts_and_their_borders_apart() -> None:
     def digest(*pairs: tuple[str, str]) -> str | None:
         ids, texts = zip(*pairs, strict=True)
-        return embedded(Documents(ids, texts, None, (), "d"), embedder("hash:8"))[1].texts_sha256
+        documents = Documents(ids=ids, texts=texts, vectors=None, sources=(), name="d")
+        return embedded(documents, embedder("hash:8"))[1].texts_sha256
 
     seen = {digest(("a", "bc")), digest(("ab", "c")), digest(("a", "b"), ("c", "d")), digest(("c", "d"), ("a", "b"))}
     assert len(seen) == 4

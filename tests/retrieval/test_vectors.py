@@ -217,7 +217,7 @@ def test_an_array_that_stands_twice(tmp_path: Path) -> None:
 
 
 def test_dimensions_that_differ() -> None:
-    a, b = Vectors("docs", ROWS, None), Vectors("queries", np.ones((1, 3)), None)
+    a, b = Vectors(name="docs", matrix=ROWS, ids=None), Vectors(name="queries", matrix=np.ones((1, 3)), ids=None)
     same_dimension(a, a)
     with pytest.raises(InputError, match="docs have 2 numbers each and those of queries 3"):
         same_dimension(a, b)

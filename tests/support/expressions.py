@@ -13,16 +13,16 @@ values = st.recursive(
         st.integers(-(10**12), 10**12),
         st.floats(allow_nan=False, allow_infinity=False).filter(lambda x: not x.is_integer()),
         st.booleans(),
-        st.builds(Expr, words),
+        st.builds(Expr, head=words),
     ),
     lambda inner: st.lists(inner, min_size=1, max_size=3).map(tuple),
     max_leaves=4,
 )
 expressions = st.builds(
     Expr,
-    words,
-    st.none() | st.integers(0, 1000),
-    st.lists(st.tuples(words, values), max_size=3, unique_by=lambda pair: pair[0]).map(tuple),
-    st.lists(labels, max_size=2).map(tuple),
-    st.lists(st.tuples(words, labels), max_size=2, unique_by=lambda pair: pair[0]).map(tuple),
+    head=words,
+    cutoff=st.none() | st.integers(0, 1000),
+    args=st.lists(st.tuples(words, values), max_size=3, unique_by=lambda pair: pair[0]).map(tuple),
+    labels=st.lists(labels, max_size=2).map(tuple),
+    slice=st.lists(st.tuples(words, labels), max_size=2, unique_by=lambda pair: pair[0]).map(tuple),
 )

@@ -73,16 +73,29 @@ def corpus_of(
     names = tuple(doc_ids or (f"d{i}" for i in range(len(matrix))))
     size, dimension = matrix.shape
     return Corpus(
-        Vectors("docs", matrix, names),
-        names,
-        np.array(queries, kind),
-        tuple(query_ids or (f"q{i}" for i in range(len(queries)))),
-        np.array(gold, np.int64),
-        tuple(gold_ids or (names[i] for i in gold)),
-        None if clusters is None else tuple(clusters),
-        left_out or {},
-        Ingest(size, size, dimension, "given", "", False, None, 0, (), None, 0, 0),
-        (Source("queries", "0" * 64, len(queries)),),
+        docs=Vectors(name="docs", matrix=matrix, ids=names),
+        doc_ids=names,
+        queries=np.array(queries, kind),
+        query_ids=tuple(query_ids or (f"q{i}" for i in range(len(queries)))),
+        gold=np.array(gold, np.int64),
+        gold_ids=tuple(gold_ids or (names[i] for i in gold)),
+        clusters=None if clusters is None else tuple(clusters),
+        left_out=left_out or {},
+        ingest=Ingest(
+            documents=size,
+            chunks=size,
+            dimension=dimension,
+            provider="given",
+            model="",
+            normalised=False,
+            chunk_size=None,
+            overlap=0,
+            inputs=(),
+            texts_sha256=None,
+            cached=0,
+            ignored_files=0,
+        ),
+        sources=(Source("queries", "0" * 64, len(queries)),),
     )
 
 

@@ -22,6 +22,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 
 from steelyard.errors import UsageError, printable
+from steelyard.registry import closest
 
 _KEPT = ("run.json", "evaluation.json")  # what lies in the folder of a run that was kept
 
@@ -79,20 +80,21 @@ class Shown:
     afterwards: Callable[[str], None] | None = None
 
 
-def command(*, writes: str = "", prints: bool = True) -> Callable[[Callable[..., Shown]], Callable[..., None]]:
+def command(*, writes: str = "", prints: bool = True) -> Callable[[Callable[..., Shown]], Callable[..., int]]:
     """Make a command of a function: `writes` names the document that `--out FOLDER` takes, `prints` adds `--format`."""
 
-    def decorate(body: Callable[..., Shown]) -> Callable[..., None]:
+    def decorate(body: Callable[..., Shown]) -> Callable[..., int]:
         shape = _Shape(body, writes, prints)
 
         @wraps(body)
-        def run(**given: Any) -> None:
+        def run(**given: Any) -> int:
             call = _Call(shape, given)
             call.check()
             shown = body(**shape.arguments(given))
             call.present(shown)
             if shown.exit_code:
                 raise typer.Exit(shown.exit_code)
+            return 0
 
         run.__signature__ = inspect.Signature(shape.parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {p.name: p.annotation for p in shape.parameters}
@@ -129,8 +131,8 @@ class _Shape:
     def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """What the body is called with."""
         own = {name: given[name] for name in self._own}
-        made = {name: kind(**{f.name: given[f.name] for f in fields(kind)}) for name, kind in self._bundles.items()}
-        return {**own, **made}
+        bundles = {name: kind(**{f.name: given[f.name] for f in fields(kind)}) for name, kind in self._bundles.items()}
+        return {**own, **bundles}
 
     def marked(self, kind: type[Any], given: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
         """The parameters with a mark of this kind: option, mark and value of those that were given."""
@@ -168,7 +170,8 @@ class _Call:
         self.formats = _formats(given["format_"]) if shape.prints else ("json",)
         out = given.get("out") if shape.writes else None
         if len(self.formats) > 1 and out is None:
-            raise UsageError("several formats are written to a folder: name it with --out")
+            where = "several formats are written to a folder: name it with --out"
+            raise UsageError(where if shape.writes else "this command prints one format; name one")
         self.inputs = [path for _, mark, value in shape.marked(Reads, given) for path in _paths(mark, value)]
         self.outputs: dict[str, list[Path]] = {}
         documents: dict[str, Path] = {}
@@ -247,7 +250,9 @@ def _formats(text: str) -> tuple[str, ...]:
     asked = [canonical(part.strip()) for part in text.split(",")]
     for name, part in zip(asked, text.split(","), strict=True):
         if name not in names:
-            raise UsageError(f"--format is one of {', '.join(names)}, not '{printable(part)}'")
+            near = closest(part.strip(), list(names))
+            hint = f"; did you mean '{near}'?" if near else ""
+            raise UsageError(f"--format is one of {', '.join(names)}, not '{printable(part)}'{hint}")
     return tuple(dict.fromkeys(asked))
 
 

@@ -54,8 +54,8 @@ def named(calibrators: Sequence[Calibrator]) -> tuple[dict[str, Calibrator], lis
     called: dict[str, list[Calibrator]] = {}
     for calibrator in calibrators:
         called.setdefault(_called(calibrator), []).append(calibrator)
-    found = {name: those[0] for name, those in called.items() if len(those) == 1}
-    return found, [c for those in called.values() if len(those) > 1 for c in those]
+    by_name = {name: those[0] for name, those in called.items() if len(those) == 1}
+    return by_name, [c for those in called.values() if len(those) > 1 for c in those]
 
 
 def _called(calibrator: Calibrator) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from steelyard.errors import InputError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Consistency:
     """The commonest answer of repeated samples, its share, and the spread of the scores that were given."""
 
@@ -37,9 +37,9 @@ def consistency(samples: Sequence[float | None]) -> Consistency:
     counts = Counter(samples)
     modal = min(counts, key=lambda s: (-counts[s], s is not None, 0 if s is None else s))
     return Consistency(
-        modal,
-        counts[modal],
-        counts[modal] / len(samples),
-        float(np.std(scores)) if scores else 0.0,
-        (len(samples) - len(scores)) / len(samples),
+        modal_score=modal,
+        modal_count=counts[modal],
+        modal_confidence=counts[modal] / len(samples),
+        score_std=float(np.std(scores)) if scores else 0.0,
+        na_rate=(len(samples) - len(scores)) / len(samples),
     )

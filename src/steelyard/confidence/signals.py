@@ -39,7 +39,7 @@ _COMBINED: Mapping[str, Callable[[Floats, Floats], Floats]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Variant:
     """One way from signals to a confidence. `nullable` signals may be null: the function says what that means."""
 
@@ -59,7 +59,9 @@ def variant(*needs: str, nullable: Sequence[str] = (), also_as: Sequence[str] = 
     def register(function: Callable[..., Floats]) -> Callable[..., Floats]:
         meaning = " ".join((function.__doc__ or "").split())
         for name in (function.__name__, *also_as):
-            variants.add(name, Variant(name, needs, frozenset(nullable), meaning, function))
+            variants.add(
+                name, Variant(name=name, needs=needs, nullable=frozenset(nullable), meaning=meaning, function=function)
+            )
         return function
 
     return register
@@ -127,10 +129,10 @@ def token_pe(entropy: Floats) -> Floats:
 @variant("token_energy")
 def token_energy(energy: Floats) -> Floats:
     """exp(energy): the probability mass of the likeliest tokens."""
-    found = np.exp(np.minimum(energy, 700.0))
+    mass = np.exp(np.minimum(energy, 700.0))
     if (energy > 700.0).any():
         raise _OffScaleError(energy > 700.0, "token_energy", "the log of a probability mass is expected")
-    return found
+    return mass
 
 
 @variant("consistency_modal_confidence")
@@ -248,39 +250,39 @@ def _parts(name: str) -> tuple[str, str, str]:
     return first, second, how
 
 
-def _of_signals(records: Records, chosen: Variant) -> Floats:
+def _of_signals(records: Records, variant: Variant) -> Floats:
     answered = records.outcome == ANSWERED
     if not answered.any():
         return np.full(len(records), np.nan)
-    names = [f"signal.{need}" for need in chosen.needs]
-    absent = lacking(records, chosen.name)
+    names = [f"signal.{need}" for need in variant.needs]
+    absent = lacking(records, variant.name)
     if absent:
-        raise InputError(_not_there(records, chosen, absent), file=records.name)
+        raise InputError(_not_there(records, variant, absent), file=records.name)
     values = []
-    for need, name in zip(chosen.needs, names, strict=True):
-        fill = math.nan if need in chosen.nullable else None
-        values.append(column(records, name, needed_by=chosen.name, fill=fill)[answered])
+    for need, name in zip(variant.needs, names, strict=True):
+        fill = math.nan if need in variant.nullable else None
+        values.append(column(records, name, needed_by=variant.name, fill=fill)[answered])
     result = np.full(len(records), np.nan)
     try:
-        result[answered] = chosen.function(*values)
+        result[answered] = variant.function(*values)
     except _OffScaleError as problem:
         row = int(np.flatnonzero(answered)[np.argmax(problem.rows)])
-        raise _at(records, row, f"signal.{problem.signal}", f"{problem.expected} by {chosen.name}") from None
+        raise _at(records, row, f"signal.{problem.signal}", f"{problem.expected} by {variant.name}") from None
     return result
 
 
-def _not_there(records: Records, chosen: Variant, absent: Sequence[str]) -> str:
+def _not_there(records: Records, variant: Variant, absent: Sequence[str]) -> str:
     present = usable(records)
     choose = f"choose among {', '.join(present)}" if present else "no column of this table can rank its answers"
-    return f"{chosen.name} needs the signal {', '.join(absent)}, which is not there; {choose}"
+    return f"{variant.name} needs the signal {', '.join(absent)}, which is not there; {choose}"
 
 
 def usable(records: Records) -> list[str]:
     """What can rank the answers of a table: variants whose signals are there, and its own numeric columns."""
-    found = [name for name in variants if not lacking(records, name)]
+    names = [name for name in variants if not lacking(records, name)]
     needed = {f"signal.{need}" for name in variants for need in variants[name].needs}
     own = [c for c in records.stated if c == "confidence" or (c.startswith("signal.") and c not in needed)]
-    return found + [printable(c) for c in own if kind_of(records.column(c)) in ("int", "float")]
+    return names + [printable(c) for c in own if kind_of(records.column(c)) in ("int", "float")]
 
 
 def _unknown(records: Records, name: str) -> str:

@@ -22,8 +22,8 @@ def token_msp(tokens: Tokens) -> float:
     >>> round(token_msp([{"logprob": -0.1}, {"logprob": -1.0}]), 6)
     0.636358
     """
-    chosen = [_number(token, "logprob", place) for place, token in enumerate(_some(tokens))]
-    return float(np.exp(chosen).mean())
+    log_probabilities = [_number(token, "logprob", place) for place, token in enumerate(_not_empty(tokens))]
+    return float(np.exp(log_probabilities).mean())
 
 
 def token_pe(tokens: Tokens) -> float:
@@ -50,16 +50,16 @@ def _entropy(top: npt.NDArray[np.float64]) -> float:
 
 
 def _tops(tokens: Tokens) -> list[npt.NDArray[np.float64]]:
-    found = []
-    for place, token in enumerate(_some(tokens)):
+    tops = []
+    for place, token in enumerate(_not_empty(tokens)):
         top = token.get("top_logprobs")
         if not isinstance(top, Sequence) or isinstance(top, str) or not top:
             raise InputError("a list with at least one entry is expected", field=f"logprobs[{place}].top_logprobs")
-        found.append(np.array([_number(entry, "logprob", place) for entry in top]))
-    return found
+        tops.append(np.array([_number(entry, "logprob", place) for entry in top]))
+    return tops
 
 
-def _some(tokens: Tokens) -> Tokens:
+def _not_empty(tokens: Tokens) -> Tokens:
     if not tokens:
         raise InputError("at least one token is expected", field="logprobs")
     return tokens

@@ -72,7 +72,7 @@ class Decision:
 
     @property
     def passed(self) -> bool:
-        """Whether the run may pass: an inconclusive gate only where that was said beforehand."""
+        """True if the run may pass: an inconclusive gate only where that was said beforehand."""
         return self.exit_code == 0
 
     @property

@@ -37,8 +37,8 @@ def run_settings(run: SavedRun) -> Settings:
 def run_estimates(gate: Gate, run: SavedRun, settings: Settings, *, anew: bool) -> Sequence[Estimate]:
     """The estimates that rules may read: as they were stored, and what the evidence or the rows of the run give beyond.
 
-    Those of which a rule reads an end have their interval at other levels. With `anew`, all are estimated with these
-    settings. What another edition estimated stays as it was stored.
+    Those of which a rule reads an end have their interval at other levels. With `anew`, all are estimated again
+    with these settings. What another edition estimated stays as it was stored.
     """
     asked = _asked_for(gate)
     stored = {(e.metric, _slice_key(e.slice)): e for e in _stored(run)}
@@ -59,7 +59,7 @@ def run_estimates(gate: Gate, run: SavedRun, settings: Settings, *, anew: bool) 
 
 
 def _is_named(gate: Gate, part: KeptSlice) -> bool:
-    """Whether a rule may be about this slice: cells are, other slices where a rule names their columns."""
+    """True if a rule may be about this slice: cells are, other slices where a rule names their columns."""
     beyond = {column for column in part.slice if column not in CELL}
     return not beyond or any(beyond == set(columns.split("*")) for columns in slice_columns(gate))
 
@@ -76,22 +76,22 @@ def _of_part(
     side = KeptSide(part.in_order)
     metrics = [m for m in map(metric_of, asked) if side.has(m) and not set(m.grouped_by) & set(part.slice)]
     samples = {m.name: sample(m, side, side.constants(m)) for m in metrics}
-    held = {name: stored.get((name, _slice_key(part.slice))) for name in samples}
-    again = [n for n, e in held.items() if anew or e is None or (asked[n] and e.interval is not None)]
-    made = dict(zip(again, estimates_of([samples[n] for n in again], settings, part.slice), strict=True))
-    found = []
+    earlier = {name: stored.get((name, _slice_key(part.slice))) for name in samples}
+    again = [n for n, e in earlier.items() if anew or e is None or (asked[n] and e.interval is not None)]
+    fresh = dict(zip(again, estimates_of([samples[n] for n in again], settings, part.slice), strict=True))
+    estimates = []
     for name, read in samples.items():
-        before, now = held[name], made.get(name)
+        before, now = earlier[name], fresh.get(name)
         if before is None or anew:
             assert now is not None
-            chosen = replace(now, n_abstained=part.counts["abstained"])
+            estimate = replace(now, n_abstained=part.counts["abstained"])
         else:
-            chosen = before if now is None or before.interval is None else _with_rule(before, now)
-        if chosen.n_missing is None:
+            estimate = before if now is None or before.interval is None else _with_rule(before, now)
+        if estimate.n_missing is None:
             asked_rows = int(part.asked_rows.sum())
-            chosen = replace(chosen, n_missing=missing_rows(read), n_predictions=asked_rows)
-        found.append(chosen)
-    return found
+            estimate = replace(estimate, n_missing=missing_rows(read), n_predictions=asked_rows)
+        estimates.append(estimate)
+    return estimates
 
 
 def _of_rows(
@@ -108,8 +108,8 @@ def _of_rows(
     if not wanted:
         return {}
     pool = pooled([part.slice for part in run.kept], [records])
-    found = evaluate(records, sorted(wanted), by=by, pool=pool, settings=settings)
-    return {(e.metric, _slice_key(e.slice)): e for e in found if (e.metric, _slice_key(e.slice)) not in stored}
+    evaluation = evaluate(records, sorted(wanted), by=by, pool=pool, settings=settings)
+    return {(e.metric, _slice_key(e.slice)): e for e in evaluation if (e.metric, _slice_key(e.slice)) not in stored}
 
 
 def _own_columns(rule: Rule) -> list[str]:
@@ -120,30 +120,30 @@ def _own_columns(rule: Rule) -> list[str]:
 
 def _asked_for(gate: Gate) -> dict[str, bool]:
     """The metrics whose values rules read, and whether an end of an interval is among them."""
-    found: dict[str, bool] = {}
+    ends_read: dict[str, bool] = {}
     for rule, name in named_metrics(gate):
         if not rule.delta:
-            found[name] = found.get(name, False) or rule.bound is not None
-    return found
+            ends_read[name] = ends_read.get(name, False) or rule.bound is not None
+    return ends_read
 
 
 def _stored(run: SavedRun) -> Sequence[Estimate]:
     if EVALUATION not in run.run.files:
         return ()
-    found = []
+    estimates = []
     for e in run.evaluation["estimates"]:
         try:
-            found.append(read_estimate(e))
+            estimates.append(read_estimate(e))
         except (KeyError, TypeError, IndexError, ValueError):
             raise StorageError(f"run {run.name}: {EVALUATION}: an estimate is not as it must be") from None
-    return tuple(found)
+    return tuple(estimates)
 
 
-def _with_rule(stored: Estimate, made: Estimate) -> Estimate:
+def _with_rule(stored: Estimate, fresh: Estimate) -> Estimate:
     """The stored estimate with its interval at other levels, where it is made today as it was then."""
     assert stored.interval is not None
-    same = made.interval is not None and made.method == stored.method and _close(made.interval, stored.interval)
-    return replace(stored, rule=made.rule) if same else stored
+    same = fresh.interval is not None and fresh.method == stored.method and _close(fresh.interval, stored.interval)
+    return replace(stored, rule=fresh.rule) if same else stored
 
 
 def _slice_key(slice_: Mapping[str, Any]) -> frozenset[tuple[str, str]]:

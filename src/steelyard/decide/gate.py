@@ -133,10 +133,10 @@ def _judged(rule: Rule, subject: Subject, allowed: float) -> Iterator[Verdict]:
                 f"'{rule}' asks {printable(str(rule.metric))} to be worse: {number.better} is better. "
                 "Turn it round, or mark it with ! if it is meant"
             )
-        found = _verdict(rule, number, allowed)
-        if found.verdict == INCONCLUSIVE:
-            found = replace(found, advice=advice.of(rule, number, found, subject.unit))
-        yield replace(found, reason=f"{found.reason} ({number.stands_for})") if number.stands_for else found
+        verdict = _verdict(rule, number, allowed)
+        if verdict.verdict == INCONCLUSIVE:
+            verdict = replace(verdict, advice=advice.of(rule, number, verdict, subject.unit))
+        yield replace(verdict, reason=f"{verdict.reason} ({number.stands_for})") if number.stands_for else verdict
 
 
 def _opposes(rule: Rule, better: str | None) -> bool:
@@ -196,21 +196,21 @@ def _confirmed(rule: Rule, number: GateNumber, blank: Verdict, *, met: bool) -> 
     far = high if at_least else low
     missed = rule.threshold - number.value if at_least else number.value - rule.threshold
     shown = number.rule or shown_rule("t", number.value, number.interval, number.level, number.clusters)
-    found = replace(blank, p_value=shown.alpha(rule.threshold) / 2 if missed > 0 else 1.0)
+    verdict = replace(blank, p_value=shown.alpha(rule.threshold) / 2 if missed > 0 else 1.0)
     if met:
-        return replace(found, verdict=PASS, reason="the whole interval meets it")
+        return replace(verdict, verdict=PASS, reason="the whole interval meets it")
     if math.isnan(low) or math.isnan(high):
-        return replace(found, verdict=INCONCLUSIVE, cause="no interval", reason="no usable interval", p_value=None)
+        return replace(verdict, verdict=INCONCLUSIVE, cause="no interval", reason="no usable interval", p_value=None)
     if number.se:
-        found = replace(found, detectable=detectable(number.se, number.clusters, number.level))
-    found = replace(found, clusters_needed=_needed(rule, number))
+        verdict = replace(verdict, detectable=detectable(number.se, number.clusters, number.level))
+    verdict = replace(verdict, clusters_needed=_needed(rule, number))
     if not _holds(far, rule.relation, rule.threshold):
-        return replace(found, verdict=FAIL, reason="shown to miss the threshold")
+        return replace(verdict, verdict=FAIL, reason="shown to miss the threshold")
     if f"open {rule.bound}" in number.cautions:
         unknown = f"its {rule.bound} end is unknown"
-        return replace(found, verdict=INCONCLUSIVE, cause="unknown end", reason=unknown, clusters_needed=None)
-    reason = f"the interval contains the threshold{_seen(found)}"
-    return replace(found, verdict=INCONCLUSIVE, cause="open", reason=reason)
+        return replace(verdict, verdict=INCONCLUSIVE, cause="unknown end", reason=unknown, clusters_needed=None)
+    reason = f"the interval contains the threshold{_seen(verdict)}"
+    return replace(verdict, verdict=INCONCLUSIVE, cause="open", reason=reason)
 
 
 def _needed(rule: Rule, number: GateNumber) -> int | None:
@@ -242,13 +242,13 @@ def _holds(value: float, relation: str, threshold: float) -> bool:
 
 
 def _corrected(judged: Sequence[Verdict], unit: str) -> list[Verdict]:
-    """Fails of confirming rules stand only if their p-value, Holm-adjusted over all of them, is at most α/2."""
+    """The verdicts after correction: a confirming rule fails only if its Holm-adjusted p-value is at most α/2."""
     confirming = [i for i, v in enumerate(judged) if v.p_value is not None]
     adjusted = dict(zip(confirming, holm([float(judged[i].p_value or 0.0) for i in confirming]), strict=True))
-    found = []
+    corrected = []
     for i, verdict in enumerate(judged):
         if i not in adjusted:
-            found.append(verdict)
+            corrected.append(verdict)
             continue
         known = replace(verdict, p_adjusted=adjusted[i])
         if verdict.verdict == FAIL and adjusted[i] > (1 - verdict.number.level) / 2 + 1e-12:
@@ -256,22 +256,22 @@ def _corrected(judged: Sequence[Verdict], unit: str) -> list[Verdict]:
             chance = f"misses the threshold, but{among} that may be chance (p {adjusted[i]:.3g})"
             open_ = replace(known, verdict=INCONCLUSIVE, reason=f"{chance}{_seen(known)}")
             known = replace(open_, advice=advice.of_chance(parse_rule(known.rule), open_, unit))
-        found.append(known)
-    return found
+        corrected.append(known)
+    return corrected
 
 
 def _subject(given: Sequence[Comparison | Evaluation | Subject]) -> Subject:
-    found = Subject()
+    subject = Subject()
     for part in given:
         if isinstance(part, Subject):
-            found = part
+            subject = part
         elif isinstance(part, Comparison):
-            unit = advice.unit_of(part.cluster) if part.cluster else found.unit
-            found = replace(found, comparison=part, failure_rates=_failure_rates(part), unit=unit)
+            unit = advice.unit_of(part.cluster) if part.cluster else subject.unit
+            subject = replace(subject, comparison=part, failure_rates=_failure_rates(part), unit=unit)
         else:
             unit = advice.unit_of(part.cluster)
-            found = replace(found, evaluation=tuple(part), resamples=part.settings.resamples, unit=unit)
-    return found
+            subject = replace(subject, evaluation=tuple(part), resamples=part.settings.resamples, unit=unit)
+    return subject
 
 
 def _failure_rates(comparison: Comparison) -> tuple[float, float] | None:

@@ -16,7 +16,7 @@ from steelyard.registry import closest
 from steelyard.runs.keys import nearest_keys
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class KnownNames:
     """The names, labels and groups that either run has, and what the runs are called."""
 

@@ -60,7 +60,7 @@ class Subject:
     resamples: int = 10_000
     baseline: bool = False  # whether there is one, comparable or not
     baseline_metrics: Mapping[str, float] = field(default_factory=dict)
-    remarks: tuple[str, ...] = ()  # what must be said beside any verdict
+    remarks: tuple[str, ...] = ()  # what must be said together with any verdict
     known: KnownNames = field(default_factory=KnownNames)  # what either run knows by name, where that can be told
     absent: float = 0.0  # the share of the baseline's rows whose questions the run was not asked
     unit: str = "cluster"  # what a cluster is called
@@ -93,16 +93,17 @@ def _numbers(rule: Rule, subject: Subject) -> list[GateNumber]:
     if name is None:
         return [_from_values(rule, str(rule.metric), subject) or _no_metric(rule, subject)]
     subject.known.check(rule)
-    found: Sequence[Estimate | Delta]
+    candidates: Sequence[Estimate | Delta]
     if rule.delta:
-        found = [d for d in subject.comparison.deltas if d.metric == name] if subject.comparison is not None else ()
+        deltas = () if subject.comparison is None else subject.comparison.deltas
+        candidates = [d for d in deltas if d.metric == name]
     else:
-        found = [e for e in subject.evaluation if e.metric == name]
-    chosen = _chosen(rule, found)
-    if not chosen:
+        candidates = [e for e in subject.evaluation if e.metric == name]
+    matching = _matching(rule, candidates)
+    if not matching:
         return [_from_values(rule, name, subject) or _absent(rule, name, subject)]
-    numbers = [_of_delta(d, subject) if isinstance(d, Delta) else _of_estimate(d, subject) for d in chosen]
-    lost = subject.known.lost(rule.each, [value_name(e.slice.get(rule.each)) for e in chosen]) if rule.each else []
+    numbers = [_of_delta(d, subject) if isinstance(d, Delta) else _of_estimate(d, subject) for d in matching]
+    lost = subject.known.lost(rule.each, [value_name(e.slice.get(rule.each)) for e in matching]) if rule.each else []
     return numbers + [
         GateNumber(
             value=None, slice={rule.each: value}, problem=f"{subject.known.run_text} has no row of it, the baseline has"
@@ -131,7 +132,7 @@ def _no_metric(rule: Rule, subject: Subject) -> GateNumber:
 
 
 def _from_values(rule: Rule, name: str, subject: Subject) -> GateNumber | None:
-    """A point rule about a delta needs no evidence: the two values do, where both runs have them."""
+    """The delta of a point rule, which needs no evidence: from the two values, where both runs have them."""
     if not rule.delta or rule.bound or rule.each:
         return None
     both = [_value(metrics, rule, name) for metrics in (subject.baseline_metrics, subject.metrics)]
@@ -149,7 +150,7 @@ def _from_values(rule: Rule, name: str, subject: Subject) -> GateNumber | None:
 def _value(metrics: Mapping[str, float], rule: Rule, name: str) -> float | None:
     slice_ = dict(rule.metric.slice)
     keys = dict.fromkeys((str(rule.metric), flat_key(name, slice_), *(flat_key(k, slice_) for k in _other(name))))
-    return next((metrics[held] for key in keys if (held := same_but_case(key, metrics)) is not None), None)
+    return next((metrics[own] for key in keys if (own := same_but_case(key, metrics)) is not None), None)
 
 
 def _other(name: str) -> list[str]:
@@ -197,8 +198,8 @@ def _standing_on(key: str, subject: Subject) -> GateNumber:
     ]
     if not sources:
         return GateNumber(value=None)
-    held = max((_of_estimate(e, subject) for e in sources), key=lambda number: number.missing)
-    return _without_interval(held)
+    sparsest = max((_of_estimate(e, subject) for e in sources), key=lambda number: number.missing)
+    return _without_interval(sparsest)
 
 
 def _without_interval(number: GateNumber) -> GateNumber:
@@ -225,11 +226,11 @@ def spelled(rule: Rule, keys: Sequence[str]) -> Rule:
     head = same_but_case(rule.metric.head, registry)
     for meant in (same_but_case(written, keys), head and head + written.removeprefix(rule.metric.head)):
         try:
-            found = rule if not meant else replace(rule, metric=parse(meant))
+            candidate = rule if not meant else replace(rule, metric=parse(meant))
         except UsageError:
             continue
-        if rule_metric(found) is not None:
-            return found
+        if rule_metric(candidate) is not None:
+            return candidate
     return rule
 
 
@@ -260,16 +261,16 @@ def slice_names(slice_: Mapping[str, Any]) -> dict[str, str]:
     return {column: value_name(value) for column, value in slice_.items()}
 
 
-def _chosen(rule: Rule, found: Sequence[Any]) -> list[Any]:
-    """The slices that a rule is about."""
+def _matching(rule: Rule, candidates: Sequence[Any]) -> list[Any]:
+    """The candidates whose slices a rule is about."""
     if rule.each == "cell":
-        return [e for e in found if set(e.slice) <= set(CELL)]
+        return [e for e in candidates if set(e.slice) <= set(CELL)]
     if rule.each:
-        return [e for e in found if rule.each in e.slice and set(e.slice) - {rule.each} <= set(CELL)]
+        return [e for e in candidates if rule.each in e.slice and set(e.slice) - {rule.each} <= set(CELL)]
     wanted = dict(rule.metric.slice)
     if wanted:
-        return [e for e in found if slice_names(e.slice) == wanted]
-    whole = [e for e in found if not e.slice] or list(found)
+        return [e for e in candidates if slice_names(e.slice) == wanted]
+    whole = [e for e in candidates if not e.slice] or list(candidates)
     if len(whole) > 1:
         shown = ", ".join(slice_text(slice_names(e.slice)) for e in whole[:6])
         raise UsageError(f"'{rule}' matches several slices ({shown}); pick one with {{…}}, or write 'for each cell'")
@@ -331,8 +332,8 @@ def _as_usable(number: Number, resamples: int, unit: str) -> GateNumber:
 def _left_out(d: Delta) -> dict[str, int]:
     """The pairs that a delta was not taken over, by reason."""
     failed = "left with clusters in which others failed" if "clusters_left" in d.companions else "failed in either run"
-    found = {failed: d.n_failed, "lacking what it reads": d.n_missing}
-    return {reason: count for reason, count in found.items() if count}
+    counts = {failed: d.n_failed, "lacking what it reads": d.n_missing}
+    return {reason: count for reason, count in counts.items() if count}
 
 
 def _left(d: Delta) -> str:

@@ -43,7 +43,7 @@ class Request:
     asked: NumberOptions = field(default_factory=NumberOptions)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Judgement:
     """A decision, what it is about, and how often it was tried where that is counted."""
 
@@ -78,11 +78,23 @@ def judge(gate: Gate, request: Request) -> Judgement:
     data = run.data if EVIDENCE in run.run.files else None
     scope = _scope(run, request.view)
     if baseline is None or data is None or scope is None:
-        return Judgement(decision, run.run.run_id, None if baseline is None else baseline.run.run_id, data)
+        return Judgement(
+            decision=decision,
+            run=run.run.run_id,
+            baseline=None if baseline is None else baseline.run.run_id,
+            data=data,
+        )
     against = {"baseline": baseline.run.run_id, "workflow": baseline.run.workflow, "data": data}
     rules = [str(rule) for rule in gate.rules]
     record = partial(counted, scope, **against, run=run.run.run_id, rules=rules, verdict=decision.verdict)
-    return Judgement(decision, run.run.run_id, baseline.run.run_id, data, tried(scope, **against) + 1, record)
+    return Judgement(
+        decision=decision,
+        run=run.run.run_id,
+        baseline=baseline.run.run_id,
+        data=data,
+        attempt=tried(scope, **against) + 1,
+        record=record,
+    )
 
 
 def _check_baseline(gate: Gate, request: Request) -> None:
@@ -111,7 +123,7 @@ def _judged_records(gate: Gate, request: Request, new: Records) -> Judgement:
         base: Records | None = new.filter({column: old})
         asked = replace(request.asked, versus=(column,))
         decision = gate.check(of_records(gate, new.filter({column: own}), base, asked))
-        return Judgement(decision, f"{_name(request.run)} ({column}={own})", f"{column}={old}")
+        return Judgement(decision=decision, run=f"{_name(request.run)} ({column}={own})", baseline=f"{column}={old}")
     base = None
     if request.baseline is not None:
         base = _of_answers(request.baseline, request)
@@ -120,7 +132,8 @@ def _judged_records(gate: Gate, request: Request, new: Records) -> Judgement:
                 raise UsageError("a file of answers is gated against a file of answers; save both to gate runs")
             raise UsageError(f"the baseline {_no_file(request.baseline)}")
     decision = gate.check(of_records(gate, new, base, request.asked))
-    return Judgement(decision, _name(request.run), None if base is None else _name(request.baseline))
+    baseline = None if base is None else _name(request.baseline)
+    return Judgement(decision=decision, run=_name(request.run), baseline=baseline)
 
 
 def _of_answers(source: Any, request: Request) -> Records | None:
@@ -141,7 +154,7 @@ def _name(source: Any) -> str:
 
 
 def _looks_like_file(source: Any) -> bool:
-    """Whether a name is meant as a file of answers, there or not."""
+    """True if a name is meant as a file of answers, there or not."""
     known = tuple(suffix for reader in readers.values() for suffix in reader.suffixes)
     return os.fspath(source).lower().endswith(known) and not _is_folder(source)
 
@@ -154,10 +167,10 @@ def _no_file(source: Any) -> str:
     """That there is no such file, and which there is."""
     path = Path(source)
     try:
-        beside = sorted(entry.name for entry in os.scandir(path.parent) if entry.is_file())
+        names = sorted(entry.name for entry in os.scandir(path.parent) if entry.is_file())
     except OSError:
-        beside = []
-    near = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.6)
+        names = []
+    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.6)
     hint = f"; did you mean '{printable(path.with_name(near[0]))}'?" if near else ""
     return f"'{printable(path)}' is no file{hint}"
 

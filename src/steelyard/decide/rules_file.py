@@ -1,4 +1,4 @@
-"""Rules in a file, so that a team keeps its gate beside its code. The shape is published as a JSON Schema.
+"""Rules in a file, so that a team keeps its gate next to its code. The shape is published as a JSON Schema.
 
 baseline: active
 inconclusive: warn          # report (its own exit code), fail, pass or warn
@@ -37,21 +37,21 @@ def load_rules(path: Path) -> GateRules:
     """The rules in a file; an unknown key is an error with a hint."""
     raw = load_yaml(path)
     try:
-        found = msgspec.convert(raw, GateRules)
+        rules = msgspec.convert(raw, GateRules)
     except msgspec.ValidationError as problem:
         raise UsageError(f"{printable(path)}: {printable(problem)}{_hint(raw)}") from None
     empty = isinstance(raw, dict) and raw.get("rules") == []
-    if empty or (not found.rules and found.profile is None):
+    if empty or (not rules.rules and rules.profile is None):
         raise UsageError(f"{printable(path)}: rules or a profile are needed; a gate without rules passes nothing")
-    return found
+    return rules
 
 
 def rules_schema() -> dict[str, Any]:
     """The file's JSON Schema."""
     (shape,), parts = schema_parts(GateRules)
-    some = parts["GateRules"]
-    some["properties"]["rules"]["minItems"] = 1
-    some["anyOf"] = [{"required": ["rules"]}, {"required": ["profile"], "properties": {"profile": {"type": "string"}}}]
+    gate = parts["GateRules"]
+    gate["properties"]["rules"]["minItems"] = 1
+    gate["anyOf"] = [{"required": ["rules"]}, {"required": ["profile"], "properties": {"profile": {"type": "string"}}}]
     return {"$schema": DIALECT, "title": "Gate rules", **shape, "$defs": parts}
 
 

@@ -58,7 +58,7 @@ def of_runs(gate: Gate, run: SavedRun, baseline: SavedRun | None, asked: NumberO
     run.verify()
     gate = gate.spelled([*run.run.metrics, *(baseline.run.metrics if baseline is not None else ())])
     settings = replace(run_settings(run), **asked.stated)
-    found = Subject(
+    subject = Subject(
         evaluation=run_estimates(gate, run, settings, anew=bool(asked.stated)),
         metrics=run.run.metrics,
         complete=run.run.complete,
@@ -68,11 +68,11 @@ def of_runs(gate: Gate, run: SavedRun, baseline: SavedRun | None, asked: NumberO
         unit=_unit(run),
     )
     if baseline is None:
-        return found
+        return subject
     baseline.verify()
     if not baseline.run.complete:
         raise StorageError(f"the baseline {baseline.name} is not complete; nothing can be gated against it")
-    names = [name for name in delta_metrics(gate) if name not in found.known.lacking]
+    names = [name for name in delta_metrics(gate) if name not in subject.known.lacking]
     by = [columns for columns in slice_columns(gate) if run.records is not None and baseline.records is not None]
     comparison: Comparison | None = (
         compare_runs(
@@ -90,13 +90,13 @@ def of_runs(gate: Gate, run: SavedRun, baseline: SavedRun | None, asked: NumberO
     )
     rates = _failure_rate(baseline), _failure_rate(run)
     return replace(
-        found,
+        subject,
         comparison=comparison,
         failure_rates=(rates[0], rates[1]) if rates[0] is not None and rates[1] is not None else None,
         baseline=True,
         baseline_metrics=baseline.run.metrics,
         absent=_absent(run, baseline),
-        remarks=(*found.remarks, *_remarks(baseline)),
+        remarks=(*subject.remarks, *_remarks(baseline)),
     )
 
 
@@ -111,7 +111,7 @@ def of_records(gate: Gate, new: Records, base: Records | None, asked: NumberOpti
             known.check(rule)
     by = slice_columns(gate)
     plain = [name for rule, name in named_metrics(gate) if not rule.delta]
-    found = evaluate(new, plain, by=by, pool=asked.pool, **asked.stated) if plain else None
+    evaluation = evaluate(new, plain, by=by, pool=asked.pool, **asked.stated) if plain else None
     deltas = delta_metrics(gate)
     comparison = None
     if base is not None and deltas:
@@ -128,7 +128,7 @@ def of_records(gate: Gate, new: Records, base: Records | None, asked: NumberOpti
         )
     rates = None if base is None else (_failed_share(base), _failed_share(new))
     return Subject(
-        evaluation=() if found is None else tuple(found),
+        evaluation=() if evaluation is None else tuple(evaluation),
         comparison=comparison,
         failure_rates=rates,
         resamples=asked.resamples or Settings().resamples,
@@ -182,23 +182,23 @@ def _known_to_tables(gate: Gate, new: Records, base: Records | None) -> KnownNam
         for label in table.labels(column).values
     }
     return KnownNames(
-        new.name or "",
-        "" if base is None else base.name or "",
-        labels,
-        _values_of(new, columns),
-        {} if base is None else _values_of(base, columns),
+        run=new.name or "",
+        baseline="" if base is None else base.name or "",
+        labels=labels,
+        values=_values_of(new, columns),
+        baseline_values={} if base is None else _values_of(base, columns),
         classes=frozenset(classes | {value_name(label) for label in new.task.labels or ()}),
     )
 
 
 def _values_of(table: Records, columns: set[str]) -> dict[str, frozenset[str]]:
-    found = {}
+    values = {}
     for column in columns:
         if column in table or column == "outcome":
             labels = table.labels(column)
             null = [null_name(labels)] if bool(labels.missing.any()) else []
-            found[column] = frozenset([*map(value_name, labels.values), *null])
-    return found
+            values[column] = frozenset([*map(value_name, labels.values), *null])
+    return values
 
 
 def _known_to_runs(gate: Gate, run: SavedRun, baseline: SavedRun | None) -> KnownNames:
@@ -215,11 +215,11 @@ def _known_to_runs(gate: Gate, run: SavedRun, baseline: SavedRun | None) -> Know
         if any(each.records is None for each in runs)  # rows say what evidence does not
     }
     return KnownNames(
-        f"run {run.name}",
-        "" if baseline is None else f"run {baseline.name}",
-        labels,
-        _slices_of(kept[0]),
-        _slices_of(kept[1]) if len(kept) > 1 else {},
+        run=f"run {run.name}",
+        baseline="" if baseline is None else f"run {baseline.name}",
+        labels=labels,
+        values=_slices_of(kept[0]),
+        baseline_values=_slices_of(kept[1]) if len(kept) > 1 else {},
         kept=True,
         lacking={name: who for name, who in lacking.items() if who},
     )
@@ -227,8 +227,8 @@ def _known_to_runs(gate: Gate, run: SavedRun, baseline: SavedRun | None) -> Know
 
 def _of_classes(gate: Gate) -> list[Metric]:
     """The metrics of the rules that are about a class of the data: `precision.Critical`."""
-    found = [bound(replace(rule.metric, slice=())) for rule, _ in named_metrics(gate)]
-    return [m for m in found if m.label is not None and callable(m.definition.members)]
+    metrics = [bound(replace(rule.metric, slice=())) for rule, _ in named_metrics(gate)]
+    return [m for m in metrics if m.label is not None and callable(m.definition.members)]
 
 
 def _members(metric: Metric, part: KeptSlice) -> list[str]:
@@ -246,14 +246,14 @@ def _members(metric: Metric, part: KeptSlice) -> list[str]:
 
 
 def _slices_of(parts: Sequence[KeptSlice]) -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
+    names: dict[str, set[str]] = {}
     for part in parts:
         for column, value in part.slice.items():
-            found.setdefault(column, set()).add(value_name(value))
+            names.setdefault(column, set()).add(value_name(value))
         for name, evidence in part.evidence.items():
             if isinstance(evidence, Groups) and "by" in metric_of(name).values:
-                found.setdefault(str(metric_of(name).values["by"]), set()).update(map(value_name, evidence.names))
-    return {column: frozenset(values) for column, values in found.items()}
+                names.setdefault(str(metric_of(name).values["by"]), set()).update(map(value_name, evidence.names))
+    return {column: frozenset(values) for column, values in names.items()}
 
 
 def _remarks(run: SavedRun) -> tuple[str, ...]:

@@ -26,14 +26,14 @@ def delta_metrics(gate: Gate) -> list[str]:
 
 def slice_columns(gate: Gate) -> list[str]:
     """The columns that rules slice by, beyond cells."""
-    found: list[str] = []
+    columns: list[str] = []
     for rule in gate.rules:
         if rule.each and rule.each != "cell":
-            found.append(rule.each)
+            columns.append(rule.each)
         sliced = [column for column, _ in rule.metric.slice if column not in CELL]
         if sliced:
-            found.append("*".join(sliced))
-    return list(dict.fromkeys(found))
+            columns.append("*".join(sliced))
+    return list(dict.fromkeys(columns))
 
 
 def kept_slices(run: SavedRun) -> list[KeptSlice]:
@@ -42,6 +42,6 @@ def kept_slices(run: SavedRun) -> list[KeptSlice]:
 
 
 def has_evidence(parts: Sequence[KeptSlice], name: str) -> bool:
-    """Whether a run kept evidence that the metric can be read from, its own or that of its family."""
+    """True if a run kept evidence that the metric can be read from, its own or that of its family."""
     metric = metric_of(name)
     return any(KeptSide(part).has(metric) for part in parts)

@@ -44,7 +44,7 @@ def reason(problem: OSError) -> str:
 
 
 def write_atomic(path: Path, content: str | bytes) -> None:
-    """Write a temporary file beside `path`, flush it to disk, and rename it into place.
+    """Write a temporary file next to `path`, flush it to disk, and rename it into place.
 
     Whatever fails, the file that was there before is intact and nothing half-written stays behind. A link is followed;
     a device or a pipe is written to as it is.
@@ -84,11 +84,11 @@ def flush_folder(folder: Path) -> None:
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write a folder of files, whole or not at all: beside its place first, then renamed into it."""
+    """Write a folder of files, whole or not at all: next to its place first, then renamed into it."""
     temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}")
-    made: list[Path] = []
+    new_folders: list[Path] = []
     try:
-        _make_folders(folder.parent, made)
+        _make_folders(folder.parent, new_folders)
         if folder.exists():
             raise StorageError(f"{printable(folder)} is there already; a run is never written over")
         temporary.mkdir()
@@ -102,18 +102,18 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
             raise
         flush_folder(folder.parent)
     except OSError as problem:
-        for empty in reversed(made):
+        for empty in reversed(new_folders):
             with suppress(OSError):  # another run is in it by now
                 empty.rmdir()
         raise StorageError(f"cannot write {printable(folder)}: {problem.strerror or type(problem).__name__}") from None
 
 
-def _make_folders(folder: Path, made: list[Path]) -> None:
-    """Make a folder and those above it, so that they last; those that were not there are added to `made`."""
+def _make_folders(folder: Path, new_folders: list[Path]) -> None:
+    """Make a folder and those above it, so that they last; those that were not there are added to `new_folders`."""
     if not folder.exists():
-        _make_folders(folder.parent, made)
+        _make_folders(folder.parent, new_folders)
         folder.mkdir(exist_ok=True)
-        made.append(folder)
+        new_folders.append(folder)
         flush_folder(folder.parent)
 
 
@@ -121,8 +121,8 @@ def read_plain(path: Path, most: int | None = None) -> bytes:
     """The bytes of a plain file: no link is followed, no device or pipe is waited for, no more than `most` is read."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(handle, "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode) or (most is not None and found.st_size > most):
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or (most is not None and status.st_size > most):
             raise OSError(0, "it is no plain file, or too large")
         return file.read()
 

@@ -52,7 +52,7 @@ class NotJsonError(ValueError):
 def parse_line(raw: bytes) -> dict[str, Any] | Flaw:
     """The object on a line; lone surrogates and control characters in its strings are kept as they are."""
     try:
-        found = _parsed(raw)
+        value = _parsed(raw)
     except json.JSONDecodeError as problem:
         if problem.msg.startswith("Extra data"):
             raise NotJsonError("one object per line is expected, more follows the first") from None
@@ -60,10 +60,10 @@ def parse_line(raw: bytes) -> dict[str, Any] | Flaw:
         raise NotJsonError(
             f"one object per line is expected, this is not valid JSON (column {problem.pos + 1})", torn=torn
         ) from None
-    if not isinstance(found, dict | Flaw):
-        what = "an array" if isinstance(found, list) else "a single value"
+    if not isinstance(value, dict | Flaw):
+        what = "an array" if isinstance(value, list) else "a single value"
         raise NotJsonError(f"one object per line is expected, this is {what}")
-    return found
+    return value
 
 
 def parse_document(raw: bytes) -> Any:
@@ -110,13 +110,13 @@ def _parsed(raw: bytes) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Flaw:
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
+    members = dict(pairs)
+    if len(members) == len(pairs):
+        return members
     for key, _ in pairs:
-        if key not in found:
+        if key not in members:
             return Flaw("the key stands twice in one object", key)
-        del found[key]
+        del members[key]
     raise AssertionError
 
 
@@ -132,7 +132,7 @@ def _int(text: str) -> int | Flaw:
 
 
 def _truncated(raw: bytes) -> bool:
-    """Whether the parser was content up to the end and wanted more."""
+    """True if the parser was content up to the end and wanted more."""
     try:
         msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:

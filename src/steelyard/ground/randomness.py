@@ -40,7 +40,7 @@ def words(seed: int, first: int, last: int, draws: int) -> Words:
 
 
 def sign_blocks(clusters: int, *, seed: int = 42, count: int = SIGN_DRAWS) -> Iterator[npt.NDArray[np.float64]]:
-    """Random ±1 for each cluster, one row a draw, in blocks that fit the memory; fewer draws for very many clusters."""
+    """Random ±1 per cluster, one row per draw, in blocks that fit the memory; fewer draws for very many clusters."""
     rows = int(np.clip(1_000_000_000 // max(clusters, 1), 999, count))
     step = max(1, 10_000_000 // max(clusters, 1))
     for first in range(0, rows, step):

@@ -22,16 +22,16 @@ def converted(document: Any, kind: type[T], name: str, place: str = "") -> T:
     if future:
         raise InputError(future, file=name, field="SchemaVersion")
     known = {field.encode_name.lower(): field.encode_name for field in msgspec.structs.fields(kind)}
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for key, value in document.items():
         standard = known.get(key.lower())
         if standard is None:
             continue
-        if standard in found:
+        if standard in fields:
             raise InputError("the field stands twice, in different cases", file=name, field=_joined(place, standard))
-        found[standard] = value
+        fields[standard] = value
     try:
-        return msgspec.convert(found, kind)
+        return msgspec.convert(fields, kind)
     except msgspec.ValidationError as problem:
         text = str(problem)
         at = _PLACE.search(text)

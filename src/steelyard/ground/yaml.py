@@ -1,6 +1,6 @@
 """YAML files as people mean them: a safe loader that refuses what YAML would silently turn into something else.
 
-`NO` as false, `012` as ten, a key that stands twice, an alias bomb: all are errors with the line.
+`NO` as false, `012` as ten, a duplicate key, an alias bomb: all are errors with the line.
 """
 
 from __future__ import annotations

@@ -42,6 +42,6 @@ def has_positive(table: Records, positive: str | None) -> dict[str, Any]:
 
 
 def known_positive(summaries: Sequence[Any]) -> dict[str, Any]:
-    """Nothing, or why a metric about one class is undefined: no target is that class, as where it is misspelt."""
+    """Why a metric about one class is undefined, or nothing: no target is that class, as where it is misspelt."""
     known = any(summary["known"] for summary in summaries)
     return {} if known else {"undefined": "no target equals the positive label"}

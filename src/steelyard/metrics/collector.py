@@ -109,8 +109,8 @@ class Collector:
             self._missing[key] = whole
 
     def noted_missing(self, key: tuple[Any, ...]) -> Mask:
-        found = self._missing[key]
-        return np.zeros(len(self.records), bool) if found is None else found
+        missing = self._missing[key]
+        return np.zeros(len(self.records), bool) if missing is None else missing
 
     def evidence(self, metric: Metric, constants: Constants) -> Evidence:
         key = metric.key(constants)

@@ -271,9 +271,9 @@ def single(metric: Metric) -> Metric:
 def bound(expr: Expr) -> Metric:
     """A parsed expression as a metric; loads a plug-in named `package.module:name`."""
     if expr.slice:
-        raise UsageError(f"'{expr}': ask for slices with --by (by=), and pick one from the result by this name")
-    found = _plugin(expr.head) if ":" in expr.head else _registered(expr)
-    definition, preset = (found.definition, found.values) if isinstance(found, Metric) else (found, {})
+        raise UsageError(f"'{expr}': ask for slices with `by=`, and pick one from the result by this name")
+    entry = _plugin(expr.head) if ":" in expr.head else _registered(expr)
+    definition, preset = (entry.definition, entry.values) if isinstance(entry, Metric) else (entry, {})
     args = [value for name, value in expr.args if not name]
     options = {name: value for name, value in expr.args if name}
     if len(options) + len(args) != len(expr.args):
@@ -283,8 +283,8 @@ def bound(expr: Expr) -> Metric:
             raise UsageError(f"{definition.name} has no cutoff; '@{expr.cutoff}' means nothing here")
         options["k"] = expr.cutoff
     label = ".".join(expr.labels) if expr.labels else None
-    made = definition(*args, label=label, **{**preset, **options})
-    return replace(made, head=expr.head) if ":" in expr.head else made
+    metric = definition(*args, label=label, **{**preset, **options})
+    return replace(metric, head=expr.head) if ":" in expr.head else metric
 
 
 def _registered(expr: Expr) -> Definition:
@@ -296,18 +296,18 @@ def _registered(expr: Expr) -> Definition:
 def _plugin(head: str) -> Definition | Metric:
     module_name, _, name = head.partition(":")
     try:
-        found = getattr(importlib.import_module(module_name), name, None)
+        plugin = getattr(importlib.import_module(module_name), name, None)
     except ModuleNotFoundError as problem:
         raise UsageError(
             f"cannot load {printable(head)}: there is no module '{printable(problem.name or '')}'"
         ) from None
     except Exception as problem:
         raise UsageError(f"cannot load {printable(head)}: importing it raised {type(problem).__name__}") from None
-    if not isinstance(found, Definition | Metric):
+    if not isinstance(plugin, Definition | Metric):
         raise UsageError(
             f"cannot load {printable(head)}: '{printable(name)}' is not a metric; decorate it with @metric"
         )
-    return found
+    return plugin
 
 
 def _origin(function: Callable[..., Any]) -> tuple[str, str]:

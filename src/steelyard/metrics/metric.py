@@ -151,10 +151,10 @@ class Metric:
             return (self,)
         if isinstance(members, tuple):
             return tuple(replace(self, label=name) for name in members)
-        found = members(records, **accepted(members, dict(self.options)))
+        variants = members(records, **accepted(members, dict(self.options)))
         if self.definition.labelled:
-            return tuple(replace(self, label=str(name)) for name in found)
-        return tuple(self.definition(**{**dict(self.options), **more}) for more in found)
+            return tuple(replace(self, label=str(name)) for name in variants)
+        return tuple(self.definition(**{**dict(self.options), **more}) for more in variants)
 
     def constants(self, tables: Sequence[Records]) -> dict[str, Any]:
         """What is computed once from the whole table, or from those of both runs, and must not depend on a split."""
@@ -192,7 +192,7 @@ class Metric:
             return np.asarray(self._call(self.definition._vector, reading, constants), np.float64)
 
     def present(self, reading: Any, constants: Constants) -> Mask | None:
-        """Which classes or groups each resample holds, or None where the metric has no such notion."""
+        """The classes or groups that each resample holds, or None where the metric has no such notion."""
         if self.definition._present is None:
             return None
         return np.asarray(self._call(self.definition._present, reading, constants), bool)
@@ -214,24 +214,24 @@ class Metric:
         return None if self.definition._shares is None else self.definition._shares(evidence)
 
     def parts(self, evidence: Any, constants: Constants) -> tuple[Any, Floats] | None:
-        """Which clusters hold each part of the value, and what it carries; None where groups are its parts."""
+        """The clusters that hold each part of the value, and what it carries; None where groups are its parts."""
         if isinstance(self.definition.source, GroupSource):
             return None
         if isinstance(self.definition.source, PartSource):
             return self._parts_of_parts(evidence, constants)
         if self.definition._parts is None:
             return np.asarray(evidence.rows > 0)[:, None], np.ones(1)
-        found: tuple[Any, Floats] = self._finish_with(self.definition._parts, evidence, constants)
-        return found
+        parts: tuple[Any, Floats] = self._finish_with(self.definition._parts, evidence, constants)
+        return parts
 
     def _parts_of_parts(self, evidence: Any, constants: Constants) -> tuple[Any, Floats] | None:
         """The parts of every metric that this one is composed of: it is no surer than any of them."""
         metrics = self.definition.source.metrics(self.values) if isinstance(self.definition.source, PartSource) else ()
-        found = [m.parts(e, c) for m, e, c in zip(metrics, evidence.parts, constants["parts"], strict=True)]
-        known = [part for part in found if part is not None]
-        if len(known) < len(found):
+        parts = [m.parts(e, c) for m, e, c in zip(metrics, evidence.parts, constants["parts"], strict=True)]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
             return None
-        return np.concatenate([held for held, _ in known], 1), np.concatenate([weight for _, weight in known])
+        return np.concatenate([holds for holds, _ in known], 1), np.concatenate([weight for _, weight in known])
 
     def today(self, evidence: Any) -> Any:
         """Kept evidence in the form that is collected today, inside groups and parts too."""

@@ -157,15 +157,15 @@ class RowSource:
         keywords |= accepted(self.function, {"label": metric.label, **constants}, keyword_only=True)
         try:
             with np.errstate(all="ignore"):
-                made = self._made(metric, arguments, keywords, len(population))
-                evidence, kept = made.collect(collector.ids, cluster)
+                terms = self._terms(metric, arguments, keywords, len(population))
+                evidence, kept = terms.collect(collector.ids, cluster)
         except TypeError:
             texts = [c for c in metric.reads if c in population and kind_of(population.column(c)) == "text"]
             if not texts:
                 raise
             raise InputError(f"{metric} needs numbers; text stands in {', '.join(map(printable, texts))}") from None
-        lost = _reasons(population, ~kept, metric.reads, {**made.missing, **made.left_out})
-        lacking = None if kept.all() else ~np.logical_or.reduce([kept, *made.left_out.values()])
+        lost = _reasons(population, ~kept, metric.reads, {**terms.missing, **terms.left_out})
+        lacking = None if kept.all() else ~np.logical_or.reduce([kept, *terms.left_out.values()])
         collector.note_missing(self.key(metric, constants), inside, lacking)
         counted: Evidence = replace(evidence, excluded=_ordered(excluded, lost))
         return counted
@@ -212,14 +212,14 @@ class RowSource:
         options |= accepted(self.function, {"label": metric.label, **constants}, keyword_only=True)
         return reading.once(metric, lambda: reading.called(partial(self.function, **options)))
 
-    def _made(self, metric: Metric, arguments: list[Any], keywords: Mapping[str, Any], rows: int) -> Any:
+    def _terms(self, metric: Metric, arguments: list[Any], keywords: Mapping[str, Any], rows: int) -> Any:
         """What the function says of each row, as something that collects evidence."""
         if self.whole:
             return RowTerms(tuple(arguments))
-        made = self.function(*arguments, **keywords)
-        if callable(getattr(made, "collect", None)):
-            return made
-        score = np.asarray(made, np.float64)
+        result = self.function(*arguments, **keywords)
+        if callable(getattr(result, "collect", None)):
+            return result
+        score = np.asarray(result, np.float64)
         if score.shape != (rows,):
             raise UsageError(f"{metric} gave {score.shape} values for {rows} rows, not one per row")
         return row_score(score)

@@ -150,9 +150,9 @@ def _from_lists(records: Records) -> Rankings:
     owner, _ = _places(target)
     query, rank = _places(prediction)
     for name, keys, rows in (("target", owner * size + wanted, owner), ("prediction", query * size + ranked, query)):
-        twice = first_twice(keys)
-        if twice is not None:
-            file, line = records.where(int(rows[twice]))
+        duplicate = first_twice(keys)
+        if duplicate is not None:
+            file, line = records.where(int(rows[duplicate]))
             raise InputError("a document stands twice in this list", file=file, line=line, field=name)
     hit = gains_of(query * size + ranked, owner * size + wanted, np.ones(len(wanted)))
     relevant = np.flatnonzero(np.asarray(hit.is_valid()))

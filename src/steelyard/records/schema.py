@@ -7,7 +7,7 @@ Columns are Arrow arrays of five kinds: text, int, float, bool and null (nothing
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ class Field:
     name: str
     kinds: tuple[str, ...]
     meaning: str
+    _: KW_ONLY
     low: float | None = None
     high: float | None = None
     hint: str = ""
@@ -60,17 +61,17 @@ FIELDS: Mapping[str, Field] = {
             "confidence",
             _NUMBER,
             "probability that the answer is right",
-            0,
-            1,
+            low=0,
+            high=1,
             hint="a confidence is a probability: divide percentages by 100, or rank by another column with rank=",
         ),
         Field("should_abstain", ("bool",), "whether declining was the right thing to do"),
-        Field("latency_ms", _NUMBER, "milliseconds to the answer", 0),
-        Field("input_tokens", ("int",), "tokens read", 0),
-        Field("output_tokens", ("int",), "tokens written", 0),
+        Field("latency_ms", _NUMBER, "milliseconds to the answer", low=0),
+        Field("input_tokens", ("int",), "tokens read", low=0),
+        Field("output_tokens", ("int",), "tokens written", low=0),
         Field("gains", ("list",), "grades of the ranked documents in order; null where a document was not judged"),
         Field("judged", ("list",), "the grades of all judged documents of the query"),
-        Field("gold_rank", ("int",), "rank of the one relevant document, from 1; 0 if it was not retrieved", 0),
+        Field("gold_rank", ("int",), "rank of the one relevant document, from 1; 0 if it was not retrieved", low=0),
     )
 }
 

@@ -248,7 +248,7 @@ class Records:
             place = [i for i, value in enumerate(labels.values) if value_name(value) == wanted]
             if not place and not (wanted == "none" and labels.missing.any()):
                 raise UsageError(
-                    f"no row has {printable(name)}={printable(wanted)}; the column has {_some(name, labels.values)}"
+                    f"no row has {printable(name)}={printable(wanted)}; the column has {_examples(name, labels.values)}"
                 )
             keep &= labels.codes == (place[0] if place else -1)
         return self.take(keep)
@@ -377,7 +377,7 @@ def _floats(column: pa.Array) -> Floats:
     return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
 
 
-def _some(name: str, values: tuple[Any, ...]) -> str:
+def _examples(name: str, values: tuple[Any, ...]) -> str:
     """A few of the values, of columns that describe the run; others may hold patient data and are only counted."""
     if name not in (*CELL, "outcome", "repeat") and not name.startswith("group."):
         return f"{len(values)} other values"

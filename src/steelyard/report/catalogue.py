@@ -16,15 +16,17 @@ from steelyard.study.evaluation import known_metrics
 def catalogue_report() -> Document:
     """Every metric: what it reads, better, bounds, and its first sentence."""
     document: Document = []
-    for module, found in _by_question().items():
-        rows = tuple((_name(d), _reads(d), d.better or "", _bounds(d), _options(d), _first_sentence(d)) for d in found)
+    for module, metrics in _by_question().items():
+        rows = tuple(
+            (_name(d), _reads(d), d.better or "", _bounds(d), _options(d), _first_sentence(d)) for d in metrics
+        )
         document += [Heading(module), Table(("metric", "reads", "better", "bounds", "options", "what it says"), rows)]
     return [*document, Note("`steelyard metrics NAME` explains one with formula and example.")]
 
 
 def explanation(name: str) -> Document:
     """One metric: what it is, its formula, edge cases and an example."""
-    d = _found(name)
+    d = _definition(name)
     prose, example = _parts(d.doc)
     facts = [
         ("formula", d.formula),
@@ -48,24 +50,26 @@ def explanation(name: str) -> Document:
 def reference() -> Document:
     """Every metric explained, one after the other, by the file that asks its question."""
     document: Document = []
-    for module, found in _by_question().items():
+    for module, metrics in _by_question().items():
         document.append(Heading(module))
-        rows = tuple((_name(d), _first_sentence(d), d.formula, _options(d), d.better or "", _bounds(d)) for d in found)
+        rows = tuple(
+            (_name(d), _first_sentence(d), d.formula, _options(d), d.better or "", _bounds(d)) for d in metrics
+        )
         document.append(Table(("metric", "what it says", "formula", "options", "better", "bounds"), rows))
     return document
 
 
 def _by_question() -> dict[str, list[Definition]]:
-    found: dict[str, list[Definition]] = {}
+    definitions: dict[str, list[Definition]] = {}
     for d in known_metrics():
-        found.setdefault(d.function.__module__.rpartition(".")[2], []).append(d)
-    return found
+        definitions.setdefault(d.function.__module__.rpartition(".")[2], []).append(d)
+    return definitions
 
 
 def catalogue_document(name: str | None = None) -> Any:
     """The same as data."""
-    chosen = [_found(name)] if name else known_metrics()
-    found = [
+    definitions = [_definition(name)] if name else known_metrics()
+    metrics = [
         {
             "name": d.name,
             "reads": list(_reads(d).split(", ")) if _reads(d) else [],
@@ -77,12 +81,12 @@ def catalogue_document(name: str | None = None) -> Any:
             "reference": d.reference,
             "description": "\n\n".join(_parts(d.doc)[0]),
         }
-        for d in chosen
+        for d in definitions
     ]
-    return found[0] if name else {"metrics": found}
+    return metrics[0] if name else {"metrics": metrics}
 
 
-def _found(name: str) -> Definition:
+def _definition(name: str) -> Definition:
     if any(mark in name for mark in ":(.@"):
         return bound(parse(name.replace("@k", "@1"))).definition
     return registry[name]

@@ -159,7 +159,7 @@ class Table:
         return [list(self.columns), *([text_of(cell) for cell in row] for row in self.rows)]
 
     def aligned_right(self) -> list[bool]:
-        """Whether each column is aligned to the right."""
+        """Per column, True if it is aligned to the right."""
         if self.right is not None:
             return [name in self.right for name in self.columns]
         return [_numeric([row[i] for row in self.rows]) for i in range(len(self.columns))]

@@ -29,13 +29,13 @@ _IN_SAMPLE = {
 
 def retrieval_report(retrieval: Retrieval, corpus: Corpus, named: NamedShift | None) -> Document:
     """KPIs of the queries as they are; with a shift, of both and the difference."""
-    made = corpus.ingest
+    ingest = corpus.ingest
     left_out = sum(corpus.reasons.values())
     document: Document = [
         Note(
             f"{len(corpus):,} queries against {len(corpus.doc_ids):,} documents"
             f"{f' ({left_out:,} queries left out)' if left_out else ''}; "
-            f"{' '.join(corpus.embedder).strip()}, {made.dimension} dimensions"
+            f"{' '.join(corpus.embedder).strip()}, {ingest.dimension} dimensions"
         )
     ]
     level = level_name(retrieval.baseline.evaluation.settings.level)

@@ -30,7 +30,7 @@ Progress = Callable[[float], None]
 UNKNOWN, OTHER_DIMENSION = "no known relevant document", "another dimension than the documents"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Corpus:
     """Documents and the effective queries, with the index of each one's relevant document."""
 
@@ -57,10 +57,10 @@ class Corpus:
     @property
     def reasons(self) -> dict[str, int]:
         """How many queries were left out, by reason."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for reason in self.left_out.values():
-            found[reason] = found.get(reason, 0) + 1
-        return found
+            counts[reason] = counts.get(reason, 0) + 1
+        return counts
 
 
 def load(
@@ -78,20 +78,19 @@ def load(
     them.
     """
     asked, read = read_queries(queries), _documents(docs)
-    chosen = embedder
     if embedder is None and (read.vectors is None or asked.vectors is None):
         if (read.vectors is None) != (asked.vectors is None):
             raise UsageError(
                 "one of documents and queries has vectors and the other texts: name the embedder that made the vectors"
             )
-        chosen = named_embedder("hash")
-    if chosen is not None and read.vectors is None and asked.vectors is None:
-        _check_precomputed(chosen, read.ids, asked.ids)
+        embedder = named_embedder("hash")
+    if embedder is not None and read.vectors is None and asked.vectors is None:
+        _check_precomputed(embedder, read.ids, asked.ids)
     _, left_out = _gold(read.ids, asked)
     if len(left_out) == len(asked):
         raise _nothing_counts(left_out, asked)  # known before anything is embedded
-    vectors, ingest = documents_.embedded(read, chosen, chunk_size=chunk_size, overlap=overlap, progress=progress)
-    return corpus(vectors, ingest, asked, chosen, progress=progress)
+    vectors, ingest = documents_.embedded(read, embedder, chunk_size=chunk_size, overlap=overlap, progress=progress)
+    return corpus(vectors, ingest, asked, embedder, progress=progress)
 
 
 def _check_precomputed(embedder: Embedder, docs: Sequence[str], queries: Sequence[str]) -> None:
@@ -119,8 +118,8 @@ def corpus(
     kept = [i for i, id in enumerate(queries.ids) if id not in left_out]
     if not kept:
         raise _nothing_counts(left_out, queries)
-    chosen = _some(queries, kept)
-    embedded = queries_.embedded(chosen, embedder, progress=progress)
+    effective = _subset(queries, kept)
+    embedded = queries_.embedded(effective, embedder, progress=progress)
     if embedded.dimension != docs.dimension:
         raise InputError(
             f"queries have {embedded.dimension} dimensions and documents {docs.dimension}; embed both alike",
@@ -130,17 +129,17 @@ def corpus(
     if ingest.provider == "given" and embedder is not None and queries.vectors is None:
         embedded_by = (embedder.provider, embedder.model)
     return Corpus(
-        docs,
-        docs.ids,
-        embedded.matrix,
-        chosen.ids,
-        gold[kept],
-        tuple(str(id) for id in chosen.gold),
-        chosen.clusters,
-        left_out,
-        ingest,
-        (Source(queries.name, queries.sha256, len(queries)), _source(docs, ingest)),
-        embedded_by,
+        docs=docs,
+        doc_ids=docs.ids,
+        queries=embedded.matrix,
+        query_ids=effective.ids,
+        gold=gold[kept],
+        gold_ids=tuple(str(id) for id in effective.gold),
+        clusters=effective.clusters,
+        left_out=left_out,
+        ingest=ingest,
+        sources=(Source(queries.name, queries.sha256, len(queries)), _source(docs, ingest)),
+        embedder=embedded_by,
     )
 
 
@@ -173,14 +172,16 @@ def vector_digests(queries: Matrix) -> tuple[str, ...]:
 def _documents(path: str | os.PathLike[str]) -> Documents:
     if Path(path).suffix.lower() not in (".npz", ".npy"):
         return read_documents(path)
-    found = read_vectors(path)
-    if found.ids is None:
+    vectors = read_vectors(path)
+    if vectors.ids is None:
         raise UsageError(f"{printable(os.fspath(path))}: documents need an array `ids` beside their vectors")
-    source = Source(found.name, found.sha256, len(found))
-    return Documents(found.ids, ("",) * len(found), found.matrix, (source,), found.name)
+    source = Source(vectors.name, vectors.sha256, len(vectors))
+    return Documents(
+        ids=vectors.ids, texts=("",) * len(vectors), vectors=vectors.matrix, sources=(source,), name=vectors.name
+    )
 
 
-def _some(queries: Queries, kept: list[int]) -> Queries:
+def _subset(queries: Queries, kept: list[int]) -> Queries:
     return replace(
         queries,
         ids=tuple(queries.ids[i] for i in kept),

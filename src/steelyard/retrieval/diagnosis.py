@@ -7,7 +7,7 @@
 
 The relevant references are the same for every query: alignment, not retrieval quality. Equal cosines stand in the
 references' order, so a shift that makes all cosines equal gives a perfect rank to the first reference: read the cosine
-beside the ranks.
+together with the ranks.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ evaluators.add("NdcgEvaluator", ndcg)
 evaluators.add("MrrEvaluator", mrr)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """The evaluators' numbers under their documented keys (None: undefined), with intervals beside them."""
+    """The evaluators' numbers under their documented keys (None: undefined), together with intervals."""
 
     metrics: Mapping[str, float | None]
     evaluation: Evaluation
@@ -112,11 +112,11 @@ def diagnose(
     settings: Settings | None = None,
 ) -> Diagnosis:
     """Run every evaluator on the shifted queries, and with `baseline` on the queries as they are."""
-    chosen = relevance or Relevance()
+    relevance = relevance or Relevance()
     moved = applied(shift, queries)
     started = time.perf_counter()
-    new, durations = _scored(moved, refs, chosen)
-    base = _scored(queries, refs, chosen)[0] if baseline else None
+    new, durations = _scored(moved, refs, relevance)
+    base = _scored(queries, refs, relevance)[0] if baseline else None
     durations["evaluation.duration_ms"] = _since(started)
     metrics = {name: _mean(scores) for name, scores in new.items()}
     if base is not None:
@@ -124,7 +124,7 @@ def diagnose(
             before, after = _mean(base[name]), _mean(scores)
             delta = None if before is None or after is None else after - before
             metrics |= {f"{name}.baseline": before, f"{name}.shift": after, f"{name}.delta": delta}
-    idle = _idle(chosen, len(refs))
+    idle = _idle(relevance, len(refs))
     for side in (new, base or {}):
         side.update({name: np.full(len(queries), np.nan) for name in idle if name in side})
     asked = [f"mean({name}, better=higher)" for name in new]
@@ -132,32 +132,32 @@ def diagnose(
     table = _records(new, sources)
     comparison = None if base is None else compare(_records(base, sources), table, asked, settings=settings)
     return Diagnosis(
-        {**metrics, **durations},
-        evaluate(table, asked, keep_evidence=True, settings=settings),
-        comparison,
-        len(queries),
-        len(refs),
-        int((~moved.any(axis=1)).sum()),
-        tuple(_notes(idle, shift, baseline)),
-        frozenset(idle),
+        metrics={**metrics, **durations},
+        evaluation=evaluate(table, asked, keep_evidence=True, settings=settings),
+        comparison=comparison,
+        queries=len(queries),
+        references=len(refs),
+        zero_queries=int((~moved.any(axis=1)).sum()),
+        notes=tuple(_notes(idle, shift, baseline)),
+        idle=frozenset(idle),
     )
 
 
 def _idle(relevance: Relevance, references: int) -> list[str]:
     """The evaluators whose relevant references are none of the references."""
-    found = []
+    names = []
     if all(index >= references for index in relevance.indices):
-        found.append("NdcgEvaluator")
+        names.append("NdcgEvaluator")
     if relevance.mrr_index >= references:
-        found.append("MrrEvaluator")
-    return found
+        names.append("MrrEvaluator")
+    return names
 
 
 def _notes(idle: Sequence[str], shift: Shift, baseline: bool) -> list[str]:
-    found = [f"{name}: no relevant index is one of the references, so it is 0 and measures nothing" for name in idle]
+    notes = [f"{name}: no relevant index is one of the references, so it is 0 and measures nothing" for name in idle]
     if baseline and shift.kind == "none":
-        found.append("there is no shift: both sides are the same")
-    return found
+        notes.append("there is no shift: both sides are the same")
+    return notes
 
 
 def _scored(queries: Matrix, refs: Matrix, relevance: Relevance) -> tuple[dict[str, Floats], dict[str, float | None]]:
@@ -180,5 +180,5 @@ def _mean(scores: Floats) -> float | None:
 def _records(scores: Mapping[str, Floats], sources: Sequence[Source]) -> Records:
     size = len(next(iter(scores.values())))
     columns = {"item": [str(i) for i in range(size)]}
-    named = {name: [None if np.isnan(x) else float(x) for x in found] for name, found in scores.items()}
+    named = {name: [None if np.isnan(x) else float(x) for x in values] for name, values in scores.items()}
     return Records.from_columns({**columns, **named}, sources=sources)

@@ -34,7 +34,7 @@ _WORD = re.compile(r"\S+")
 _UNIT = 1e-4  # how far from 1 the length of a vector of length 1 may be
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Documents:
     """Documents as texts, or as vectors where the file gave those; their texts are empty then.
 
@@ -52,7 +52,7 @@ class Documents:
         return len(self.ids)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Ingest:
     """How documents became vectors: what was read, what made the vectors, how the texts were cut."""
 
@@ -104,7 +104,7 @@ def embedded(
     overlap: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[Vectors, Ingest]:
-    """One vector a document, and how it came about.
+    """One vector per document, and how it came about.
 
     With `chunk_size`, texts are cut into pieces of so many words; a document's vector is then the mean of its pieces'
     vectors, at length 1. Vectors that the file itself gave are taken as they are.
@@ -148,7 +148,7 @@ def embedded(
         ignored_files=documents.ignored,
     )
     sha256 = documents.sources[0].sha256 if len(documents.sources) == 1 else None
-    return Vectors(documents.name, matrix, documents.ids, None, sha256), ingest
+    return Vectors(name=documents.name, matrix=matrix, ids=documents.ids, gold=None, sha256=sha256), ingest
 
 
 def _check_cut(size: int, overlap: int) -> None:
@@ -178,14 +178,14 @@ def _file(name: str) -> Documents:
     source = Source(name, sha256, len(rows))
     vectors = same_for_all(rows, "vector", Row.vector)
     if vectors is None:
-        return Documents(ids, tuple(map(_text, rows)), None, (source,), name)
+        return Documents(ids=ids, texts=tuple(map(_text, rows)), vectors=None, sources=(source,), name=name)
     for row, vector in zip(rows, vectors, strict=True):
         if len(vector) != len(vectors[0]):
             raise row.error(
                 f"has {len(vector)} numbers, the first has {len(vectors[0])}; embed all with the same model", "vector"
             )
     matrix = checked(np.stack(vectors), f"the documents of {printable(name)}")
-    return Documents(ids, ("",) * len(ids), matrix, (source,), name)
+    return Documents(ids=ids, texts=("",) * len(ids), vectors=matrix, sources=(source,), name=name)
 
 
 def _text(row: Row) -> str:
@@ -218,7 +218,14 @@ def _folder(folder: str) -> Documents:
         data = _plain(folder, path)
         texts.append(_decoded(path, data))
         sources.append(Source(path, hashlib.sha256(data).hexdigest(), 1))
-    return Documents(ids, tuple(texts), None, tuple(sources), folder, len(entries) - len(files))
+    return Documents(
+        ids=ids,
+        texts=tuple(texts),
+        vectors=None,
+        sources=tuple(sources),
+        name=folder,
+        ignored=len(entries) - len(files),
+    )
 
 
 def _plain(folder: str, path: str) -> bytes:

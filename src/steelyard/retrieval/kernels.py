@@ -35,8 +35,8 @@ def sides(tile: Matrix, low: Matrix, high: Matrix) -> tuple[Codes, Codes, Codes]
     scores = tile.reshape(-1, _STRIP)[strips]
     rows = strips // (tile.shape[1] // _STRIP)
     inside = np.flatnonzero((scores >= low[rows, None]) & (scores <= high[rows, None]))
-    found, place = np.divmod(inside, _STRIP)
-    return above, rows[found], strips[found] % (tile.shape[1] // _STRIP) * _STRIP + place
+    strip, place = np.divmod(inside, _STRIP)
+    return above, rows[strip], strips[strip] % (tile.shape[1] // _STRIP) * _STRIP + place
 
 
 def lengths(matrix: Matrix) -> Floats:
@@ -51,11 +51,11 @@ def dots(queries: Matrix, docs: Matrix, rows: Codes, columns: Codes) -> Floats:
     """Products of pairs of rows, summed in 64 bits in some order."""
     if len(rows) * docs.shape[1] >= _WORTH // 64 and compiling.available():  # pairs cost more than scores of a tile
         return _compiled()["dots"](queries, docs, rows, columns)
-    found = np.empty(len(rows))
+    products = np.empty(len(rows))
     for start in range(0, len(rows), _PAIRS):
         part = slice(start, start + _PAIRS)
-        found[part] = np.einsum("ij,ij->i", queries[rows[part]], docs[columns[part]], dtype=np.float64)
-    return found
+        products[part] = np.einsum("ij,ij->i", queries[rows[part]], docs[columns[part]], dtype=np.float64)
+    return products
 
 
 def kth_largest(tile: Matrix, k: int) -> Matrix:
@@ -95,23 +95,23 @@ def _compiled() -> dict[str, Any]:
         return above, strips
 
     def lengths(matrix):  # type: ignore[no-untyped-def]
-        found = np.empty(matrix.shape[0])
+        norms = np.empty(matrix.shape[0])
         for i in range(matrix.shape[0]):
             total = 0.0
             for j in range(matrix.shape[1]):
                 total += np.float64(matrix[i, j]) * np.float64(matrix[i, j])
-            found[i] = np.sqrt(total)
-        return found
+            norms[i] = np.sqrt(total)
+        return norms
 
     def dots(queries, docs, rows, columns):  # type: ignore[no-untyped-def]
-        found = np.empty(len(rows))
+        products = np.empty(len(rows))
         for n in range(len(rows)):
             q, p = queries[rows[n]], docs[columns[n]]
             total = 0.0
             for j in range(docs.shape[1]):
                 total += np.float64(q[j]) * np.float64(p[j])
-            found[n] = total
-        return found
+            products[n] = total
+        return products
 
     # sums may run in any order, in lanes; NaN and infinity keep their meaning
     any_order = {"nogil": True, "fastmath": {"reassoc", "contract"}}

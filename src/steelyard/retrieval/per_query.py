@@ -82,22 +82,22 @@ def read_per_query(path: str | Path) -> PerQuery:
 
 
 def by_id(entries: Sequence[PerQueryEval], name: str) -> dict[str, PerQueryEval]:
-    """Entries by their ids in small letters; an id that stands twice is an error."""
-    found: dict[str, PerQueryEval] = {}
+    """Entries by their ids in small letters; a duplicate id is an error."""
+    by_query: dict[str, PerQueryEval] = {}
     for i, entry in enumerate(entries, 1):
         key = entry.query_id.casefold()
-        if key in found:
+        if key in by_query:
             raise InputError(
                 f"the query '{printable(entry.query_id)}' stands twice, capital letters aside",
                 file=name,
                 field=f"entry {i}.QueryId",
             )
-        found[key] = entry
-    return found
+        by_query[key] = entry
+    return by_query
 
 
 def records_of(entries: Sequence[PerQueryEval]) -> Records:
-    """A table with one row a query."""
+    """A table with one row per query."""
     columns: dict[str, Any] = {
         "item": [entry.query_id for entry in entries],
         "gold_rank": [entry.rank for entry in entries],

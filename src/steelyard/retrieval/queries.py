@@ -29,7 +29,7 @@ _FIELDS: Names = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Queries:
     """Queries as texts or as vectors. `gold` is the relevant document's id, None where no document is relevant.
 
@@ -64,13 +64,21 @@ def read_queries(path: str | os.PathLike[str]) -> Queries:
     if texts is None and vectors is None:
         raise rows[0].error("is missing: a text or a vector is expected", "text")
     gold = tuple(_gold(row) for row in rows)
-    return Queries(ids, texts, vectors, gold, same_for_all(rows, "cluster", Row.label), name, sha256)
+    return Queries(
+        ids=ids,
+        texts=texts,
+        vectors=vectors,
+        gold=gold,
+        clusters=same_for_all(rows, "cluster", Row.label),
+        name=name,
+        sha256=sha256,
+    )
 
 
 def embedded(
     queries: Queries, embedder: Embedder | None, *, progress: Callable[[float], None] | None = None
 ) -> Vectors:
-    """One vector a query: the given ones where the file has them, else what the embedder makes of the texts."""
+    """One vector per query: the given ones where the file has them, else what the embedder makes of the texts."""
     if queries.vectors is not None:
         first = len(queries.vectors[0])
         for id, vector in zip(queries.ids, queries.vectors, strict=True):
@@ -83,13 +91,21 @@ def embedded(
     else:
         assert queries.texts is not None
         matrix = embedder.embed(queries.ids, queries.texts, what="queries", progress=progress)
-    return Vectors(queries.name, matrix, queries.ids, queries.gold, queries.sha256)
+    return Vectors(name=queries.name, matrix=matrix, ids=queries.ids, gold=queries.gold, sha256=queries.sha256)
 
 
 def _of_vectors(vectors: Vectors) -> Queries:
     ids = vectors.ids or tuple(map(str, range(len(vectors))))
     gold = vectors.gold or (None,) * len(vectors)
-    return Queries(ids, None, tuple(vectors.matrix), gold, None, vectors.name, vectors.sha256 or "")
+    return Queries(
+        ids=ids,
+        texts=None,
+        vectors=tuple(vectors.matrix),
+        gold=gold,
+        clusters=None,
+        name=vectors.name,
+        sha256=vectors.sha256 or "",
+    )
 
 
 def _gold(row: Row) -> str | None:

@@ -63,22 +63,24 @@ def retrieve(
         return Retrieval(baseline, None, None)
     rest = None if progress is None else (lambda share: progress(0.5 + share / 2))
     shifted = _side(corpus, applied(shift, corpus.queries), seen, settings, rest)
-    found = compare(baseline.records, shifted.records, KPIS, settings=settings)
+    comparison = compare(baseline.records, shifted.records, KPIS, settings=settings)
     deltas = [
-        d for delta in found for d in ((replace(delta, metric=MAP_AT_1), delta) if delta.metric == "mrr" else (delta,))
+        d
+        for delta in comparison
+        for d in ((replace(delta, metric=MAP_AT_1), delta) if delta.metric == "mrr" else (delta,))
     ]
-    return Retrieval(baseline, shifted, replace(found, deltas=tuple(deltas)))
+    return Retrieval(baseline, shifted, replace(comparison, deltas=tuple(deltas)))
 
 
 def per_query(
     corpus: Corpus, queries: Any, seen: Collection[str] = (), progress: Progress | None = None
 ) -> tuple[tuple[PerQueryEval, ...], int]:
-    """One entry a query, and how many queries have no direction."""
-    found = search(queries, corpus.docs.matrix, corpus.gold, k=3, progress=progress)
+    """One entry per query, and how many queries have no direction."""
+    hits = search(queries, corpus.docs.matrix, corpus.gold, k=3, progress=progress)
     entries = []
     for i, id in enumerate(corpus.query_ids):
-        rank = int(found.ranks[i])
-        tops = [_top(corpus, found.top[i], found.scores[i], place) for place in range(3)]
+        rank = int(hits.ranks[i])
+        tops = [_top(corpus, hits.top[i], hits.scores[i], place) for place in range(3)]
         entries.append(
             PerQueryEval(
                 query_id=id,
@@ -96,7 +98,7 @@ def per_query(
                 seen_in_training=corpus.digests[i] in seen if seen else None,
             )
         )
-    return tuple(entries), found.zero_queries
+    return tuple(entries), hits.zero_queries
 
 
 def _top(corpus: Corpus, documents: Any, scores: Floats, place: int) -> tuple[str | None, float | None]:
@@ -108,11 +110,11 @@ def _top(corpus: Corpus, documents: Any, scores: Floats, place: int) -> tuple[st
 def _side(corpus: Corpus, queries: Any, seen: Collection[str], settings: Settings, progress: Progress | None) -> Side:
     entries, zero = per_query(corpus, queries, seen, progress)
     records = records_of(entries)
-    found = evaluate(records, KPIS, keep_evidence=True, settings=settings)
-    counted = tuple(replace(e, excluded={**e.excluded, **corpus.reasons}) for e in found)
+    evaluation = evaluate(records, KPIS, keep_evidence=True, settings=settings)
+    counted = tuple(replace(e, excluded={**e.excluded, **corpus.reasons}) for e in evaluation)
     known = sum(entry.seen_in_training or False for entry in entries)
-    warnings = (*found.warnings, *([seen_remark(known, len(entries))] if known else []))
-    evaluation = replace(found, estimates=counted, sources=corpus.sources, warnings=warnings)
+    warnings = (*evaluation.warnings, *([seen_remark(known, len(entries))] if known else []))
+    evaluation = replace(evaluation, estimates=counted, sources=corpus.sources, warnings=warnings)
     return Side(entries, records, with_map_at_1(evaluation), zero)
 
 

@@ -26,11 +26,11 @@ Names = Mapping[str, tuple[str, ...]]  # a field, and how it may be called
 class Row:
     """One object of a file and the line on which it begins; asks for fields and refuses what they must not hold."""
 
-    def __init__(self, file: str, line: int, found: Mapping[str, Any], names: Names) -> None:
+    def __init__(self, file: str, line: int, values: Mapping[str, Any], names: Names) -> None:
         self._file, self.line = file, line
         self._fields: dict[str, tuple[str, Any]] = {}
         known = {name.lower(): field for field, spellings in names.items() for name in spellings}
-        for name, value in found.items():
+        for name, value in values.items():
             field = known.get(name.lower())
             if field is None or value is None:
                 continue
@@ -76,12 +76,12 @@ class Row:
         if not isinstance(value, list) or not value or not set(map(type, value)) <= {int, float}:
             raise self.error("a list of numbers is expected", field)
         try:
-            found: npt.NDArray[np.float64] = np.array(value, np.float64)
+            vector: npt.NDArray[np.float64] = np.array(value, np.float64)
         except OverflowError:
             raise self.error("a finite number is expected, one of these is too large", field) from None
-        if not found.any():
+        if not vector.any():
             raise self.error("zero vector: it has no direction", field)
-        return found
+        return vector
 
     def _unicode(self, field: str, value: str) -> str:
         try:
@@ -126,7 +126,7 @@ def read_rows(name: str, names: Names, *, what: str, inside: str | None = None) 
     with opened(name) as stream:
         source = Input(name, stream)
         objects = _elements(source, inside) if suffix == ".json" else _lines(source)
-        rows = [Row(name, line, found, names) for line, found in objects]
+        rows = [Row(name, line, values, names) for line, values in objects]
     if not rows:
         raise InputError(f"there are no {what}: the file is empty or blank", file=name)
     return rows, source.sha256
@@ -142,38 +142,38 @@ def _lines(source: Input) -> Iterator[tuple[int, dict[str, Any]]]:
             if not raw.strip():
                 continue
             try:
-                found = _quickly(raw) or parse_line(raw)
+                row = _quickly(raw) or parse_line(raw)
             except NotJsonError as wrong:
                 raise source.error(wrong.problem, line=number) from None
-            yield number, _object(source, found, number)
+            yield number, _object(source, row, number)
 
 
 def _quickly(raw: bytes) -> dict[str, Any] | None:
     """The object on a line as msgspec reads it, where it cannot be wrong about it: vectors are long."""
     try:
-        found = msgspec.json.decode(raw)
+        row = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    if not isinstance(found, dict) or raw.count(b":") != len(found):  # a key could stand twice
+    if not isinstance(row, dict) or raw.count(b":") != len(row):  # a key could be a duplicate
         return None
-    large = any(isinstance(value, int) and abs(value) >= 2**63 for value in found.values())
-    return None if large else found
+    large = any(isinstance(value, int) and abs(value) >= 2**63 for value in row.values())
+    return None if large else row
 
 
 def _elements(source: Input, inside: str | None) -> Iterator[tuple[int, dict[str, Any]]]:
     raw = source.text(LARGEST)
     try:
-        found = parse_document(raw)
+        document = parse_document(raw)
     except NotJsonError as wrong:
         raise source.error(wrong.problem, line=wrong.line) from None
     key = None
-    if inside is not None and isinstance(found, dict):
-        key = next((key for key in found if key.lower() == inside), None)
+    if inside is not None and isinstance(document, dict):
+        key = next((key for key in document if key.lower() == inside), None)
     lines = element_lines(raw.decode(), (None,) if key is None else (key, None))
-    if flaw := first_flaw(found):
+    if flaw := first_flaw(document):
         at = flaw[0][0 if key is None else 1 :][:1]
         raise _refused(source, flaw, lines.get(tuple(part for part in at if isinstance(part, int))))
-    elements = found if key is None else found[key]
+    elements = document if key is None else document[key]
     if not isinstance(elements, list):
         where = f", or an object with a list `{inside}`" if inside else ""
         raise source.error(f"a list of objects is expected{where}")
@@ -182,12 +182,12 @@ def _elements(source: Input, inside: str | None) -> Iterator[tuple[int, dict[str
         yield line, _object(source, element, line)
 
 
-def _object(source: Input, found: Any, line: int) -> dict[str, Any]:
-    if flaw := first_flaw(found):
+def _object(source: Input, value: Any, line: int) -> dict[str, Any]:
+    if flaw := first_flaw(value):
         raise _refused(source, flaw, line)
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise source.error("an object is expected", line=line)
-    return found
+    return value
 
 
 def _refused(source: Input, flaw: tuple[tuple[str | int, ...], Flaw], line: int | None) -> InputError:

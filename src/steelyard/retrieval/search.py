@@ -32,7 +32,7 @@ _TIE = 1e-13  # between exact cosines: vectors that point the same way may diffe
 _FINE = 1e-11  # beyond the rounding of a 64-bit sum, whatever its order
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Found:
     """Of every query: the rank of its gold document (0 without one), the first k documents and their cosines.
 
@@ -86,7 +86,9 @@ def search(
         ranks[rows], top[rows], scores[rows] = block.searched()
         if progress is not None:
             progress(rows.stop / size)
-    return Found(ranks, top, scores, int((one.norm == 0).sum()), zero_documents)
+    return Found(
+        ranks=ranks, top=top, scores=scores, zero_queries=int((one.norm == 0).sum()), zero_documents=zero_documents
+    )
 
 
 def cosines(queries: Matrix, docs: Matrix) -> Floats:
@@ -96,8 +98,8 @@ def cosines(queries: Matrix, docs: Matrix) -> Floats:
     """
     one, other = queries.astype(np.float64), docs.astype(np.float64)
     norms = np.sqrt((one * one).sum(axis=1)) * np.sqrt((other * other).sum(axis=1))
-    found = np.divide((one * other).sum(axis=1), norms, out=np.zeros(len(one)), where=norms > 0)
-    return np.clip(found, -1.0, 1.0)
+    ratios = np.divide((one * other).sum(axis=1), norms, out=np.zeros(len(one)), where=norms > 0)
+    return np.clip(ratios, -1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -116,8 +118,8 @@ def _prepared(name: str, vectors: Any) -> _Side:
     if matrix.ndim != 2 or matrix.dtype.kind not in "iuf" or not matrix.size:
         raise InputError(f"{name} are a matrix of numbers, one row a vector; this has shape {matrix.shape}")
     kept = matrix if matrix.dtype == np.float32 else matrix.astype(np.float64, copy=False)
-    found = _side(kept)
-    return found if _is_moderate(found) else _side(_moderate(name, kept))
+    side = _side(kept)
+    return side if _is_moderate(side) else _side(_moderate(name, kept))
 
 
 def _side(matrix: Matrix) -> _Side:
@@ -125,7 +127,7 @@ def _side(matrix: Matrix) -> _Side:
 
 
 def _is_moderate(side: _Side) -> bool:
-    """Whether every length is 0 or can be multiplied with others; a NaN or an overflow is not."""
+    """True if every length is 0 or can be multiplied with others, which a NaN or an overflow cannot."""
     small, large = (1e-15, 1e15) if side.matrix.dtype == np.float32 else (1e-125, 1e125)
     odd = ~((side.norm > small) & (side.norm < large))
     return not odd.any() or not side.matrix[odd].any()
@@ -200,12 +202,12 @@ def _hashes(rows: Matrix) -> npt.NDArray[np.uint64]:
     """A number for each row; equal rows have equal ones."""
     bits = (np.ascontiguousarray(rows) + 0.0).view(np.uint32 if rows.dtype == np.float32 else np.uint64)
     odd = np.frombuffer(np.random.default_rng(0).bytes(8 * bits.shape[1]), np.uint64) | np.uint64(1)
-    found = np.zeros(len(bits), np.uint64)
+    hashes = np.zeros(len(bits), np.uint64)
     for j in range(bits.shape[1]):
-        found += bits[:, j] * odd[j]
-        found ^= found >> np.uint64(29)
-        found *= np.uint64(0xBF58476D1CE4E5B9)
-    return found
+        hashes += bits[:, j] * odd[j]
+        hashes ^= hashes >> np.uint64(29)
+        hashes *= np.uint64(0xBF58476D1CE4E5B9)
+    return hashes
 
 
 class _Block:
@@ -315,11 +317,11 @@ class _Block:
 
     def _exact(self, rows: Codes, columns: Codes) -> Floats:
         """Cosines of pairs, the same wherever they stand."""
-        found = np.empty(len(rows))
+        values = np.empty(len(rows))
         for start in range(0, len(rows), _PAIRS):
             part = slice(start, start + _PAIRS)
-            found[part] = cosines(self._queries.matrix[rows[part]], self._docs.matrix[columns[part]])
-        return found
+            values[part] = cosines(self._queries.matrix[rows[part]], self._docs.matrix[columns[part]])
+        return values
 
 
 class _Firsts:
@@ -354,10 +356,10 @@ def _kth(row: Codes, score: Floats, rows: int, k: int) -> Floats:
         np.searchsorted(row[order], np.arange(rows)),
         np.searchsorted(row[order], np.arange(rows), side="right"),
     )
-    found = np.full(rows, -np.inf)
+    scores = np.full(rows, -np.inf)
     enough = last - first >= k
-    found[enough] = score[order][first[enough] + k - 1]
-    return found
+    scores[enough] = score[order][first[enough] + k - 1]
+    return scores
 
 
 def _slack(queries: Matrix) -> float:

@@ -1,4 +1,4 @@
-"""Vectors, one a row: which arrays may enter, and how they are read from NumPy's files.
+"""Vectors, one per row: which arrays may enter, and how they are read from NumPy's files.
 
     refs = read_vectors("refs.npz")   # arrays `vectors`, and as text `ids` and `gold` where there are any
     refs.matrix.shape                 # (documents, dimension)
@@ -41,7 +41,7 @@ _ROWS = 10_000
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OverflowError)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Vectors:
     """Vectors of one dimension. `ids` names the rows; `gold` is the id of the document that each row should find."""
 
@@ -72,19 +72,19 @@ def checked(matrix: npt.ArrayLike, name: str) -> Matrix:
         shape = " × ".join(map(str, array.shape)) or "a single number"
         raise InputError(f"{name}: rows of numbers are expected, one vector a row; the shape is {shape}")
     small = array.dtype.kind == "f" and array.dtype.itemsize <= 4
-    found: Matrix = np.ascontiguousarray(array, np.float32) if small else np.ascontiguousarray(array, np.float64)
+    vectors: Matrix = np.ascontiguousarray(array, np.float32) if small else np.ascontiguousarray(array, np.float64)
     with np.errstate(all="ignore"):
-        squares = np.einsum("ij,ij->i", found, found)
+        squares = np.einsum("ij,ij->i", vectors, vectors)
     # squares of finite numbers may overflow or vanish: only the numbers themselves decide
     doubtful = np.flatnonzero(~(np.isfinite(squares) & (squares > 0)))
     for start in range(0, len(doubtful), _ROWS):
         rows = doubtful[start : start + _ROWS]
-        finite, any_number = np.isfinite(found[rows]).all(1), found[rows].any(1)
+        finite, any_number = np.isfinite(vectors[rows]).all(1), vectors[rows].any(1)
         for row in rows[~(finite & any_number)][:1]:
-            if not np.isfinite(found[row]).all():
+            if not np.isfinite(vectors[row]).all():
                 raise InputError(f"NaN or infinite number in {name}, row {row}; rows are counted from 0")
             raise InputError(f"zero vector in {name}, row {row}: it has no direction; rows are counted from 0")
-    return found
+    return vectors
 
 
 def same_dimension(a: Vectors, b: Vectors) -> None:
@@ -124,7 +124,7 @@ def read_vectors(path: str | os.PathLike[str]) -> Vectors:
     """The vectors in a `.npz` archive or a `.npy` file.
 
     An archive has them under `vectors` or `embeddings`, or as its only array with rows. `ids` and `gold` are lists of
-    text beside them; an empty text in `gold` says that no document is right.
+    text next to them; an empty text in `gold` says that no document is right.
     """
     name = os.fspath(path)
     suffix = Path(name).suffix.lower()
@@ -136,7 +136,7 @@ def read_vectors(path: str | os.PathLike[str]) -> Vectors:
         if suffix == ".npz":
             return _archive(name, file, sha256)
         array = _Array(printable(name), os.fstat(file.fileno()).st_size, file)
-        return Vectors(name, checked(array.read(file), printable(name)), None, None, sha256)
+        return Vectors(name=name, matrix=checked(array.read(file), printable(name)), ids=None, gold=None, sha256=sha256)
 
 
 def packed(vectors: Vectors) -> bytes:
@@ -160,10 +160,10 @@ def read_row(path: str | os.PathLike[str]) -> npt.NDArray[np.float64]:
         else:
             array = _Array(printable(name), os.fstat(file.fileno()).st_size, file)
             arrays = [array.read(file)]
-    found = arrays[0] if len(arrays) == 1 else np.zeros((0, 0))
-    if found.dtype.kind not in "iuf" or found.ndim > 2 or (found.ndim == 2 and len(found) != 1):
+    vector = arrays[0] if len(arrays) == 1 else np.zeros((0, 0))
+    if vector.dtype.kind not in "iuf" or vector.ndim > 2 or (vector.ndim == 2 and len(vector) != 1):
         raise InputError("one vector of numbers is expected", file=name)
-    return found.reshape(-1).astype(np.float64)
+    return vector.reshape(-1).astype(np.float64)
 
 
 def _only(name: str, file: BinaryIO) -> list[npt.NDArray[Any]]:
@@ -199,12 +199,12 @@ def _archive(name: str, file: BinaryIO, sha256: str) -> Vectors:
     try:
         with zipfile.ZipFile(file) as archive:
             members = _members(name, archive)
-            chosen = _chosen(name, members)
-            wanted = {chosen, "ids", "gold"} & members.keys()
+            vectors_name = _vectors_name(name, members)
+            wanted = {vectors_name, "ids", "gold"} & members.keys()
             arrays = {key: members[key].from_archive(archive) for key in wanted}
     except _BROKEN:
         raise InputError("is not a whole .npz archive; write it again with numpy.savez", file=name) from None
-    matrix = checked(arrays[chosen], members[chosen].what)
+    matrix = checked(arrays[vectors_name], members[vectors_name].what)
     ids = _texts(arrays["ids"], members["ids"].what, len(matrix)) if "ids" in arrays else None
     gold = _texts(arrays["gold"], members["gold"].what, len(matrix)) if "gold" in arrays else None
     if ids is not None:
@@ -217,28 +217,28 @@ def _archive(name: str, file: BinaryIO, sha256: str) -> Vectors:
                 f"{repeat[1]}; capital letters make no difference"
             )
     answers = None if gold is None else tuple(text if text.strip() else None for text in gold)
-    return Vectors(name, matrix, ids, answers, sha256)
+    return Vectors(name=name, matrix=matrix, ids=ids, gold=answers, sha256=sha256)
 
 
 def _members(name: str, archive: zipfile.ZipFile) -> dict[str, _Array]:
     """The arrays of an archive by name, with what their headers say."""
-    found: dict[str, _Array] = {}
+    arrays: dict[str, _Array] = {}
     for info in archive.infolist():
         key = info.filename.removesuffix(".npy")
         what = f"array '{printable(key)}' of {printable(name)}"
         if key == info.filename:
             continue
-        if key in found:
+        if key in arrays:
             raise InputError(f"{what}: stands twice in the archive")
         bomb = info.file_size > SUSPICIOUS and info.file_size > MOST_RATIO * info.compress_size
         if info.file_size > LARGEST_MEMBER or bomb:
             raise InputError(f"{what}: {info.file_size / 2**30:,.0f} GB when unpacked, which is refused")
         with archive.open(info) as stream:
-            found[key] = _Array(what, info.file_size, stream, info)
-    return found
+            arrays[key] = _Array(what, info.file_size, stream, info)
+    return arrays
 
 
-def _chosen(name: str, members: dict[str, _Array]) -> str:
+def _vectors_name(name: str, members: dict[str, _Array]) -> str:
     """Which array has the vectors."""
     candidates = [key for key in _NAMES if key in members]
     if not candidates:

@@ -41,21 +41,21 @@ def seen_in_training(queries: Sequence[str], named: NamedShift | None) -> int:
 
 
 def remarks(retrieval: Retrieval, corpus: Corpus, named: NamedShift | None) -> list[str]:
-    """What must be said beside the numbers."""
-    found = [f"{n} queries left out: {reason}" for reason, n in corpus.reasons.items()]
+    """What must be said together with the numbers."""
+    notes = [f"{n} queries left out: {reason}" for reason, n in corpus.reasons.items()]
     for title, side in (("", retrieval.baseline), ("shifted ", retrieval.shifted)):
         if side is not None and side.zero_queries:
-            found.append(
+            notes.append(
                 f"{side.zero_queries} {title}queries have no direction: all their cosines are 0, "
                 "so their ranks are the documents' order"
             )
     copies = len(corpus) - len(set(corpus.digests))
     if copies and corpus.clusters is None:
-        found.append(f"{copies} queries are copies of others, and intervals count them as new; give copies one cluster")
+        notes.append(f"{copies} queries are copies of others, and intervals count them as new; give copies one cluster")
     if named is not None:
-        found += named.notes
+        notes += named.notes
     said = [w for side in (retrieval.baseline, retrieval.shifted) if side is not None for w in side.evaluation.warnings]
-    return list(dict.fromkeys((*found, *said)))
+    return list(dict.fromkeys((*notes, *said)))
 
 
 def retrieval_document(retrieval: Retrieval, corpus: Corpus, named: NamedShift | None) -> dict[str, Any]:
@@ -126,18 +126,18 @@ def training_result(
 
 def training_notes(trained: TrainingOutcome, corpus: Corpus) -> list[str]:
     """What must be said of a training."""
-    found = [f"{n} queries left out: {reason}" for reason, n in corpus.reasons.items()]
+    notes = [f"{n} queries left out: {reason}" for reason, n in corpus.reasons.items()]
     training = trained.training
     if training.stats.pairs == 0:
-        found.append("every relevant document already stands first, or no direction leads to it: nothing to learn")
+        notes.append("every relevant document already stands first, or no direction leads to it: nothing to learn")
     if training.stats.cancel_out_suspected:
-        found.append("the directions of the pairs cancel each other out: there is no shared drift to undo")
+        notes.append("the directions of the pairs cancel each other out: there is no shared drift to undo")
     if training.cancelled:
-        found.append(f"cancelled: {training.cancel_reason}; it is not applied")
+        notes.append(f"cancelled: {training.cancel_reason}; it is not applied")
     elif not trained.usable:
-        found.append("not shown to help on held-out queries: `best` will not choose it")
-    found.append("in-sample numbers are judged on the queries the shift was learned from: optimistic")
-    return found
+        notes.append("not shown to help on held-out queries: `best` will not choose it")
+    notes.append("in-sample numbers are judged on the queries the shift was learned from: optimistic")
+    return notes
 
 
 def _held_out(trained: TrainingOutcome) -> HeldOutResult:
@@ -174,7 +174,7 @@ def _gain(delta: Delta) -> Gain:
 
 
 def diagnosis_document(diagnosis: Diagnosis, about: Mapping[str, Any]) -> dict[str, Any]:
-    """What `retrieval eval` prints and keeps: documented keys under `metrics`, intervals beside them."""
+    """What `retrieval eval` prints and keeps: documented keys under `metrics`, intervals next to them."""
     whole = diagnosis.evaluation.to_dict()
     document = {
         "schema_version": "1",

@@ -116,7 +116,7 @@ class Plan:
         return variant.command or self.command_line(variant, self.spec.workflow, domain)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class VariantOutcome:
     """How one variant ended."""
 
@@ -127,7 +127,7 @@ class VariantOutcome:
     log: Path | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Result:
     """A matrix that was run."""
 
@@ -184,7 +184,7 @@ def run(
     stopped = False
     for number, variant in enumerate(plan.spec.variants):
         if stopped:
-            done.append(VariantOutcome(variant.name, "skipped", None, 0.0, None))
+            done.append(VariantOutcome(name=variant.name, status="skipped", exit_code=None, seconds=0.0, log=None))
             continue
         done.append(
             _run_variant(
@@ -256,7 +256,8 @@ def _run_variant(
     except OSError as problem:
         with suppress(OSError):
             log.write_text(f"{problem.strerror or type(problem).__name__}\n")
-    return VariantOutcome(variant.name, status, code, time.monotonic() - started, log)
+    seconds = time.monotonic() - started
+    return VariantOutcome(name=variant.name, status=status, exit_code=code, seconds=seconds, log=log)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -291,9 +292,15 @@ def _finished(
             )
     except SteelyardError as problem:
         problems.append(str(problem))
-    metric = spec.compare.metric if spec.compare else None
-    promoted_by = spec.promote.metric if spec.promote else ""
-    return Result(folder, done, tuple(rows), metric, choice, promoted_by, tuple(problems))
+    return Result(
+        folder=folder,
+        variants=done,
+        rows=tuple(rows),
+        metric=spec.compare.metric if spec.compare else None,
+        choice=choice,
+        promoted_by=spec.promote.metric if spec.promote else "",
+        problems=tuple(problems),
+    )
 
 
 def _check(spec: Spec, path: Path) -> None:
@@ -327,9 +334,9 @@ _KEYS = [f for kind in (Spec, Variant, Evaluate, CompareSpec, PromoteSpec) for f
 
 def _explained(problem: str) -> str:
     """A validation problem, with what may have been meant by an unknown key."""
-    found = _UNKNOWN.match(problem)
-    if found is None:
+    unknown = _UNKNOWN.match(problem)
+    if unknown is None:
         return printable(problem)
-    near = closest(found.group(1), list(dict.fromkeys(_KEYS)))
+    near = closest(unknown.group(1), list(dict.fromkeys(_KEYS)))
     hint = f"; did you mean '{near}'?" if near else ""
-    return f"unknown key '{printable(found.group(1))}'{printable(found.group(2) or '')}{hint}"
+    return f"unknown key '{printable(unknown.group(1))}'{printable(unknown.group(2) or '')}{hint}"

@@ -20,7 +20,7 @@ from steelyard.runs.run_json import stamp
 def counted(
     scope: Scope, *, baseline: str, run: str, data: str, rules: Sequence[str], verdict: str, workflow: str = ""
 ) -> list[Mapping[str, Any]]:
-    """Record one attempt; all attempts against this baseline (of this workflow) on these data, this one last."""
+    """Record one attempt, and return all against this baseline (of this workflow) on these data, this one last."""
     folder = inside(scope.root, scope.folder / "gates")
     path = folder / "attempts.json"
     with exclusive(folder):
@@ -45,7 +45,7 @@ def tried(scope: Scope, *, baseline: str, workflow: str, data: str) -> int:
 
 
 def _is_against(attempt: Mapping[str, Any], baseline: str, workflow: str) -> bool:
-    """Whether an attempt was against this run; an earlier version noted its id and not its workflow."""
+    """True if an attempt was against this run; an earlier version noted its id and not its workflow."""
     return bool(attempt["Baseline"] == baseline and attempt.get("BaselineWorkflow", workflow) == workflow)
 
 

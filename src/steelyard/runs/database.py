@@ -73,12 +73,12 @@ def _prepare(connection: sqlite3.Connection) -> None:
 
 
 def _is_prepared(connection: sqlite3.Connection) -> bool:
-    """Whether the tables are those of this version."""
+    """True if the tables are those of this version."""
     if connection.execute("PRAGMA user_version").fetchone()[0] != VERSION:
         return False
     stated = {text.strip() for text in _SCHEMA.split(";") if text.strip()}
-    found = {text for (text,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
-    return stated <= found
+    present = {text for (text,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
+    return stated <= present
 
 
 class transaction:  # noqa: N801 - reads as a statement

@@ -50,7 +50,7 @@ _DEFERRAL = ("deferral_alignment", "deferral_balanced", "unsafe_answer_rate", "o
 
 
 def is_documented(key: str) -> bool:
-    """Whether a key is one of these names, and no metric's own."""
+    """True if a key is one of these names, and no metric's own."""
     head = key.partition(".")[0]
     return head in _KEYS or head in documented_names()
 
@@ -90,7 +90,7 @@ def documented(evaluation: Evaluation) -> dict[str, Documented]:
     known = {flat_key(e.metric, e.slice): e for e in evaluation}
     answered_only = next((_answered_only(e) for e in evaluation if _is_of_classes(e)), False)
     grouped = next((metric_of(e.metric) for e in evaluation if _head(e) in _GROUPED), None)
-    found: dict[str, Documented] = {}
+    by_key: dict[str, Documented] = {}
     for slice_, estimates in _by_slice(evaluation):
         numbers = {
             **_predictions(estimates),
@@ -98,24 +98,24 @@ def documented(evaluation: Evaluation) -> dict[str, Documented]:
             **_per_class(slice_, [e for e in estimates if _answered_only(e) == answered_only]),
             **({} if grouped is None else _per_group(slice_, estimates, grouped, known)),
         }
-        found |= {_key(parts, slice_): number for parts, number in numbers.items()}
-    return found
+        by_key |= {_key(parts, slice_): number for parts, number in numbers.items()}
+    return by_key
 
 
 def details(evaluation: Evaluation, *, most_counts: float = math.inf) -> dict[str, Any]:
-    """What stands beside the numbers of every slice; confusion matrices as long as they hold at most so many counts."""
-    found: dict[str, Any] = {}
+    """What comes with the numbers of every slice; confusion matrices as long as they hold at most so many counts."""
+    by_key: dict[str, Any] = {}
     first: dict[str, str] = {}
     for e in evaluation:
-        name, value = _beside(e)
+        name, value = _extra(e)
         if name == "confusion_matrix":
             most_counts -= len(value) ** 2
         if not name or (name == "confusion_matrix" and most_counts < 0):
             continue
         alone = name == "deferral" or first.setdefault(name, e.metric) == e.metric
         key = _key((name,) if alone else (name, e.metric), e.slice)
-        found[key] = {**found.get(key, {}), **value} if name == "deferral" else plain(value)
-    return found
+        by_key[key] = {**by_key.get(key, {}), **value} if name == "deferral" else plain(value)
+    return by_key
 
 
 def detail_name(key: str) -> str:
@@ -131,7 +131,7 @@ def _by_slice(evaluation: Evaluation) -> list[tuple[Mapping[str, Any], list[Esti
 
 
 def _key(parts: Parts, slice_: Mapping[str, Any]) -> str:
-    return flat_key(str(Expr(parts[0], labels=parts[1:])), slice_) if slice_ else ".".join(parts)
+    return flat_key(str(Expr(head=parts[0], labels=parts[1:])), slice_) if slice_ else ".".join(parts)
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------------
@@ -145,12 +145,12 @@ def _predictions(estimates: Sequence[Estimate]) -> dict[Parts, Documented]:
 
 
 def _renamed(estimates: Sequence[Estimate]) -> dict[Parts, Documented]:
-    found: dict[Parts, Documented] = {}
+    numbers: dict[Parts, Documented] = {}
     for e in estimates:
         key = metric_of(e.metric).documented_as
         if e.value is not None and key:
-            found.setdefault((key,), Documented(e.value, e.better, e))
-    return found
+            numbers.setdefault((key,), Documented(e.value, e.better, e))
+    return numbers
 
 
 def _head(e: Estimate) -> str:
@@ -168,12 +168,12 @@ def _is_of_classes(e: Estimate) -> bool:
 
 def _per_class(slice_: Mapping[str, Any], estimates: Sequence[Estimate]) -> dict[Parts, Documented]:
     """The classes, from f1_macro or as estimates of their own, which have intervals."""
-    found: dict[Parts, Documented] = {}
+    numbers: dict[Parts, Documented] = {}
     for e in estimates:
         for parts, number in _class_numbers(e, slice_):
-            if parts not in found or number.estimate is not None:
-                found[parts] = number
-    return found
+            if parts not in numbers or number.estimate is not None:
+                numbers[parts] = number
+    return numbers
 
 
 def _class_numbers(e: Estimate, slice_: Mapping[str, Any]) -> Iterator[tuple[Parts, Documented]]:
@@ -199,7 +199,7 @@ def _per_group(
     slice_: Mapping[str, Any], estimates: Sequence[Estimate], first: Metric, known: Mapping[str, Estimate]
 ) -> dict[Parts, Documented]:
     """The groups of the first column asked for; the whole and the distances from it, of the first metric over them."""
-    found: dict[Parts, Documented] = {}
+    numbers: dict[Parts, Documented] = {}
     for e in estimates:
         if _head(e) not in _GROUPED or not isinstance(e.detail, Mapping):
             continue
@@ -211,15 +211,15 @@ def _per_group(
         overall = e.detail["overall"]
         for name, value in groups.items():
             same = known.get(flat_key(base.name, {**slice_, column: name}))
-            found.setdefault(("per_group", name, base.name), _named(value, base.better, same))
+            numbers.setdefault(("per_group", name, base.name), _named(value, base.better, same))
         if base != first.values["base"] or overall is None:
             continue
-        found.setdefault(("global_metric",), _named(overall, base.better, known.get(flat_key(base.name, slice_))))
+        numbers.setdefault(("global_metric",), _named(overall, base.better, known.get(flat_key(base.name, slice_))))
         for name, value in groups.items():
             distance = registry["disparity"](base, by=column, label=name)
             same = known.get(flat_key(distance.name, slice_))
-            found.setdefault(("disparities", name), _named(value - overall, None, same))
-    return found
+            numbers.setdefault(("disparities", name), _named(value - overall, None, same))
+    return numbers
 
 
 def _named(value: float, better: Better | None, same: Estimate | None) -> Documented:
@@ -231,8 +231,8 @@ def _named(value: float, better: Better | None, same: Estimate | None) -> Docume
 # -- details -----------------------------------------------------------------------------------------------------------
 
 
-def _beside(e: Estimate) -> tuple[str, Any]:
-    """The name of what stands beside an estimate, and the thing itself; no name where there is nothing."""
+def _extra(e: Estimate) -> tuple[str, Any]:
+    """The name of what comes together with an estimate, and the thing itself; no name where there is nothing."""
     head = _head(e)
     if not isinstance(e.detail, Mapping):
         return "", None
@@ -254,11 +254,11 @@ def _matrix(detail: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     label is itself called so, an underscore is added to the column's name until no label is.
     """
     labels = [value_name(label) for label in detail["labels"]]
-    beside = {_free("no_answer", labels): detail["no_answer"]}
+    further = {_free("no_answer", labels): detail["no_answer"]}
     if any(detail["outside_labels"]):
-        beside = {_free("outside_labels", labels): detail["outside_labels"], **beside}
+        further = {_free("outside_labels", labels): detail["outside_labels"], **further}
     return {
-        label: {**dict(zip(labels, counts, strict=True)), **{name: column[i] for name, column in beside.items()}}
+        label: {**dict(zip(labels, counts, strict=True)), **{name: column[i] for name, column in further.items()}}
         for i, (label, counts) in enumerate(zip(labels, detail["confusion_matrix"], strict=True))
     }
 

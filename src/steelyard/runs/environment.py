@@ -39,8 +39,8 @@ def _variable(name: str, environment: Mapping[str, str], say: Say) -> str | None
     if own:
         return own
     other = _OTHERS[name]
-    found = environment.get(other) or None
-    if found is not None and other not in _said:
+    value = environment.get(other) or None
+    if value is not None and other not in _said:
         _said.add(other)
         say(f"{other} is used, because {name} is not set")
-    return found
+    return value

@@ -29,7 +29,7 @@ _made_here: list[Path] = []  # indexes that were not there before
 _CELL = ("model", "strategy", "task", "perturbation")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RunEntry:
     """A run as the index knows it, and where it is."""
 
@@ -126,7 +126,7 @@ class Index:
         return cls(view.root, tenant=view.tenant, domain=view.domain, **options)
 
     def _without_file(self) -> None:
-        """Where no index can be kept or trusted, one in memory does."""
+        """Build the index in memory, where none can be kept or trusted."""
         self._connection.close()
         self._connection = in_memory()
         self._sync()
@@ -166,18 +166,21 @@ class Index:
     def find(self, name: str) -> RunEntry:
         """One run by its id or the beginning of it (four characters or more); `workflow/id` where ids repeat."""
         runs = self.runs()
-        found = [run for run in runs if name in (run.run_id, run.name)] or [run for run in runs if run.path == name]
+        matches = [run for run in runs if name in (run.run_id, run.name)] or [run for run in runs if run.path == name]
         broken = [p for p in self.problems() if p.folder.name == name]
-        if broken and not found:
+        if broken and not matches:
             raise StorageError(broken[0].problem)
-        if not found and len(name) >= 4:
-            found = [run for run in runs if run.run_id.startswith(name)]
-        if len(found) == 1:
-            return found[0]
+        if not matches and len(name) >= 4:
+            matches = [run for run in runs if run.run_id.startswith(name)]
+        if len(matches) == 1:
+            return matches[0]
         shown = printable(name, limit=60)
-        if found:
-            several = [run.name for run in found] if len({run.name for run in found}) > 1 else [r.path for r in found]
-            raise UsageError(f"'{shown}' means {len(found)} runs; choose one: {', '.join(map(printable, several[:4]))}")
+        if matches:
+            names = [run.name for run in matches]
+            several = names if len(set(names)) > 1 else [run.path for run in matches]
+            raise UsageError(
+                f"'{shown}' means {len(matches)} runs; choose one: {', '.join(map(printable, several[:4]))}"
+            )
         near = closest(name, [run.run_id for run in runs])
         hint = f"did you mean '{printable(near)}'?" if near else "see `steelyard runs list`"
         raise UsageError(f"'{shown}' is no run here; {hint}")
@@ -209,7 +212,7 @@ class Index:
         return [name for (name,) in self._asked(query, self._values)]
 
     def rows(self, metric: str | None = None) -> Iterator[tuple[Any, ...]]:
-        """The table of metrics, a row a number."""
+        """The table of metrics, one row per number."""
         where, values = ("", []) if metric is None else (" AND m.metric_name = ?", [metric])
         columns = ", ".join(f"m.{c}" for c in METRIC_COLUMNS)
         query = f"SELECT {columns} FROM metrics m JOIN runs r ON r.path = m.path WHERE {self._seen}{where}"
@@ -286,20 +289,20 @@ _COLUMNS = "run_id, workflow, tenant, domain, started_at, completed_at, complete
 
 def _listed(root: Path, row: tuple[Any, ...]) -> RunEntry:
     run_id, workflow, tenant, domain, started, completed, complete, sealed, labels, metrics, better, path = row
-    known = _decoded(labels), _decoded(metrics)
     return RunEntry(
-        run_id,
-        workflow,
-        tenant,
-        domain,
-        started,
-        completed,
-        bool(complete),
-        bool(sealed),
-        *known,
-        root,
-        path,
-        _decoded(better),
+        run_id=run_id,
+        workflow=workflow,
+        tenant=tenant,
+        domain=domain,
+        started_at=started,
+        completed_at=completed,
+        complete=bool(complete),
+        sealed=bool(sealed),
+        labels=_decoded(labels),
+        metrics=_decoded(metrics),
+        root=root,
+        path=path,
+        better=_decoded(better),
     )
 
 
@@ -328,10 +331,10 @@ def _metric_rows(run: Run) -> Iterable[tuple[Any, ...]]:
 def _state(path: str) -> str:
     """What changes when the file does, whoever changes it."""
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return "missing"
-    return f"{found.st_mtime_ns}-{found.st_ctime_ns}-{found.st_size}-{found.st_ino}"
+    return f"{status.st_mtime_ns}-{status.st_ctime_ns}-{status.st_size}-{status.st_ino}"
 
 
 def take_back() -> None:

@@ -10,10 +10,10 @@ from steelyard.errors import UsageError, printable
 
 def looked_up(metrics: Mapping[str, float], key: str, *, exact: bool) -> float | None:
     """A number by its key; `exact` is False for other tools' files, whose keys are read whatever their case."""
-    found = metrics.get(key)
-    if found is None and not exact:
+    value = metrics.get(key)
+    if value is None and not exact:
         return next((v for k, v in metrics.items() if k.lower() == key.lower()), None)
-    return found
+    return value
 
 
 def same_but_case(key: str, known: Iterable[str]) -> str | None:

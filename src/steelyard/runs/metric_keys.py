@@ -15,7 +15,7 @@ from steelyard.runs.keys import looked_up, no_such_key, same_but_case
 
 
 def direction(key: str, runs: Sequence[RunEntry] = ()) -> str:
-    """Whether higher or lower is better: as the metric says, as a run recorded it, else higher."""
+    """Which direction is better, higher or lower: as the metric says, as a run recorded it, else higher."""
     for text in (key, key.lower()):  # other tools write names in other cases
         expr = expression(text)
         metric = None if expr is None else metric_of_expression(expr)
@@ -41,9 +41,9 @@ def known_key(runs: Sequence[RunEntry], key: str, *, cells: bool = False) -> str
     """
     known = dict.fromkeys(k for run in runs for k in run.metrics)
     for text in dict.fromkeys((key, canonical(key))):
-        found = same_but_case(text, known)
-        if found is not None:
-            return found
+        spelled = same_but_case(text, known)
+        if spelled is not None:
+            return spelled
     split = dict.fromkeys(name for name, cell in map(split_key, known) if cell)
     whole = next((name for text in (key, canonical(key)) if (name := same_but_case(text, split))), None)
     if whole is None:

@@ -169,9 +169,9 @@ class Pointers:
         plain = not path.is_absolute() and ".." not in path.parts
         folder = self._scope.root / path
         if plain and folder.is_dir():
-            found = SavedRun.at(inside(self._scope.root, folder))
-            if (found.run.workflow, found.run.run_id) == (entry["Workflow"], entry["RunId"]):
-                return found
+            saved = SavedRun.at(inside(self._scope.root, folder))
+            if (saved.run.workflow, saved.run.run_id) == (entry["Workflow"], entry["RunId"]):
+                return saved
         scope = self._scope
         with Index(scope.root, tenant=scope.tenant, domain=scope.domain) as index:
             moved = [run for run in index.runs() if run.name == entry_name(entry)]
@@ -181,7 +181,7 @@ class Pointers:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """While this is held, no pointer of the scope changes; where there is none, there is nothing to hold."""
+        """Lock the pointers of the scope, so that none changes meanwhile; without any, there is nothing to lock."""
         if not self._scope.active.is_dir():
             yield
             return
@@ -208,7 +208,7 @@ class Pointers:
 def standing(runs: Sequence[RunEntry]) -> tuple[dict[str, list[str]], list[Problem]]:
     """What each run is active or pinned for, by its path, and the pointers that cannot be read."""
     paths = {(run.scope, run.name): run.path for run in runs}
-    held: dict[str, list[str]] = {}
+    roles: dict[str, list[str]] = {}
     problems: list[Problem] = []
     for scope in dict.fromkeys(run.scope for run in runs):
         pointers, broken = readable(scope)
@@ -216,19 +216,19 @@ def standing(runs: Sequence[RunEntry]) -> tuple[dict[str, list[str]], list[Probl
         for pointer in pointers:
             path = paths.get((scope, pointer.name or ""))
             if path is not None:
-                held.setdefault(path, []).append(_described(pointer))
-    return held, problems
+                roles.setdefault(path, []).append(_described(pointer))
+    return roles, problems
 
 
 def readable(scope: Scope) -> tuple[list[Pointer], list[Problem]]:
     """The pointers of a scope, and those that cannot be read."""
-    found, problems = [], []
+    pointers, problems = [], []
     for file in pointer_files(scope):
         try:
-            found.append(_read(file))
+            pointers.append(_read(file))
         except StorageError as problem:
             problems.append(Problem(file, str(problem)))
-    return found, problems
+    return pointers, problems
 
 
 def _described(pointer: Pointer) -> str:

@@ -34,7 +34,7 @@ def decided(
     point: bool = False,
     apply: bool = False,
 ) -> tuple[Choice, str, bool]:
-    """Whether the best of some runs replaces the active one, the metric's key, and whether `apply` promoted it.
+    """The choice between the best of some runs and the active one, the metric's key, and whether `apply` promoted it.
 
     `runs` are all of the scope; `among` those that may be promoted, where that is not all.
     """
@@ -42,13 +42,13 @@ def decided(
     key = known_key(candidates, metric)
     pointers = Pointers(scope)
     name = pointers.chosen(key, profile)
-    held = pointers.get(name, profile).name
-    active = next((run for run in runs if run.name == held), None)
-    if held is not None and active is None:
-        raise StorageError(f"the active run {printable(held)} cannot be used; promote another by hand, or roll back")
+    before = pointers.get(name, profile).name
+    active = next((run for run in runs if run.name == before), None)
+    if before is not None and active is None:
+        raise StorageError(f"the active run {printable(before)} cannot be used; promote another by hand, or roll back")
     choice = decide(candidates, key, active, eps=eps, point=point)
     applied = apply and choice.action == PROMOTE
     if applied:
         candidate = SavedRun.at(choice.candidate.folder)
-        pointers.promote(candidate, name, profile, reason=choice.reason, instead_of=held)
+        pointers.promote(candidate, name, profile, reason=choice.reason, instead_of=before)
     return choice, key, applied

@@ -1,7 +1,7 @@
 """`run.json`: the document that every run folder has, as documented, and what is read back from it.
 
 PascalCase keys; other tools' files in the same schema are read whatever the case of their keys. Files written here also
-carry digests: of the files beside them, and of the document itself, so that a flipped byte or a hand edit is noticed.
+carry digests: of the files next to them, and of the document itself, so that a flipped byte or a hand edit is noticed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RowCounts:
 
     @property
     def written(self) -> int | dict[str, int]:
-        """As it stands in a file: an object, or as earlier versions had it, a plain number."""
+        """As it is written in a file: an object, or as earlier versions had it, a plain number."""
         known = {name: n for name, n in asdict(self).items() if n is not None}
         return known if len(known) > 1 else self.n_evaluated
 
@@ -66,7 +66,7 @@ class RunFile(msgspec.Struct, rename="pascal"):
     details: dict[str, Any] = {}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Run:
     """One run as its run.json tells it. `sealed`: written here, with digests."""
 
@@ -81,7 +81,7 @@ class Run:
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     counted: Mapping[str, RowCounts] = field(default_factory=dict)
     better: Mapping[str, str] = field(default_factory=dict)
-    details: Mapping[str, Any] | None = None  # what stands beside the numbers; earlier versions kept none
+    details: Mapping[str, Any] | None = None  # what comes together with the numbers; earlier versions kept none
     files: Mapping[str, str] = field(default_factory=dict)
     inputs: tuple[Mapping[str, Any], ...] = ()
     sealed: bool = False
@@ -89,7 +89,7 @@ class Run:
     @property
     def counts(self) -> dict[str, int]:
         """How many rows count in each number."""
-        return {key: found.n_evaluated for key, found in self.counted.items()}
+        return {key: rows.n_evaluated for key, rows in self.counted.items()}
 
     def value(self, key: str) -> float | None:
         """A metric's value by its key; of other tools' files, whatever the case."""
@@ -109,7 +109,7 @@ def run_document(run: Run) -> dict[str, Any]:
         "Labels": dict(run.labels),
         "Metrics": dict(run.metrics),
         "Intervals": {key: plain(ends) for key, ends in run.intervals.items()},  # an unknown end is null
-        "Counts": {key: found.written for key, found in run.counted.items()},
+        "Counts": {key: rows.written for key, rows in run.counted.items()},
         "Better": dict(run.better),
         **({} if run.details is None else {"Details": dict(run.details)}),
         "Inputs": [dict(i) for i in run.inputs],
@@ -143,7 +143,7 @@ def _document(name: str, raw: bytes) -> dict[str, Any]:
 
 
 def _is_metric(path: tuple[str | int, ...]) -> bool:
-    """A NaN among the metrics is a missing metric, not a broken run."""
+    """True if a path is that of a metric: a NaN there is a missing metric, not a broken run."""
     return len(path) == 2 and str(path[0]).lower() == "metrics"
 
 
@@ -170,21 +170,21 @@ class _Reader:
         started = self._time("startedatutc") or completed or ""
         metrics = self._numbers("metrics")
         return Run(
-            self._text("runid", self._name),
-            self._text("workflow", self._name),
-            self._text("tenant", "") or None,
-            started,
-            completed,
-            completed is not None and self._complete(),
-            {key: str(value) for key, value in self._mapping("labels").items()},
-            metrics,
-            self._intervals(),
-            self._counted(),
-            {key: str(value) for key, value in self._mapping("better").items()},
-            self._mapping("details") if sealed and "details" in self._fields else None,
-            {key: str(value) for key, value in self._mapping("files").items()},
-            self._inputs(),
-            sealed,
+            run_id=self._text("runid", self._name),
+            workflow=self._text("workflow", self._name),
+            tenant=self._text("tenant", "") or None,
+            started_at=started,
+            completed_at=completed,
+            complete=completed is not None and self._complete(),
+            labels={key: str(value) for key, value in self._mapping("labels").items()},
+            metrics=metrics,
+            intervals=self._intervals(),
+            counted=self._counted(),
+            better={key: str(value) for key, value in self._mapping("better").items()},
+            details=self._mapping("details") if sealed and "details" in self._fields else None,
+            files={key: str(value) for key, value in self._mapping("files").items()},
+            inputs=self._inputs(),
+            sealed=sealed,
         )
 
     def _complete(self) -> bool:
@@ -194,7 +194,7 @@ class _Reader:
         return value is True
 
     def _is_ours(self) -> bool:
-        """Whether the file was written here, though its digest is gone."""
+        """True if the file was written here, though its digest is gone."""
         files = self._fields.get("files")
         return "intervals" in self._fields or (isinstance(files, dict) and "evaluation.json" in files)
 
@@ -236,19 +236,19 @@ class _Reader:
 
     def _numbers(self, key: str) -> dict[str, float]:
         """The numbers of a mapping; null and NaN are left out, anything else is an error."""
-        found = {}
+        numbers = {}
         for name, value in self._mapping(key).items():
             if value is None or isinstance(value, Flaw):
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise self._error(f"{key}.{name}", "a number is expected")
             if math.isfinite(value):
-                found[name] = value if isinstance(value, int) and abs(value) <= _EXACT else float(value)
-        return found
+                numbers[name] = value if isinstance(value, int) and abs(value) <= _EXACT else float(value)
+        return numbers
 
     def _counted(self) -> dict[str, RowCounts]:
         """Plain numbers, or objects that say more."""
-        found = {}
+        counts = {}
         for name, value in self._mapping("counts").items():
             if value is None or isinstance(value, Flaw):
                 continue
@@ -257,18 +257,18 @@ class _Reader:
             others = [inside.get(part) for part in ("n_abstained", "n_predictions")]
             if not _is_count(n) or not all(other is None or _is_count(other) for other in others):
                 raise self._error(f"Counts.{name}", "a number of rows, or an object with n_evaluated, is expected")
-            found[name] = RowCounts(int(n), *(None if other is None else int(other) for other in others))
-        return found
+            counts[name] = RowCounts(int(n), *(None if other is None else int(other) for other in others))
+        return counts
 
     def _intervals(self) -> dict[str, tuple[float, float]]:
-        found = {}
+        intervals = {}
         for name, value in self._mapping("intervals").items():
             pair = isinstance(value, list) and len(value) == 2
             if not pair or not all(end is None or isinstance(end, int | float) for end in value):
                 raise self._error(f"Intervals.{name}", "[low, high] is expected")
             low, high = value
-            found[name] = (-math.inf if low is None else float(low), math.inf if high is None else float(high))
-        return found
+            intervals[name] = (-math.inf if low is None else float(low), math.inf if high is None else float(high))
+        return intervals
 
     def _error(self, field_: str, problem: str) -> StorageError:
         return StorageError(f"run {printable(self._name)}: {printable(field_)}: {problem}")

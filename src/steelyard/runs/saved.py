@@ -1,11 +1,11 @@
 """A run is kept: its folder written from an evaluation, opened again, verified, and compared with another.
 
-run.json            what the run is, its numbers, digests of the files beside it
+run.json            what the run is, its numbers, digests of the files next to it
 evaluation.json     every estimate with interval and denominator
 evidence.npz        what a later comparison needs instead of the rows
 records.parquet     the rows themselves, only where asked for: they may hold patient data
 
-A retrieval run has its per-query files, its ingest manifest and what its shift did beside them.
+A retrieval run has its per-query files, its ingest manifest and what its shift did next to them.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def save(
     beside: Mapping[str, bytes] | None = None,
     numbers: Mapping[str, float] | None = None,
 ) -> tuple[Run, Path]:
-    """Write a run folder; the run and where it is. `records` keeps the rows too.
+    """Write a run folder, and return the run and where it is. `records` keeps the rows too.
 
     `beside` are further files of the run, `numbers` further ones among its Metrics.
 
@@ -108,20 +108,20 @@ def save(
     better = {key: e.better for key, e in estimates.items()}
     better |= {key: number.better for key, number in other_names.items()}
     run = Run(
-        name,
-        workflow,
-        scope.tenant,
-        clock.began,
-        clock.now,
-        not any(source.torn for source in evaluation.sources),
-        {str(k): str(v) for k, v in (labels or {}).items()},
-        values | {key: number.value for key, number in other_names.items()} | dict(numbers or {}),
-        {key: e.interval for key, e in shown.items() if e.interval is not None},
-        {key: RowCounts(e.n_evaluated, e.n_abstained, e.n_predictions) for key, e in shown.items()},
-        {key: known for key, known in better.items() if known is not None},
-        details(evaluation, most_counts=MOST_COUNTS),
-        {file: hashlib.sha256(data).hexdigest() for file, data in files.items()},
-        tuple({"Path": s.name, "Sha256": s.sha256, "Rows": s.rows} for s in evaluation.sources),
+        run_id=name,
+        workflow=workflow,
+        tenant=scope.tenant,
+        started_at=clock.began,
+        completed_at=clock.now,
+        complete=not any(source.torn for source in evaluation.sources),
+        labels={str(k): str(v) for k, v in (labels or {}).items()},
+        metrics=values | {key: number.value for key, number in other_names.items()} | dict(numbers or {}),
+        intervals={key: e.interval for key, e in shown.items() if e.interval is not None},
+        counted={key: RowCounts(e.n_evaluated, e.n_abstained, e.n_predictions) for key, e in shown.items()},
+        better={key: known for key, known in better.items() if known is not None},
+        details=details(evaluation, most_counts=MOST_COUNTS),
+        files={file: hashlib.sha256(data).hexdigest() for file, data in files.items()},
+        inputs=tuple({"Path": s.name, "Sha256": s.sha256, "Rows": s.rows} for s in evaluation.sources),
         sealed=True,
     )
     write_folder(folder, {**files, NAME: dumps(run_document(run)).encode()})
@@ -130,7 +130,7 @@ def save(
 
 @dataclass(frozen=True)
 class SavedRun:
-    """A run that was kept, with what lies beside its run.json; every file is checked before it is used."""
+    """A run that was kept, with what lies next to its run.json; every file is checked before it is used."""
 
     run: Run
     folder: Path

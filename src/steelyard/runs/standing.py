@@ -1,7 +1,7 @@
 """Which run is best by a metric, and may it replace the active one?
 
-The direction is the metric's: lower latency is better. Ties stand by workflow, then the newest first; runs without the
-metric stand last. The largest of many is optimistic: part of its lead is chance. Areas that reward declining are judged
+The direction is the metric's: lower latency is better. Ties go by workflow, then the newest first; runs without the
+metric come last. The largest of many is optimistic: part of its lead is chance. Areas that reward declining are judged
 up to the coverage that all runs reach.
 """
 
@@ -35,7 +35,7 @@ ALPHA = 0.05
 MOST_PAIRS = 20  # runs up to which every pair is compared where no reference is named
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Standing:
     """A run in order: its value and interval, and its paired delta against a reference where the data match."""
 
@@ -59,9 +59,9 @@ class Standing:
         return self.run.path, slice_text(self.cell)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Choice:
-    """Whether a candidate replaces the active run, and why."""
+    """The decision whether a candidate replaces the active run, and why."""
 
     action: str
     candidate: RunEntry
@@ -77,18 +77,18 @@ class Choice:
 def ranked(runs: Sequence[RunEntry], key: str) -> list[Standing]:
     """The runs from best to worst; ties by workflow, then the newest first; those without the metric last.
 
-    A run that has the metric for each of its cells only stands there cell by cell.
+    A run that has the metric for each of its cells only has one row per cell.
     """
     rows = _best_first(runs, key)
     judged, sign = any(row.judged is not None for row in rows), _sign(runs, key)
     known = sorted(rows, key=lambda row: (*_order(row, sign, judged=judged), row.run.workflow))
-    found = {row.run.path for row in known}
-    rest = [run for run in _newest_first(runs) if run.path not in found]
-    return known + [Standing(run, None) for run in sorted(rest, key=lambda r: r.workflow)]
+    paths = {row.run.path for row in known}
+    rest = [run for run in _newest_first(runs) if run.path not in paths]
+    return known + [Standing(run=run, value=None) for run in sorted(rest, key=lambda r: r.workflow)]
 
 
 def _order(row: Standing, sign: float, *, judged: bool) -> tuple[bool, float]:
-    """Runs that could not be judged stand behind those that were."""
+    """The key to sort by: runs that could not be judged come after those that were."""
     return judged and row.judged is None, sign * _sorted_by(row)
 
 
@@ -108,9 +108,9 @@ def _best_first(runs: Sequence[RunEntry], key: str) -> list[Standing]:
     for run in newest:
         value = value_of(run, key)
         if value is not None:
-            rows.append(Standing(run, value, judged=shared.get(run.path)))
+            rows.append(Standing(run=run, value=value, judged=shared.get(run.path)))
         else:
-            rows += [Standing(run, number, cell) for cell, number in _cells_of(run, key)]
+            rows += [Standing(run=run, value=number, cell=cell) for cell, number in _cells_of(run, key)]
     sign = _sign(runs, key)
     return sorted(rows, key=lambda row: _order(row, sign, judged=bool(shared)))
 
@@ -170,14 +170,14 @@ def _slice_of(run: RunEntry, slice_: dict[str, str]) -> KeptSlice | None:
 
 def compared(rows: Sequence[Standing], key: str, against: RunEntry | None) -> list[Standing]:
     """The rows with intervals, and paired deltas against a run; without one, against the best, Holm over all pairs."""
-    found = [_with_interval(row, _row_key(row, key)) for row in rows]
-    able = [row for row in found if row.value is not None and row.run.sealed]
+    with_intervals = [_with_interval(row, _row_key(row, key)) for row in rows]
+    able = [row for row in with_intervals if row.value is not None and row.run.sealed]
     if against is None and len({row.run.path for row in able}) > MOST_PAIRS:
         note = f"more than {MOST_PAIRS} runs: name one to compare with for paired deltas"
-        return [replace(row, note=note) if place == 0 else row for place, row in enumerate(found)]
-    reference = against or reference_of(found)
+        return [replace(row, note=note) if place == 0 else row for place, row in enumerate(with_intervals)]
+    reference = against or reference_of(with_intervals)
     if reference is None:
-        return found
+        return with_intervals
     base = SavedRun.at(reference.folder)
     others = {row.run.path: row.run for row in able if row.run.path != reference.path}
     deltas = {path: _paired(base, run, key) for path, run in others.items()}
@@ -186,7 +186,7 @@ def compared(rows: Sequence[Standing], key: str, against: RunEntry | None) -> li
     if against is None:
         family += _other_pairs(list(others.values()), list(dict.fromkeys(keys.values())))
     adjusted = _adjusted(family)
-    return [_with_delta(row, deltas.get(row.run.path), _row_key(row, key), adjusted) for row in found]
+    return [_with_delta(row, deltas.get(row.run.path), _row_key(row, key), adjusted) for row in with_intervals]
 
 
 def reference_of(rows: Sequence[Standing]) -> RunEntry | None:
@@ -195,7 +195,7 @@ def reference_of(rows: Sequence[Standing]) -> RunEntry | None:
 
 
 def decide(runs: Sequence[RunEntry], key: str, active: RunEntry | None, *, eps: float, point: bool = False) -> Choice:
-    """Whether the best run replaces the active one: only if it is better by more than eps, and by more than chance.
+    """The choice to promote the best run, if it beats the active one by more than eps and by more than chance, or not.
 
     Chance is considered where both runs kept evidence of the metric; `point` decides by eps alone.
     """
@@ -206,15 +206,26 @@ def decide(runs: Sequence[RunEntry], key: str, active: RunEntry | None, *, eps: 
         raise InputError(f"no complete run has a value of {printable(key)}")
     best, value = order[0].run, _sorted_by(order[0])
     common = ", by the areas up to the common cmax" if order[0].judged is not None else ""
+    choice = Choice(
+        action=PROMOTE,
+        candidate=best,
+        value=value,
+        active_run_id=None,
+        active_value=None,
+        delta=0.0,
+        eps=eps,
+        reason="nothing is active yet",
+    )
     if active is None:
-        return Choice(PROMOTE, best, value, None, None, 0.0, eps, "nothing is active yet")
-    held = next((_sorted_by(row) for row in order if row.run.path == active.path), value_of(active, key))
-    if held is None:
-        return Choice(PROMOTE, best, value, active.run_id, None, 0.0, eps, "the active run has no such value")
+        return choice
+    active_value = next((_sorted_by(row) for row in order if row.run.path == active.path), value_of(active, key))
+    if active_value is None:
+        return replace(choice, active_run_id=active.run_id, reason="the active run has no such value")
+    kept = replace(choice, action=KEEP, active_run_id=active.run_id, active_value=active_value)
     if best.path == active.path:
-        return Choice(KEEP, best, value, active.run_id, held, 0.0, eps, "the best run is active already")
-    delta = value - held
-    kept = Choice(KEEP, best, value, active.run_id, held, delta, eps, f"not better by more than eps{common}")
+        return replace(kept, reason="the best run is active already")
+    delta = value - active_value
+    kept = replace(kept, delta=delta, reason=f"not better by more than eps{common}")
     higher = direction(key, runs) == "higher"
     if not (delta if higher else -delta) > eps:
         return kept
@@ -317,20 +328,20 @@ def _interval(comparison: Comparison | str, key: str) -> tuple[float, float] | N
     if isinstance(comparison, str):
         return None
     try:
-        found = _deciding(comparison, key)
-        return None if found["clusters"] < FEWEST_CLUSTERS else found["interval"]
+        deciding = _deciding(comparison, key)
+        return None if deciding["clusters"] < FEWEST_CLUSTERS else deciding["interval"]
     except UsageError:
         return None
 
 
 def _other_pairs(runs: Sequence[RunEntry], keys: Sequence[str]) -> list[float]:
-    found = []
+    p_values = []
     for i, one in enumerate(runs):
         base = SavedRun.at(one.folder)
         for two in runs[i + 1 :]:
             comparison = _paired(base, two, keys[0])
-            found += [p for p, _ in (_p(comparison, key) for key in keys) if p is not None]
-    return found
+            p_values += [p for p, _ in (_p(comparison, key) for key in keys) if p is not None]
+    return p_values
 
 
 def _adjusted(family: Sequence[float]) -> dict[float, float]:
@@ -346,8 +357,8 @@ def _with_delta(row: Standing, comparison: Comparison | str | None, key: str, ad
     d = _deciding(comparison, key)
     ends = d["interval"] or (None, None)
     p_adjusted = None if p is None else adjusted.get(p)
-    found = _delta_of(comparison, key)
-    verdict = verdict_of(found, math.nan if p_adjusted is None else p_adjusted, 1 - ALPHA)
+    delta = _delta_of(comparison, key)
+    verdict = verdict_of(delta, math.nan if p_adjusted is None else p_adjusted, 1 - ALPHA)
     return replace(
         row,
         delta=d["delta"],
@@ -356,7 +367,7 @@ def _with_delta(row: Standing, comparison: Comparison | str | None, key: str, ad
         p_value=p,
         p_adjusted=p_adjusted,
         verdict=verdict,
-        note=found.note,
+        note=delta.note,
     )
 
 

@@ -40,7 +40,7 @@ FILLS = {"retrieval_similarity_mean": 0.0, "retrieval_similarity_max": 0.0, "ver
 FEWEST_ROWS = 2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Bin:
     """The rows of one confidence bin: how sure the model was, how often it was right."""
 
@@ -52,7 +52,7 @@ class Bin:
     n: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Reliability:
     """Confidence against outcome, bin by bin."""
 
@@ -89,30 +89,30 @@ def calibrate(
     fill        what stands in for a feature that is null. Nothing retrieved counts as 0 and nothing said as the
                 middle of the scale; any other null is an error unless a fill is given
     """
-    chosen = methods[method]
+    fitter = methods[method]
     if target not in TARGETS:
         raise UsageError(f"target is one of {', '.join(TARGETS)}")
     one_cell(records)
     if target == "loss" and records.task.range is None:
         raise UsageError("the target loss needs the width of the score range: `range` in the task file")
     Settings(seed=seed)  # refuses what is no seed
-    if chosen.binary and target == "loss":
-        raise UsageError(f"{chosen.name} needs a target that is right or wrong; take linear or isotonic for loss")
+    if fitter.binary and target == "loss":
+        raise UsageError(f"{fitter.name} needs a target that is right or wrong; take linear or isotonic for loss")
     rows = records.take(answered_rows(records))
     if len(rows) < FEWEST_ROWS:
         raise InputError(f"{len(rows)} answered rows with a target: too few to fit anything", file=records.name)
-    described_, raw = _features(rows, [f.removeprefix("signal.") for f in features], confidence, fill or {}, chosen)
+    described_, raw = _features(rows, [f.removeprefix("signal.") for f in features], confidence, fill or {}, fitter)
     y, binary = target_values(rows, target), target != "loss"
-    parameters = _fitted(chosen, described_, raw, y)
-    p = applied(chosen.name, described_, parameters, raw)
+    parameters = _fitted(fitter, described_, raw, y)
+    p = applied(fitter.name, described_, parameters, raw)
     ids, cluster = rows.cluster
     folds = min(FOLDS, len(ids))
-    crossed, note = _cross_fitted(chosen, described_, raw, y, fold_of(len(ids), folds, seed)[cluster], folds)
-    before = np.clip(raw[:, 0], 0.0, 1.0) if _is_probability(described_, chosen) else None
+    crossed, note = _cross_fitted(fitter, described_, raw, y, fold_of(len(ids), folds, seed)[cluster], folds)
+    before = np.clip(raw[:, 0], 0.0, 1.0) if _is_probability(described_, fitter) else None
     calibrator = Calibrator(
         "1",
         "calibrator",
-        chosen.name,
+        fitter.name,
         target,
         described_,
         parameters,
@@ -145,10 +145,10 @@ def reliability_of(calibrator: Calibrator, records: Records) -> tuple[Reliabilit
     if not len(rows):
         return ()
     y = target_values(rows, calibrator.target)
-    found = []
+    before = []
     if _is_probability(calibrator.features, methods[calibrator.method]):
-        found.append(_reliability("before", calibrator.features[0].values(rows), y, rows, calibrator.target))
-    return *found, _reliability("after", calibrator.confidence(rows), y, rows, calibrator.target)
+        before.append(_reliability("before", calibrator.features[0].values(rows), y, rows, calibrator.target))
+    return *before, _reliability("after", calibrator.confidence(rows), y, rows, calibrator.target)
 
 
 def _is_probability(features: Sequence[Feature], method: Method) -> bool:
@@ -166,9 +166,18 @@ def _reliability(title: str, p: Floats, y: Floats, rows: Records, target: str) -
         (share,) = evaluate(inside, ["selective_accuracy"])
         assert share.value is not None
         mean = float(p[place == b].mean())
-        bins.append(Bin(b / BINS, (b + 1) / BINS, mean, share.value, share.interval, share.n))
+        bins.append(
+            Bin(
+                low=b / BINS,
+                high=(b + 1) / BINS,
+                confidence=mean,
+                accuracy=share.value,
+                interval=share.interval,
+                n=share.n,
+            )
+        )
     outcome = "share right" if target == "correctness" else "share right or off by one"
-    return Reliability(title, outcome, tuple(bins), scores(p, y)["ece"], len(y))
+    return Reliability(title=title, outcome=outcome, bins=tuple(bins), ece=scores(p, y)["ece"], n=len(y))
 
 
 def _judged(p: Floats, y: Floats, cluster: npt.NDArray[np.int64]) -> Records:
@@ -194,8 +203,8 @@ def scores(p: Floats, y: Floats, *, binary: bool = True) -> dict[str, float | No
     """ECE, NLL, Brier score and AUROC of confidences against right or wrong; of continuous outcomes MAE and MSE."""
     if not binary:
         return {"mae": float(np.abs(p - y).mean()), "mse": float(((p - y) ** 2).mean())}
-    found = values(["ece", "nll", "brier", "auroc"], _judged(p, y, np.arange(len(y))))
-    return {name: None if math.isnan(value) else value for name, value in found.items()}
+    numbers = values(["ece", "nll", "brier", "auroc"], _judged(p, y, np.arange(len(y))))
+    return {name: None if math.isnan(value) else value for name, value in numbers.items()}
 
 
 def _cross_fitted(
@@ -204,7 +213,7 @@ def _cross_fitted(
     """The confidence of every row from a fit that left its cluster out, or why there is none."""
     if folds < 2:
         return None, "one cluster only: nothing can be left out"
-    found = np.empty(len(y))
+    crossed = np.empty(len(y))
     for k in range(folds):
         out = fold == k
         inside = [described(f, raw[~out, i]) for i, f in enumerate(features)]
@@ -212,8 +221,8 @@ def _cross_fitted(
             parameters = _fitted(method, inside, raw[~out], y[~out])
         except InputError as problem:
             return None, f"not cross-fitted: without one fold, {problem.problem}"
-        found[out] = applied(method.name, inside, parameters, raw[out])
-    return found, ""
+        crossed[out] = applied(method.name, inside, parameters, raw[out])
+    return crossed, ""
 
 
 def _fitted(method: Method, features: list[Feature], raw: Floats, y: Floats) -> dict[str, float | list[float]]:
@@ -235,16 +244,16 @@ def _features(
             raise UsageError(f"a fill is given for '{printable(name)}', which is not among the features")
         if not math.isfinite(instead):
             raise UsageError(f"the fill of '{printable(name)}' is a finite number")
-    found, columns = [], []
+    features, columns = [], []
     for input_ in [_input(name, fill) for name in names] or [_confidence(str(confidence), rows)]:
         values_ = input_.values(rows)
         if method.probability and not ((values_ >= 0) & (values_ <= 1)).all():
             raise InputError(
                 f"{method.name} scales probabilities, and {printable(input_.name)} goes beyond [0, 1]", file=rows.name
             )
-        found.append(described(input_, values_))
+        features.append(described(input_, values_))
         columns.append(values_)
-    return found, np.column_stack(columns)
+    return features, np.column_stack(columns)
 
 
 def _input(name: str, fill: Mapping[str, float]) -> Input:

@@ -33,7 +33,7 @@ _FOLLOWS = {  # what derived columns follow from
 class KeptSlice:
     """One slice of a table: its clusters, what they were asked, and the evidence of every metric by its name.
 
-    `asked`, `failed` and `answered` hold one digest a cluster: of the questions with their targets, of those that
+    `asked`, `failed` and `answered` hold one digest per cluster: of the questions with their targets, of those that
     failed, of those that were answered.
     """
 
@@ -47,7 +47,7 @@ class KeptSlice:
     answered_rows: npt.NDArray[np.int64]
     constants: Mapping[str, Constants] = field(default_factory=dict)
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
-    # a digest a cluster of every column that metrics read, and of the outcome; None in what the first edition kept
+    # a digest per cluster of every column that metrics read, and of the outcome; None in what the first edition kept
     columns: Mapping[str, Digests] | None = None
     lacking: Mapping[str, Digests] = field(default_factory=dict)  # by metric: the rows that lack a value it reads
     lacking_rows: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
@@ -92,11 +92,11 @@ class KeptSlice:
 
 def _each_once(evidence: Mapping[str, Evidence], clusters: npt.NDArray[np.int64]) -> dict[str, Evidence]:
     """Some clusters of every evidence; what metrics share stays shared."""
-    made: dict[int, Evidence] = {}
+    parts: dict[int, Evidence] = {}
     for each in evidence.values():
-        if id(each) not in made:
-            made[id(each)] = each.among(clusters)
-    return {name: made[id(each)] for name, each in evidence.items()}
+        if id(each) not in parts:
+            parts[id(each)] = each.among(clusters)
+    return {name: parts[id(each)] for name, each in evidence.items()}
 
 
 def describes_question(column: str) -> bool:
@@ -146,8 +146,8 @@ def told_by(metric: Metric, stated: Collection[str]) -> list[str]:
     known = [*KEY, "cluster"]
     if any("outcome" not in names and not any(name in stated for name in names) for names in own):
         return ["outcome", *(name for name in stated if name not in (*known, "outcome"))]
-    found = ("outcome", "prediction", *(name for names in own for name in names))
-    return [name for name in dict.fromkeys(found) if name == "outcome" or name in stated]
+    names_read = ("outcome", "prediction", *(name for names in own for name in names))
+    return [name for name in dict.fromkeys(names_read) if name == "outcome" or name in stated]
 
 
 def _row_texts(records: Records) -> list[bytes]:

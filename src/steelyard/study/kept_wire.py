@@ -29,7 +29,7 @@ LARGEST = 2**33  # bytes of one array, unpacked
 
 
 kind(
-    "KeptSlice",
+    "Kept",
     "slice ids asked failed answered counts asked_rows answered_rows constants evidence columns lacking lacking_rows",
 )(KeptSlice)
 
@@ -70,7 +70,7 @@ class _Writer:
     def __init__(self) -> None:
         self.arrays: list[Any] = []
         self._seen: dict[int, Any] = {}
-        self._held: list[Any] = []  # so that an id is not used again
+        self._values: list[Any] = []  # so that an id is not used again
 
     def take(self, value: Any) -> Any:
         if value is None or isinstance(value, bool | int | float | str):
@@ -78,12 +78,12 @@ class _Writer:
         key = id(value)
         if key in self._seen:
             return {"again": self._seen[key]}
-        made = self._made(value)
-        self._seen[key] = len(self._held)
-        self._held.append(value)
-        return {"new": made}
+        document = self._packed(value)
+        self._seen[key] = len(self._values)
+        self._values.append(value)
+        return {"new": document}
 
-    def _made(self, value: Any) -> Any:
+    def _packed(self, value: Any) -> Any:
         if isinstance(value, np.generic):
             return {"scalar": value.item()}
         if isinstance(value, np.ndarray):
@@ -116,27 +116,27 @@ class _Reader:
 
     def __init__(self, loaded: Any) -> None:
         self._loaded = loaded
-        self._held: list[Any] = []
+        self._values: list[Any] = []
 
     def make(self, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
         if "again" in value:
-            return self._held[value["again"]]
-        made = self._made(value["new"])
-        self._held.append(made)
-        return made
+            return self._values[value["again"]]
+        entry = self._unpacked(value["new"])
+        self._values.append(entry)
+        return entry
 
-    def _made(self, value: dict[str, Any]) -> Any:
+    def _unpacked(self, value: dict[str, Any]) -> Any:
         ((what, inside), *_) = value.items()
         if what == "scalar":
             return inside
         if what == "array":
             return self._loaded[f"a{inside}"]
         if what == "objects":
-            found = np.empty(len(inside), dtype=object)
-            found[:] = [self.make(v) for v in inside]
-            return found
+            objects = np.empty(len(inside), dtype=object)
+            objects[:] = [self.make(v) for v in inside]
+            return objects
         if what == "bytes":
             return bytes.fromhex(inside)
         if what == "labels":

@@ -18,7 +18,7 @@ from steelyard.records.table import Records
 from steelyard.study.row_pairs import UnmatchedRows, paired_slices, unpaired
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Overlap:
     """Which participants two runs share."""
 
@@ -51,13 +51,13 @@ def included(runs: Sequence[Records], intersection_only: bool) -> tuple[list[Rec
     nobody = [run.take(np.zeros(0, np.int64)) for run in runs]
     tables = _paired(runs, intersection_only) if succeeded else nobody
     overlap = Overlap(
-        intersection_only,
-        len(left - right),
-        len(right - left),
-        len(both),
-        len(_participants(tables[0])[0]),
-        len(both - left_ok),
-        len(both - right_ok),
+        intersection_only=intersection_only,
+        left_only=len(left - right),
+        right_only=len(right - left),
+        total=len(both),
+        included=len(_participants(tables[0])[0]),
+        failed_left=len(both - left_ok),
+        failed_right=len(both - right_ok),
     )
     return tables, _population(len(both), len(both - succeeded), tables[0]), overlap
 
@@ -83,9 +83,9 @@ def left_out(run: Records) -> list[str]:
     counting = np.zeros(len(ids), bool)
     counting[cluster[~failed]] = True
     lost = int((failed & counting[cluster]).sum())
-    found = [f"{lost} failed rows of participants that count are left out"] if lost else []
+    notes = [f"{lost} failed rows of participants that count are left out"] if lost else []
     unknown = int((~has_target(run) & ~failed).sum())
-    return found + ([f"{unknown} rows without a target are left out"] if unknown else [])
+    return notes + ([f"{unknown} rows without a target are left out"] if unknown else [])
 
 
 def _counting(run: Records) -> Records:

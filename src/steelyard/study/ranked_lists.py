@@ -42,24 +42,24 @@ def rank(
         raise UsageError(f"one run is evaluated or two are compared, these are {len(runs)}")
     checked_align(align)  # of one run too, which does not need it
     asked = chosen(metrics, relevance_level)
-    found = [evaluate(run, asked, **settings) for run in runs]
+    evaluations = [evaluate(run, asked, **settings) for run in runs]
     if len(runs) == 1:
-        return Ranking(found[0], None)
+        return Ranking(evaluations[0], None)
     base, new = runs
     clusters = len({id for run in runs for id in run.cluster[0]})
-    together = _together(found, [str(run.only("model")) for run in runs], clusters)
+    together = _together(evaluations, [str(run.only("model")) for run in runs], clusters)
     return Ranking(together, compare(base, new, asked, align=align, **settings))
 
 
 def chosen(metrics: Sequence[str], relevance_level: int = 1) -> list[Metric]:
     """The metrics asked for, at this relevance level; one that reads no rankings says which does."""
-    found = [at_level(metric_of(name), relevance_level) for name in metrics]
-    for metric in found:
+    rankers = [at_level(metric_of(name), relevance_level) for name in metrics]
+    for metric in rankers:
         if set(metric.reads) != {"gains", "judged"}:
             with_cutoff = f"{metric.definition.name}{CUTOFF}" in registry
             hint = f"; did you mean {metric.definition.name}@10?" if with_cutoff else f": try {', '.join(STACK)}"
             raise UsageError(f"{metric} is not about rankings{hint}")
-    return found
+    return rankers
 
 
 def at_level(metric: Metric, level: int) -> Metric:
@@ -73,14 +73,14 @@ def at_level(metric: Metric, level: int) -> Metric:
 
 
 def by_query(run: Records, metrics: Sequence[str], *, relevance_level: int = 1) -> list[dict[str, Any]]:
-    """Every query's own values: one mapping a row. As JSON lines they can be evaluated again: `mean("ndcg@10")`."""
+    """Every query's own values: one mapping per row. As JSON lines they can be evaluated again: `mean("ndcg@10")`."""
     asked = chosen(metrics, relevance_level)
     scores = {metric.name: _scores(metric, run) for metric in asked}
     labels = {name: run.labels(name) for name in ("model", "item") if name in run}
     return [
         {
             **{name: value_name(column.values[column.codes[row]]) for name, column in labels.items()},
-            **{name: None if np.isnan(found[row]) else float(found[row]) for name, found in scores.items()},
+            **{name: None if np.isnan(values[row]) else float(values[row]) for name, values in scores.items()},
         }
         for row in range(len(run))
     ]
@@ -88,26 +88,26 @@ def by_query(run: Records, metrics: Sequence[str], *, relevance_level: int = 1) 
 
 def _scores(metric: Metric, run: Records) -> Any:
     source = metric.definition.source
-    made = source.function(run, **metric.values) if isinstance(source, RowSource) else None
-    if not isinstance(made, Terms) or not made.score:
+    terms = source.function(run, **metric.values) if isinstance(source, RowSource) else None
+    if not isinstance(terms, Terms) or not terms.score:
         raise UsageError(f"{metric} has no value for a single query")
-    return np.asarray(made.values["total"], np.float64)
+    return np.asarray(terms.values["total"], np.float64)
 
 
-def _together(found: Sequence[Evaluation], names: Sequence[str], clusters: int) -> Evaluation:
+def _together(evaluations: Sequence[Evaluation], names: Sequence[str], clusters: int) -> Evaluation:
     """Evaluations of several runs as one: every run is a slice."""
-    estimates = [replace(e, slice={"model": name}) for one, name in zip(found, names, strict=True) for e in one]
-    counts = {key: sum(one.population[key] for one in found) for key in found[0].population}
+    estimates = [replace(e, slice={"model": name}) for one, name in zip(evaluations, names, strict=True) for e in one]
+    counts = {key: sum(one.population[key] for one in evaluations) for key in evaluations[0].population}
     return replace(
-        found[0],
+        evaluations[0],
         estimates=tuple(estimates),
         population=counts,
         clusters=clusters,
-        sources=_sources(found),
-        warnings=tuple(dict.fromkeys(w for one in found for w in one.warnings)),
+        sources=_sources(evaluations),
+        warnings=tuple(dict.fromkeys(w for one in evaluations for w in one.warnings)),
     )
 
 
-def _sources(found: Sequence[Evaluation]) -> tuple[Any, ...]:
+def _sources(evaluations: Sequence[Evaluation]) -> tuple[Any, ...]:
     """The files of all runs, each once: the judgements are theirs together."""
-    return tuple({(s.name, s.sha256): s for one in found for s in one.sources}.values())
+    return tuple({(s.name, s.sha256): s for one in evaluations for s in one.sources}.values())

@@ -102,8 +102,8 @@ class RowPair(Pair):
 
     def _same(self, name: str) -> bool:
         if name not in self._alike:
-            held = [name == "outcome" or name in table for table in self.tables]
-            self._alike[name] = held[0] == held[1] and (not held[0] or not _different(self, name).any())
+            present = [name == "outcome" or name in table for table in self.tables]
+            self._alike[name] = present[0] == present[1] and (not present[0] or not _different(self, name).any())
         return self._alike[name]
 
     @property
@@ -174,11 +174,11 @@ def paired_slices(
     sides = []
     for table in (base, new):
         own = [c for c in columns if c in table]
-        found = {
+        cells = {
             tuple(value_name(values.get(c, "none")) for c in columns): (values, part)
             for values, part in table.split(own)
         }
-        sides.append(found)
+        sides.append(cells)
     lonely = [key for key in (*sides[0], *sides[1]) if (key in sides[0]) != (key in sides[1])]
     if lonely:
         shown = ", ".join(slice_text(dict(zip(columns, key, strict=True))) for key in lonely[:5])
@@ -211,8 +211,8 @@ def _groups(records: Records, names: Sequence[str]) -> Iterator[tuple[dict[str, 
     labels = [records.labels(name) for name in names]
     key = combine([label.codes for label in labels], len(records))
     for value, first in zip(*np.unique(key, return_index=True), strict=True):
-        found = {n: value_of(x, first) for n, x in zip(names, labels, strict=True)}
-        yield found, key == value
+        values = {n: value_of(x, first) for n, x in zip(names, labels, strict=True)}
+        yield values, key == value
 
 
 def _paired(base: Records, new: Records, align: str, unmatched: UnmatchedRows) -> RowPair:

@@ -40,9 +40,9 @@ class Reading:
 
     @property
     def notes(self) -> list[str]:
-        found = remarks({**self.estimates, **{f"mae_at_coverage {key}": e for key, e in self.risk_at.items()}})
+        notes = remarks({**self.estimates, **{f"mae_at_coverage {key}": e for key, e in self.risk_at.items()}})
         hull = self.estimates["aurc_achievable"].value
-        return found if hull is None else [*found, f"aurc_achievable: {HULL}"]
+        return notes if hull is None else [*notes, f"aurc_achievable: {HULL}"]
 
     @property
     def interpretation(self) -> dict[str, float | None]:
@@ -71,14 +71,14 @@ class Deltas:
 
     @property
     def notes(self) -> list[str]:
-        beside = {key.replace("_at_c", "_common"): d for key, d in self.at_common_cmax.items()}
+        common = {key.replace("_at_c", "_common"): d for key, d in self.at_common_cmax.items()}
         risks = {f"mae_at_coverage {key}": d for key, d in self.risk_at.items()}
-        return remarks({**self.areas, **beside, **risks})
+        return remarks({**self.areas, **common, **risks})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Selection:
-    """What declining buys: per variant one reading a run, and the deltas between two."""
+    """What declining buys: per variant one reading per run, and the deltas between two."""
 
     sources: tuple[tuple[Any, ...], ...]
     modes: tuple[str | None, ...]

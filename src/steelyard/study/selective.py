@@ -91,18 +91,18 @@ def selective(
     idle = [printable(c.name) for c in calibrators if all(c is not other for other in used.values())]
     warnings += [f"not used: the calibrator {name}" for name in idle]
     tables, population, overlap = included(runs, intersection_only)
-    found: dict[str, tuple[Reading, ...]] = {}
+    readings: dict[str, tuple[Reading, ...]] = {}
     deltas: dict[str, Deltas] = {}
     for done, name in enumerate(asked):
         pair = [_ranked(table, name, calibrators) for table in tables]
         judged = name in used and used[name].target == "correctness"
-        found[name] = tuple(_reading(table, question, judged=judged) for table in pair)
+        readings[name] = tuple(_reading(table, question, judged=judged) for table in pair)
         if overlap is not None and overlap.included:
-            deltas[name] = _deltas(pair, found[name], question)
+            deltas[name] = _deltas(pair, readings[name], question)
         if progress is not None:
             progress((done + 1) / len(asked))
     for place, side in enumerate(sides):
-        warnings += [f"{side}{w}" for w in _plateaus({name: readings[place] for name, readings in found.items()})]
+        warnings += [f"{side}{w}" for w in _plateaus({name: own[place] for name, own in readings.items()})]
     if overlap is not None and not overlap.included:
         warnings.append("no participant succeeded in both runs: nothing can be compared")
     return Selection(
@@ -113,7 +113,7 @@ def selective(
         range=question.width,
         settings=question.settings,
         area_coverage=area_coverage,
-        readings=found,
+        readings=readings,
         deltas=deltas,
         overlap=overlap,
         lacking=lacking,
@@ -122,7 +122,7 @@ def selective(
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Question:
     """What is asked of every variant: the loss, the coverages, and how intervals are made."""
 
@@ -158,7 +158,13 @@ def _question(
     for run in runs:
         if "target" not in run and (used.name != "zero_one" or "correct" not in run):
             raise InputError(run.lacks("target", "this"), file=run.name)
-    return _Question(used, width, coverage_keys(coverage), area_coverage, settings)
+    return _Question(
+        loss=used,
+        width=width,
+        coverages=coverage_keys(coverage),
+        area_coverage=area_coverage,
+        settings=settings,
+    )
 
 
 def coverage_keys(coverage: Sequence[float]) -> dict[str, float]:
@@ -207,11 +213,11 @@ def _asked(
     runs: Sequence[Records], names: Sequence[str], calibrators: Sequence[Calibrator]
 ) -> tuple[list[str], dict[str, list[str]]]:
     """The variants in the order asked for, and those that `all` leaves out with what they lack."""
-    found: dict[str, None] = {}
+    variants: dict[str, None] = {}
     lacking: dict[str, list[str]] = {}
     for name in names:
         if name == "default":
-            found[signals.DEFAULT] = None
+            variants[signals.DEFAULT] = None
         elif name == "all":
             known, alike = named(calibrators)
             for each in (*signals.variants, *known):
@@ -222,15 +228,15 @@ def _asked(
                 if missing:
                     lacking[each] = list(missing)
                 else:
-                    found[each] = None
+                    variants[each] = None
             lacking |= {printable(c.name): ["a name of its own: another calibrator is called the same"] for c in alike}
         elif name:
-            found[name] = None
-    if not found and not lacking:
+            variants[name] = None
+    if not variants and not lacking:
         raise UsageError("name at least one confidence")
-    if not found:
+    if not variants:
         raise InputError("the table has no signal.* columns that a confidence variant reads", file=runs[0].name)
-    return list(found), lacking
+    return list(variants), lacking
 
 
 def _unreadable(run: Records, features: Sequence[Feature]) -> list[str]:
@@ -240,11 +246,11 @@ def _unreadable(run: Records, features: Sequence[Feature]) -> list[str]:
 
 def _unusable(run: Records, name: str) -> list[str]:
     """The signals of a variant that are absent, or null where an answer needs them."""
-    chosen = signals.variants[name]
+    variant = signals.variants[name]
     absent = signals.lacking(run, name)
-    held = [need for need in chosen.needs if need not in absent and need not in chosen.nullable]
+    present = [need for need in variant.needs if need not in absent and need not in variant.nullable]
     answered = run.outcome == ANSWERED
-    return absent + [need for need in held if np.asarray(run.column(f"signal.{need}").is_null())[answered].any()]
+    return absent + [need for need in present if np.asarray(run.column(f"signal.{need}").is_null())[answered].any()]
 
 
 def _seen(run: Records, calibrator: Calibrator, allowed: bool) -> list[str]:
@@ -258,14 +264,14 @@ def _seen(run: Records, calibrator: Calibrator, allowed: bool) -> list[str]:
             file=run.name,
         )
     flatter = "; the numbers are in-sample and flatter it" if several else ""
-    found = [f"{own} rows are equal to training rows of the calibrator{flatter}"] if own else []
+    warnings = [f"{own} rows are equal to training rows of the calibrator{flatter}"] if own else []
     known = calibrator.seen_participants(run)
     if known and not several:
-        found.append(f"{known} of these participants are in its training rows too")
+        warnings.append(f"{known} of these participants are in its training rows too")
     trained, here = calibrator.provenance.mode, run.only("strategy")
     if trained and here and trained != here:
-        found.append(f"fitted on {printable(trained)}, applied to {printable(here)}")
-    return found
+        warnings.append(f"fitted on {printable(trained)}, applied to {printable(here)}")
+    return warnings
 
 
 def _ranked(records: Records, name: str, calibrators: Sequence[Calibrator]) -> Records:
@@ -276,7 +282,7 @@ def _ranked(records: Records, name: str, calibrators: Sequence[Calibrator]) -> R
 def _reading(records: Records, question: _Question, *, judged: bool) -> Reading:
     areas, risks = question.areas, question.risks
     settings = question.settings
-    found = list(
+    estimates = list(
         evaluate(
             records,
             [*areas.values(), *risks.values()],
@@ -288,8 +294,8 @@ def _reading(records: Records, question: _Question, *, judged: bool) -> Reading:
     )
     return Reading(
         records,
-        dict(zip(areas, found, strict=False)),
-        dict(zip(risks, found[len(areas) :], strict=True)),
+        dict(zip(areas, estimates, strict=False)),
+        dict(zip(risks, estimates[len(areas) :], strict=True)),
         _calibration(records, settings) if judged else {},
     )
 
@@ -301,9 +307,9 @@ def _calibration(records: Records, settings: Settings) -> dict[str, Estimate]:
     return {e.metric: e for e in evaluate(table, CALIBRATION, resamples=resamples, seed=settings.seed)}
 
 
-def _plateaus(found: Mapping[str, Reading]) -> list[str]:
+def _plateaus(readings: Mapping[str, Reading]) -> list[str]:
     """Warnings about variants that rank nothing, or whose curves are not equally fine: AURC is kind to few points."""
-    points = {name: len(r.curve["coverage"]) for name, r in found.items() if r.estimates["aurc_full"].n > 1}
+    points = {name: len(r.curve["coverage"]) for name, r in readings.items() if r.estimates["aurc_full"].n > 1}
     flat = [name for name, count in points.items() if count == 1]
     warnings = [
         f"{name} ranks nothing: every answer has the same confidence; check the signal's scale" for name in flat
@@ -323,7 +329,7 @@ def _deltas(pair: Sequence[Records], readings: Sequence[Reading], question: _Que
     common = min(max(r.curve["coverage"], default=0.0) for r in readings)
     shared = question.areas_up_to(common) if common else {}
     left, right = pair
-    found = compare(
+    comparison = compare(
         left,
         right,
         [*areas.values(), *risks.values(), *shared.values()],
@@ -332,7 +338,7 @@ def _deltas(pair: Sequence[Records], readings: Sequence[Reading], question: _Que
         method=settings.method,
         stream=settings.stream,
     )
-    by_metric = {d.metric: d for d in found}
+    by_metric = {d.metric: d for d in comparison}
     return Deltas(
         {key: by_metric[m.name] for key, m in areas.items()},
         {key: by_metric[m.name] for key, m in risks.items()},

@@ -344,13 +344,13 @@ def _bootstrap(reading: Reading, selection: Selection) -> Bootstrap | None:
     )
 
 
-def _dropped(found: Estimate | Delta, resamples: int) -> float:
-    value = found.value if isinstance(found, Estimate) else found.delta
-    return 1.0 if value is None else found.undefined_resamples / max(resamples, 1)
+def _dropped(number: Estimate | Delta, resamples: int) -> float:
+    value = number.value if isinstance(number, Estimate) else number.delta
+    return 1.0 if value is None else number.undefined_resamples / max(resamples, 1)
 
 
-def _interval(found: Estimate | Delta) -> list[float] | None:
-    return None if found.interval is None else list(found.interval)
+def _interval(number: Estimate | Delta) -> list[float] | None:
+    return None if number.interval is None else list(number.interval)
 
 
 def _comparison(selection: Selection, overlap: Overlap) -> Comparison:
@@ -368,8 +368,8 @@ def _comparison(selection: Selection, overlap: Overlap) -> Comparison:
 
 
 def _deltas(deltas: Deltas, selection: Selection) -> VariantDeltas:
-    def written(found: Mapping[str, Delta]) -> dict[str, PairedDelta]:
-        return {key: _delta(d, selection.settings.resamples) for key, d in found.items()}
+    def written(by_metric: Mapping[str, Delta]) -> dict[str, PairedDelta]:
+        return {key: _delta(d, selection.settings.resamples) for key, d in by_metric.items()}
 
     return VariantDeltas(
         **written(deltas.areas),

@@ -147,28 +147,33 @@ def _of_groups(s: Sample, settings: Settings, groups: Mapping[Any, Sample]) -> S
     """A gap, the worst group, or one group against the whole."""
     kind = s.metric.definition.over_groups
     undefined = 0
-    found: GroupRule
+    group_rule: GroupRule
     if kind == "gap":
-        found = gap_rule(s)
+        group_rule = gap_rule(s)
     elif kind == "disparity":
-        found = disparity_rule(s)
+        group_rule = disparity_rule(s)
     else:
         own = {name: spread_of(part, settings, scarcity([part]), {}) for name, part in groups.items()}
-        undefined = max((made.undefined for made in own.values()), default=0)  # the worst group is no surer than any
-        found = worst_rule(s, [(name, part, own[name].rule) for name, part in groups.items()])
-    notes = (*((found.reason,) if found.reason else ()), *found.notes)
-    end: tuple[Caution, ...] = ("open high",) if found.open_end == "high" else ()
-    end = ("open low",) if found.open_end == "low" else end
+        # the worst group is no surer than any
+        undefined = max((spread.undefined for spread in own.values()), default=0)
+        group_rule = worst_rule(s, [(name, part, own[name].rule) for name, part in groups.items()])
+    notes = (*((group_rule.reason,) if group_rule.reason else ()), *group_rule.notes)
+    end: tuple[Caution, ...] = ("open high",) if group_rule.open_end == "high" else ()
+    end = ("open low",) if group_rule.open_end == "low" else end
     return Spread(
-        rule=found.rule, se=math.nan if found.se is None else found.se, undefined=undefined, notes=notes, cautions=end
+        rule=group_rule.rule,
+        se=math.nan if group_rule.se is None else group_rule.se,
+        undefined=undefined,
+        notes=notes,
+        cautions=end,
     )
 
 
 def _shares(s: Sample) -> Spread:
     """A mean of shares: every share with the spread of its own clusters."""
-    found = s.metric.shares(s.evidence)
-    assert found is not None
-    _, se, worth = intervals.shares(*found)
+    hits_and_rows = s.metric.shares(s.evidence)
+    assert hits_and_rows is not None
+    _, se, worth = intervals.shares(*hits_and_rows)
     if math.isnan(se) or se <= 0:
         return Spread(rule=None, notes=("no interval: a part of it sits in a single cluster",))
     return Spread(

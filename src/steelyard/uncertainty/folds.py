@@ -14,11 +14,11 @@ Codes = npt.NDArray[np.int64]
 
 
 def fold_of(clusters: int, folds: int, seed: int) -> Codes:
-    """Which fold each cluster is left out in: a seeded shuffle, dealt round."""
+    """The fold that each cluster is left out in: a seeded shuffle, dealt round."""
     order = np.argsort(words(seed, 0, 1, clusters)[0], kind="stable")
-    found = np.empty(clusters, np.int64)
-    found[order] = np.arange(clusters) % max(folds, 1)
-    return found
+    fold = np.empty(clusters, np.int64)
+    fold[order] = np.arange(clusters) % max(folds, 1)
+    return fold
 
 
 def held_out_folds(clusters: Sequence[str], folds: int, seed: int) -> Codes:

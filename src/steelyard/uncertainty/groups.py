@@ -38,14 +38,14 @@ FEWEST_GROUP_CLUSTERS = 4
 _SHOWN = 5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Group:
     """One group: its value, its variance, and what each cluster contributes to it."""
 
     name: Any
     sample: Sample
     variance: float
-    influence: Floats  # one a cluster of the whole table, 0 where the group has no rows
+    influence: Floats  # one per cluster of the whole table, 0 where the group has no rows
     clusters: int
 
     @property
@@ -59,11 +59,11 @@ def group_samples(s: Sample) -> list[Sample]:
     unit = Draw(np.ones((1, len(evidence.ids))))
     gap = s.metric.definition.over_groups == "gap"
     common = _common_coverage(evidence, unit) if base.is_area and gap else None
-    found = [
-        read_sample(Sample(base, constants[name], group, up_to=common), unit)
+    samples = [
+        read_sample(Sample(metric=base, constants=constants[name], evidence=group, up_to=common), unit)
         for name, group in zip(evidence.names, evidence.groups, strict=True)
     ]
-    return [sample for sample in found if not math.isnan(sample.value)]
+    return [sample for sample in samples if not math.isnan(sample.value)]
 
 
 def _common_coverage(evidence: Any, unit: Draw) -> float:
@@ -92,21 +92,21 @@ def groups_without_value(s: Sample) -> list[str]:
 def _group(name: Any, sample: Sample, limits: tuple[float, float] | None) -> Group:
     """The spread of one group over the clusters that hold it; of a bounded mean with two pseudo-clusters."""
     rows = np.asarray(sample.evidence.rows)
-    held = np.flatnonzero(rows > 0)
+    present = np.flatnonzero(rows > 0)
     influence = np.zeros(len(rows))
     if sample.is_score:
         totals, counts = sample.score_sums
-        influence[held] = influences(totals[held], counts[held])
+        influence[present] = influences(totals[present], counts[present])
         variance = float((influence**2).sum())
-        if limits is not None and len(held) > 1:
-            variance = padded_variance(totals[held], counts[held], *limits)
-        return Group(name, sample, variance, influence, len(held))
-    left_out = leave_one_out(sample.evidence, [sample.finish], held)[0]
+        if limits is not None and len(present) > 1:
+            variance = padded_variance(totals[present], counts[present], *limits)
+        return Group(name=name, sample=sample, variance=variance, influence=influence, clusters=len(present))
+    left_out = leave_one_out(sample.evidence, [sample.finish], present)[0]
     contributions = jackknife_influences(left_out)
-    if len(contributions) == len(held):
-        influence[held] = contributions
+    if len(contributions) == len(present):
+        influence[present] = contributions
     variance = math.nan if np.isnan(left_out).any() else float((contributions**2).sum())
-    return Group(name, sample, variance, influence, len(held))
+    return Group(name=name, sample=sample, variance=variance, influence=influence, clusters=len(present))
 
 
 def unfit_base(s: Sample) -> str:
@@ -123,11 +123,11 @@ def unfit_base(s: Sample) -> str:
 
 def shared_limits(samples: Sequence[Sample]) -> tuple[float, float] | None:
     """The range of the values, where all groups have the same."""
-    found = {sample.limits for sample in samples}
-    return next(iter(found)) if len(found) == 1 else None
+    limits = {sample.limits for sample in samples}
+    return next(iter(limits)) if len(limits) == 1 else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GroupRule:
     """The rule of a number over groups, what must be said of it, and whether its upper or lower end is unknown."""
 
@@ -142,7 +142,7 @@ def gap_rule(s: Sample) -> GroupRule:
     """Simultaneous Welch intervals of all pairs of groups: low and high end of their largest distance."""
     unfit = unfit_base(s)
     if unfit:
-        return GroupRule(None, reason=f"no interval: {unfit}")
+        return GroupRule(rule=None, reason=f"no interval: {unfit}")
     samples = named_samples(s)
     limits = shared_limits(list(samples.values()))
     groups = [_group(name, sample, limits) for name, sample in samples.items()]
@@ -150,13 +150,13 @@ def gap_rule(s: Sample) -> GroupRule:
     small = [value_name(g.name) for g in groups if g.clusters < FEWEST_GROUP_CLUSTERS]
     if len(kept) < 2:
         return GroupRule(
-            None, reason=f"no interval: fewer than two groups have at least {FEWEST_GROUP_CLUSTERS} clusters"
+            rule=None, reason=f"no interval: fewer than two groups have at least {FEWEST_GROUP_CLUSTERS} clusters"
         )
     if any(math.isnan(g.variance) for g in kept):
-        return GroupRule(None, reason="no interval: undefined in a group without one of its clusters")
+        return GroupRule(rule=None, reason="no interval: undefined in a group without one of its clusters")
     pairs = [_pair(a, b) for a, b in combinations(kept, 2)]
     if any(not variance > 0 for _, variance, _ in pairs):
-        return GroupRule(None, reason="no interval: two groups have no spread to compare")
+        return GroupRule(rule=None, reason="no interval: two groups have no spread to compare")
     top = math.inf if limits is None else limits[1] - limits[0]
 
     def ends(level: float) -> Interval:
@@ -175,7 +175,7 @@ def gap_rule(s: Sample) -> GroupRule:
         if small
         else ()
     )
-    return GroupRule(Rule("welch", ends), math.sqrt(widest[1]), notes=notes, open_end="high" if small else "")
+    return GroupRule(rule=Rule("welch", ends), se=math.sqrt(widest[1]), notes=notes, open_end="high" if small else "")
 
 
 def _pair(a: Group, b: Group) -> tuple[float, float, float]:
@@ -194,25 +194,25 @@ def disparity_rule(s: Sample) -> GroupRule:
     limits = shared_limits(list(groups.values()))
     group = _group(name, groups[name], limits)
     if group.clusters < FEWEST_GROUP_CLUSTERS:
-        return GroupRule(None, reason=f"no interval: the group has fewer than {FEWEST_GROUP_CLUSTERS} clusters")
+        return GroupRule(rule=None, reason=f"no interval: the group has fewer than {FEWEST_GROUP_CLUSTERS} clusters")
     unfit = unfit_base(s)
     if unfit:
-        return GroupRule(None, reason=f"no interval: {unfit}")
+        return GroupRule(rule=None, reason=f"no interval: {unfit}")
     left_out = leave_one_out(s.evidence, [s.finish])[0]
     if np.isnan(left_out).any():
-        return GroupRule(None, reason="no interval: undefined without one of the clusters")
+        return GroupRule(rule=None, reason="no interval: undefined without one of the clusters")
     variance = float((jackknife_influences(left_out) ** 2).sum())
     if group.sample.is_score and limits is not None:  # what the two pseudo-clusters add
         variance += group.variance - float((group.influence**2).sum())
     if not variance > 0:
-        return GroupRule(None, reason="no interval: the group has no spread to compare")
+        return GroupRule(rule=None, reason="no interval: the group has no spread to compare")
     se, count = math.sqrt(variance), len(groups)
 
     def ends(level: float) -> Interval:
         half = quantile_t(1 - (1 - level) / count, group.clusters) * se
         return s.value - half, s.value + half
 
-    return GroupRule(Rule("t", ends), se)
+    return GroupRule(rule=Rule("t", ends), se=se)
 
 
 def worst_rule(s: Sample, rules: Sequence[tuple[Any, Sample, Rule | None]]) -> GroupRule:
@@ -221,9 +221,9 @@ def worst_rule(s: Sample, rules: Sequence[tuple[Any, Sample, Rule | None]]) -> G
     small = [value_name(name) for name, sample, _ in rules if sample.clusters < FEWEST_GROUP_CLUSTERS]
     unfit = unfit_base(s)
     if unfit:
-        return GroupRule(None, reason=f"no interval: {unfit}")
+        return GroupRule(rule=None, reason=f"no interval: {unfit}")
     if not kept or any(rule is None for _, rule in kept):
-        return GroupRule(None, reason="no interval: not every group has one")
+        return GroupRule(rule=None, reason="no interval: not every group has one")
     base = s.metric.values["base"]
     lower = (s.constants["overall"].get("better") or base.better) == "lower"
     bad = base.bounds[1] if lower else base.bounds[0]
@@ -232,16 +232,16 @@ def worst_rule(s: Sample, rules: Sequence[tuple[Any, Sample, Rule | None]]) -> G
 
     def ends(level: float) -> Interval:
         each = 1 - (1 - level) / len(rules)
-        found = [within(rule.at(each), base.bounds, sample.value) for sample, rule in kept if rule is not None]
+        intervals = [within(rule.at(each), base.bounds, sample.value) for sample, rule in kept if rule is not None]
         choose = max if lower else min
-        low, high = choose(e[0] for e in found), choose(e[1] for e in found)
+        low, high = choose(e[0] for e in intervals), choose(e[1] for e in intervals)
         if small:
             low, high = (low, worst_end) if lower else (worst_end, high)
         return containing((low, high), s.value)
 
     end = ("high" if lower else "low") if small and math.isinf(worst_end) else ""
     notes = (f"{named(small)}: fewer than {FEWEST_GROUP_CLUSTERS} clusters, so how bad it may be is unknown",)
-    return GroupRule(Rule("simultaneous", ends), notes=notes if small else (), open_end=end)
+    return GroupRule(rule=Rule("simultaneous", ends), notes=notes if small else (), open_end=end)
 
 
 def named(names: Sequence[str]) -> str:

@@ -155,14 +155,14 @@ def shares(hits: Floats, rows: Floats) -> tuple[float, float, float]:
     """
     parts = [k for k in range(rows.shape[1]) if rows[:, k].sum() > 0]
     weight = 1 / len(parts)
-    held = [int((rows[:, k] > 0).sum()) for k in parts]
-    if min(held) < 2:
+    clusters = [int((rows[:, k] > 0).sum()) for k in parts]
+    if min(clusters) < 2:
         return math.nan, math.nan, math.nan
     psi = np.stack([influences(hits[:, k], rows[:, k]) for k in parts], -1)
     own = np.array([padded_variance(hits[:, k], rows[:, k], 0.0, 1.0) for k in parts])
     together = float((psi.sum(-1) ** 2).sum()) - float((psi**2).sum())  # ΣΣ over k ≠ l
     variance = weight**2 * (float(own.sum()) + together)
-    pieces = sum(weight**4 * v**2 / (g - 1) for v, g in zip(own, held, strict=True))
+    pieces = sum(weight**4 * v**2 / (g - 1) for v, g in zip(own, clusters, strict=True))
     freedom = (weight**2 * float(own.sum())) ** 2 / pieces if pieces > 0 else math.inf
     value = float(np.mean([hits[:, k].sum() / rows[:, k].sum() for k in parts]))
     most = int((rows > 0).any(-1).sum()) - 1

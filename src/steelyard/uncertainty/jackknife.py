@@ -29,7 +29,7 @@ def leave_one_out(
     blocks = np.full(len(evidence.rows), -1, np.int64)
     blocks[present] = np.arange(len(present)) * count // max(len(present), 1)
     step = max(1, min(count, 4_000_000 // max(evidence.width, len(evidence.rows) if not cheap else 1)))
-    found = []
+    finished = []
     for first in range(0, count, step):
         last = min(count, first + step)
         if isinstance(evidence, Sums):
@@ -39,5 +39,5 @@ def leave_one_out(
             inside = np.flatnonzero((blocks >= first) & (blocks < last))
             weights[blocks[inside] - first, inside] = 0
             reading = Draw(weights).read(evidence)
-        found.append([finish(reading) for finish in finishes])
-    return [np.concatenate(values) for values in zip(*found, strict=True)]
+        finished.append([finish(reading) for finish in finishes])
+    return [np.concatenate(values) for values in zip(*finished, strict=True)]

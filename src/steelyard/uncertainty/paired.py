@@ -34,10 +34,10 @@ from steelyard.uncertainty.sparse import FEW_DIFFERENT, Sparse, rare_clusters, r
 
 Sides = tuple[Sample, Sample]
 
-_CONSTANT = 1e-9  # a spread this small beside the difference is rounding
+_CONSTANT = 1e-9  # a spread this small next to the difference is rounding
 
 
-@dataclass
+@dataclass(kw_only=True)
 class PairedSample:
     """A metric on both runs, and what was found of its difference."""
 
@@ -74,10 +74,10 @@ def paired(sides: Sequence[Sides], settings: Settings) -> list[PairedSample]:
         if w.kind == "jackknife" or (w.kind == "resampled" and settings.method == "bca"):
             jackknife([w.base, w.new], w.present)
     _swap(live, settings)
-    return [w.found(settings) for w in work]
+    return [w.sample(settings) for w in work]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Work:
     """One metric on both runs while its difference is worked out."""
 
@@ -103,11 +103,11 @@ class _Work:
                 shifts = settings.by_family and base.metric.bootstrap_shifts
                 never = base.metric.definition.spread == "t"  # a bootstrap is off by what it should be free of
                 kind = "jackknife" if shifts or never else "resampled"
-        found = cls(base, new, kind, delta, present, lost_groups=lost)
+        work = cls(base=base, new=new, kind=kind, delta=delta, present=present, lost_groups=lost)
         if _same_rows(base, new) and not math.isnan(delta):
-            totals, rows = found.differences
-            found.delta = float(totals.sum() / rows.sum())  # differences averaged: digits that both share cancel
-        return found
+            totals, rows = work.differences
+            work.delta = float(totals.sum() / rows.sum())  # differences averaged: digits that both share cancel
+        return work
 
     @property
     def lives(self) -> bool:
@@ -125,41 +125,41 @@ class _Work:
         limits = self.base.limits, self.new.limits
         return None if limits[0] is None or limits[1] is None else limits[0][1] - limits[0][0]
 
-    def found(self, settings: Settings) -> PairedSample:
+    def sample(self, settings: Settings) -> PairedSample:
         parts = scarcity([self.base, self.new])
-        found = PairedSample(self.base, self.new, self.delta, len(self.present), parts)
+        sample = PairedSample(base=self.base, new=self.new, delta=self.delta, clusters=len(self.present), parts=parts)
         lost = self.lost_groups
         if math.isnan(self.delta):
             gone = " and ".join(side for side, s in (("base", self.base), ("new", self.new)) if math.isnan(s.value))
-            return replace(found, notes=(f"undefined in {gone}" if gone else "undefined", *lost))
+            return replace(sample, notes=(f"undefined in {gone}" if gone else "undefined", *lost))
         if len(self.present) < 2:
-            return replace(found, notes=("fewer than 2 clusters: no interval", *lost))
+            return replace(sample, notes=("fewer than 2 clusters: no interval", *lost))
         if not self.lives:
-            return replace(found, notes=("no resamples were asked for: neither interval nor p-value", *lost))
-        made = self._rule(settings)
-        cautions: list[Caution] = list(made.cautions)
-        notes = [*made.notes, *lost]
+            return replace(sample, notes=("no resamples were asked for: neither interval nor p-value", *lost))
+        spread = self._rule(settings)
+        cautions: list[Caution] = list(spread.cautions)
+        notes = [*spread.notes, *lost]
         if self.swapped is not None and not math.isnan(self.swapped.p):
-            found.p_swap = self.swapped.p
+            sample.p_swap = self.swapped.p
         if self.unconverted:
             notes.append("what was kept cannot be swapped between the runs: a p-value needs their records")
-        if made.undefined > TOLERATED_UNDEFINED * settings.resamples:
-            doubt = ": the interval is doubtful" if made.rule is not None else ""
-            notes.append(f"undefined in {made.undefined} of {settings.resamples} resamples{doubt}")
+        if spread.undefined > TOLERATED_UNDEFINED * settings.resamples:
+            doubt = ": the interval is doubtful" if spread.rule is not None else ""
+            notes.append(f"undefined in {spread.undefined} of {settings.resamples} resamples{doubt}")
             cautions.append("doubtful")
         if self.base.metric.norm is not None:
             notes.append("biased towards 0: noise makes both values larger")
         if lost and self.base.metric.definition.over_groups in ("gap", "worst"):
             cautions.append("missing group")
-        more, also = about_scarcity(parts, len(self.present), with_interval=made.rule is not None)
+        more, also = about_scarcity(parts, len(self.present), with_interval=spread.rule is not None)
         return replace(
-            found,
-            rule=made.rule,
-            se=made.se,
-            undefined=made.undefined,
+            sample,
+            rule=spread.rule,
+            se=spread.se,
+            undefined=spread.undefined,
             notes=(*notes, *more),
             cautions=tuple(dict.fromkeys((*cautions, *also))),
-            grown=None if made.rule is None else self._grown(made.rule),
+            grown=None if spread.rule is None else self._grown(spread.rule),
         )
 
     def _grown(self, rule: Rule) -> Callable[[int], Rule]:
@@ -193,11 +193,12 @@ class _Work:
     def _rule(self, settings: Settings) -> Spread:
         if self.kind == "rows":
             return self._of_rows()
-        made = self._of_jackknife() if self.kind == "jackknife" else self._of_resamples(settings)
+        spread = self._of_jackknife() if self.kind == "jackknife" else self._of_resamples(settings)
         different = int(self._different.sum())
-        if settings.unstretched or made.rule is None or self.reach is None or different >= FEW_DIFFERENT:
-            return made
-        return replace(made, rule=self._extended(made.rule, different), notes=(*made.notes, _few_differ(different)))
+        if settings.unstretched or spread.rule is None or self.reach is None or different >= FEW_DIFFERENT:
+            return spread
+        notes = (*spread.notes, _few_differ(different))
+        return replace(spread, rule=self._extended(spread.rule, different), notes=notes)
 
     def _of_rows(self) -> Spread:
         """A row mean: t between clusters; where the scores are bounded, with room for rare differences."""
@@ -230,8 +231,8 @@ class _Work:
         notes = (f"undefined without one of {lost} clusters: the interval is doubtful",) if lost else ()
         cautions: tuple[Caution, ...] = ("doubtful",) if lost else ()
         if math.isnan(se) or intervals.no_spread(se, self.base.value, self.new.value):
-            made = self._degenerate(se)
-            return replace(made, notes=(*made.notes, *notes), cautions=(*made.cautions, *cautions))
+            spread = self._degenerate(se)
+            return replace(spread, notes=(*spread.notes, *notes), cautions=(*spread.cautions, *cautions))
         count, delta, reach = len(self.present), self.delta, self.reach
         ends = (None, None) if reach is None else (-reach, reach)
         rule = Rule("t", lambda level: intervals.within(intervals.student(delta, se, count, level), ends, delta))
@@ -264,7 +265,8 @@ class _Work:
         if plain or self.reach is None:
             return Spread(rule=None, se=se, notes=("no interval: every resample gives the same difference",))
         rows = self._rows
-        sparse = Sparse(self.delta, np.full(len(rows), self.delta), rows, -self.reach, self.reach)
+        means = np.full(len(rows), self.delta)
+        sparse = Sparse(value=self.delta, means=means, rows=rows, low=-self.reach, high=self.reach)
         delta = self.delta
         return Spread(rule=Rule("bound", lambda level: sparse.widened((delta, delta), level)), se=se)
 
@@ -340,11 +342,11 @@ def _swap(work: Sequence[_Work], settings: Settings) -> None:
         metric, size = w.base.metric, abs(w.base.value) + abs(w.new.value)
         if _same_rows(w.base, w.new):
             totals, rows = w.differences
-            w.swapped = Swapped(metric, w.base.constants, w.delta, size)
+            w.swapped = Swapped(metric=metric, constants=w.base.constants, delta=w.delta, size=size)
             flip_p(totals / rows.sum(), w.swapped, len(w.present), resamples=settings.resamples, seed=settings.seed)
             continue
         joint = metric.united([(s.constants, s.evidence) for s in (w.base, w.new)])
-        w.swapped = Swapped(metric, joint, w.delta, size, common=_up_to_common(w))
+        w.swapped = Swapped(metric=metric, constants=joint, delta=w.delta, size=size, common=_up_to_common(w))
         key = (id(w.base.evidence), id(w.new.evidence), metric.definition.reads_order, metric.key(joint))
         if key not in pools:
             both = [metric.converted(s.evidence, s.constants, joint) for s in (w.base, w.new)]

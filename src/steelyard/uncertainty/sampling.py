@@ -24,7 +24,7 @@ from steelyard.uncertainty.weights import Weights, legacy_order
 _BLOCK_NUMBERS = 4_000_000
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Sample:
     """A metric's evidence on one table, and what resampling it gave."""
 
@@ -106,21 +106,23 @@ class Sample:
 
 def sample(metric: Metric, side: Side, constants: Mapping[str, Any], up_to: float | None = None) -> Sample:
     """Collect a metric's evidence and read its value."""
-    return read_sample(Sample(metric, constants, side.evidence(metric, constants), side=side, up_to=up_to), side.unit)
+    evidence = side.evidence(metric, constants)
+    s = Sample(metric=metric, constants=constants, evidence=evidence, side=side, up_to=up_to)
+    return read_sample(s, side.unit)
 
 
-def read_sample(found: Sample, unit: Draw) -> Sample:
+def read_sample(s: Sample, unit: Draw) -> Sample:
     """The sample with its value, its vector and its detail read from its evidence."""
-    metric, constants = found.metric, found.constants
-    reading = unit.read(found.evidence)
-    found.value = float(found.finish(reading)[0])
+    metric, constants = s.metric, s.constants
+    reading = unit.read(s.evidence)
+    s.value = float(s.finish(reading)[0])
     present = metric.present(reading, constants)
-    found.whole = None if present is None else present[0]
-    if metric.norm is not None and metric.definition._vector is not None and not math.isnan(found.value):
-        found.vector = metric.noise(reading, constants)[0]
-    if int(found.evidence.rows.sum()) and found.up_to is None:
-        found.detail = metric.detail(reading, constants)
-    return found
+    s.whole = None if present is None else present[0]
+    if metric.norm is not None and metric.definition._vector is not None and not math.isnan(s.value):
+        s.vector = metric.noise(reading, constants)[0]
+    if int(s.evidence.rows.sum()) and s.up_to is None:
+        s.detail = metric.detail(reading, constants)
+    return s
 
 
 def resample(samples: Sequence[Sample], settings: Settings, progress: Progress | None = None) -> None:
@@ -154,6 +156,6 @@ def jackknife(samples: Sequence[Sample], present: npt.NDArray[np.int64] | None =
     for s in samples:
         groups.setdefault(id(s.evidence), []).append(s)
     for together in groups.values():
-        found = leave_one_out(together[0].evidence, [s.finish for s in together], present)
-        for s, values in zip(together, found, strict=True):
+        left_out = leave_one_out(together[0].evidence, [s.finish for s in together], present)
+        for s, values in zip(together, left_out, strict=True):
             s.left_out = values

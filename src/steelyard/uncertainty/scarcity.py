@@ -31,10 +31,10 @@ class Scarcity:
 
 def scarcity(sides: Sequence[Sample]) -> Scarcity:
     """Of one run, or of two: there the scarcer side of every part counts."""
-    found = [_clusters(s) for s in sides]
-    if any(part is None for part in found):
+    by_side = [_clusters(s) for s in sides]
+    if any(part is None for part in by_side):
         return Scarcity(min(s.clusters for s in sides))
-    parts = [part for part in found if part is not None]
+    parts = [part for part in by_side if part is not None]
     fewest = min(
         int(clusters[weight > 0].min(initial=s.clusters)) for s, (clusters, weight) in zip(sides, parts, strict=True)
     )
@@ -47,8 +47,8 @@ def scarcity(sides: Sequence[Sample]) -> Scarcity:
 
 def _clusters(s: Sample) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]] | None:
     """How many clusters hold each part, and what it carries; None where the parts are groups."""
-    found: tuple[Any, Any] | None = s.metric.parts(s.evidence, s.constants)
-    if found is None:
+    parts: tuple[Any, Any] | None = s.metric.parts(s.evidence, s.constants)
+    if parts is None:
         return None
-    held, weight = found
-    return np.asarray(held).sum(0).astype(np.int64), np.asarray(weight, np.float64)
+    holds, weight = parts
+    return np.asarray(holds).sum(0).astype(np.int64), np.asarray(weight, np.float64)

@@ -30,7 +30,7 @@ _BLOCK_NUMBERS = 4_000_000
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # differences that differ by rounding only are ties
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Swapped:
     """One observed difference, and how many swaps reached it."""
 
@@ -53,8 +53,8 @@ class Swapped:
             return self.metric.finished(one, self.constants) - self.metric.finished(two, self.constants)
         reached = np.minimum(one.cmax, two.cmax)
         shared = np.where(reached > 0, np.minimum(reached, 1.0), 1.0)
-        found = self.metric.up_to(one, shared) - self.metric.up_to(two, shared)
-        return np.where(reached > 0, found, np.nan)
+        differences = self.metric.up_to(one, shared) - self.metric.up_to(two, shared)
+        return np.where(reached > 0, differences, np.nan)
 
 
 def swap_p(pooled: Any, asked: Sequence[Swapped], present: Codes, *, resamples: int, seed: int) -> None:
@@ -95,15 +95,15 @@ def flip_p(differences: Floats, asked: Swapped, clusters: int, *, resamples: int
     if clusters <= ALL_SWAPS:
         free = moved[1:]
         signs = 1.0 - 2.0 * ((np.arange(2 ** len(free))[:, None] >> np.arange(len(free))) & 1)
-        found = differences[moved[:1]].sum() + signs @ differences[free]
-        asked.p = float(np.mean(np.abs(found) >= asked.least))
+        deltas = differences[moved[:1]].sum() + signs @ differences[free]
+        asked.p = float(np.mean(np.abs(deltas) >= asked.least))
         return
     most = max(16, _BLOCK_NUMBERS // max(len(differences), 1))
     first, step = 0, min(_FIRST_BLOCK, most)
     while math.isnan(asked.p):
         last = min(resamples, first + step)
-        found = sign_block(seed, first, last, len(differences)) @ differences
-        _count(asked, np.abs(found) >= asked.least, first, resamples)
+        deltas = sign_block(seed, first, last, len(differences)) @ differences
+        _count(asked, np.abs(deltas) >= asked.least, first, resamples)
         first, step = last, min(2 * step, most)
 
 
@@ -119,12 +119,12 @@ def _count(each: Swapped, reaches: npt.NDArray[np.bool_], first: int, resamples:
 
 
 def _reaches(each: Swapped, one: Any, two: Any) -> npt.NDArray[np.bool_]:
-    found = each.values(one, two)
-    return np.asarray(np.isnan(found) | (np.abs(found) >= each.least))
+    deltas = each.values(one, two)
+    return np.asarray(np.isnan(deltas) | (np.abs(deltas) >= each.least))
 
 
 def _readings(pooled: Any, swapped: npt.NDArray[np.bool_]) -> tuple[Any, Any]:
-    """Both sides after the swaps: one row a swap, true where a cluster changes sides."""
+    """Both sides after the swaps: one row per swap, true where a cluster changes sides."""
     kept = np.uint8(1) - swapped.astype(np.uint8)
     moved = swapped.astype(np.uint8)
     return (

@@ -15,7 +15,7 @@ FEW_DIFFERENT = 5  # clusters off the common value, below which the rest cannot 
 _DIGITS = 12  # cluster means that agree so far are one value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Sparse:
     """Bounded cluster means, of which most may be one value: how far the rest could reach unseen.
 
@@ -33,7 +33,8 @@ class Sparse:
     def of(cls, totals: Floats, rows: Floats, low: float, high: float) -> Sparse:
         inside = rows > 0
         means = np.round(totals[inside] / rows[inside], _DIGITS) + 0.0
-        return cls(float(totals.sum() / rows.sum()), means, rows[inside].astype(np.float64), low, high)
+        value = float(totals.sum() / rows.sum())
+        return cls(value=value, means=means, rows=rows[inside].astype(np.float64), low=low, high=high)
 
     def widened(self, interval: Interval, level: float) -> Interval:
         """The interval with the room that rare clusters need, cut to the bounds and stretched to the value."""

@@ -50,7 +50,7 @@ TaskFile = Annotated[
     Path | None, typer.Option("--task-file", help="YAML with labels, range, direction of the task."), READS
 ]
 InputFormat = Annotated[
-    str | None, typer.Option("--input-format", help="jsonl, csv, parquet or phq8; default: from the file's name.")
+    str | None, typer.Option("--input-format", help="jsonl, csv, parquet or phq8; default: by looking at the file.")
 ]
 Salvage = Annotated[
     bool, typer.Option("--salvage", help="Keep the whole lines before a torn last one, and say how many.")

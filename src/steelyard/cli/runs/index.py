@@ -23,6 +23,6 @@ def index(
     from steelyard.report.runs import index_report
     from steelyard.runs.wire import index_document
 
-    with progress("indexing") as bar, place.index(rebuild=rebuild, progress=bar) as found:
-        runs, problems = found.runs(), found.problems()
+    with progress("indexing") as bar, place.index(rebuild=rebuild, progress=bar) as runs_index:
+        runs, problems = runs_index.runs(), runs_index.problems()
     return Shown(document=index_document(runs, problems), report=index_report(runs, problems))

@@ -46,8 +46,8 @@ def train(
 
     options = Options(hard_negatives, max_norm or None, epsilon, scale, folds, uncertainty.seed)
     settings, scope = uncertainty.settings, place.scope
-    made, created = new_id()
-    id = training_id or made
+    generated, created = new_id()
+    id = training_id or generated
     free_training(scope, workflow, id)
     corpus = how.corpus(texts)
     with progress("training") as bar:

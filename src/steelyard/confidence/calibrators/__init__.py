@@ -7,8 +7,13 @@ NumPy alone.
 
 from __future__ import annotations
 
-from steelyard.confidence.calibrators import isotonic, linear, logistic, temperature  # noqa: F401 - each adds its method
+from importlib import import_module
+from pkgutil import iter_modules
+
 from steelyard.confidence.calibrators.calibrator import Calibrator, Feature, Input, Provenance, Scores, Target
 from steelyard.confidence.calibrators.contract import Method, methods
+
+for _module in iter_modules(__path__):  # a file in this folder is known by being there
+    import_module(f"{__name__}.{_module.name}")
 
 __all__ = ["Calibrator", "Feature", "Input", "Method", "Provenance", "Scores", "Target", "methods"]

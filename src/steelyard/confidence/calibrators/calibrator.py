@@ -130,11 +130,11 @@ class Calibrator(msgspec.Struct, frozen=True):
 
     def confidence(self, records: Records) -> Floats:
         """The calibrated confidence of every answered row, NaN elsewhere."""
-        found = np.full(len(records), np.nan)
+        confidences = np.full(len(records), np.nan)
         answered = records.outcome == ANSWERED
         raw = np.column_stack([feature.values(records)[answered] for feature in self.features])
-        found[answered] = applied(self.method, self.features, self.parameters, raw)
-        return found
+        confidences[answered] = applied(self.method, self.features, self.parameters, raw)
+        return confidences
 
     def check_scale(self, records: Records) -> None:
         """Refuse features on another scale than the one trained on: the curve would collapse without a word."""

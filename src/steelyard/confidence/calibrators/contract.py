@@ -14,7 +14,7 @@ Floats = npt.NDArray[np.float64]
 Parameters = Mapping[str, float | list[float]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Method:
     """One method. `fit` sees rows × features and the target of each row; `apply` needs the parameters only.
 

@@ -33,4 +33,4 @@ def problem(parameters: Parameters, _: int) -> str:
     return "" if rises and y[0] >= 0 and y[-1] <= 1 else "x rises, and y does not fall and stays within [0, 1]"
 
 
-methods.add("isotonic", Method("isotonic", fit, apply, problem, one_feature=True))
+methods.add("isotonic", Method(name="isotonic", fit=fit, apply=apply, problem=problem, one_feature=True))

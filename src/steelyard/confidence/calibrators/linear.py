@@ -32,4 +32,4 @@ def score(parameters: Parameters, features: Floats) -> Floats:
     return features @ np.asarray(parameters["coefficients"], float) + np.asarray(parameters["intercept"], float)
 
 
-methods.add("linear", Method("linear", fit, apply, problem, scaled=True))
+methods.add("linear", Method(name="linear", fit=fit, apply=apply, problem=problem, scaled=True))

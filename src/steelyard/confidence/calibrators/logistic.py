@@ -29,14 +29,14 @@ def fit(features: Floats, y: Floats) -> Parameters:
         p = sigmoid(design @ w)
         return np.asarray((design * (p * (1 - p))[:, None]).T @ design + np.diag(penalty))
 
-    found = minimize(
+    weights = minimize(
         loss, np.zeros(design.shape[1]), jac=gradient, hess=curvature, method="trust-exact", options={"gtol": 1e-8}
     ).x
-    return {"coefficients": found[:-1].tolist(), "intercept": float(found[-1])}
+    return {"coefficients": weights[:-1].tolist(), "intercept": float(weights[-1])}
 
 
 def apply(parameters: Parameters, features: Floats) -> Floats:
     return sigmoid(score(parameters, features))
 
 
-methods.add("logistic", Method("logistic", fit, apply, problem, scaled=True, binary=True))
+methods.add("logistic", Method(name="logistic", fit=fit, apply=apply, problem=problem, scaled=True, binary=True))

@@ -46,10 +46,10 @@ def fit(features: Floats, y: Floats) -> Parameters:
     best = int(np.argmin([loss(t) for t in grid]))
     ends = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, _GRID - 1)])
     inside = float(minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-9}).x)
-    found = min((ends[0], inside, ends[1]), key=loss)  # the first of equals: the lowest
-    if loss(0.0) <= loss(found) + 1e-12:
+    log_temperature = min((ends[0], inside, ends[1]), key=loss)  # the first of equals: the lowest
+    if loss(0.0) <= loss(log_temperature) + 1e-12:
         return {"temperature": 1.0}
-    return {"temperature": min(max(math.exp(found), LOWEST), HIGHEST)}  # exp(log 10) is above 10 by a rounding
+    return {"temperature": min(max(math.exp(log_temperature), LOWEST), HIGHEST)}  # exp(log 10) rounds to above 10
 
 
 def apply(parameters: Parameters, features: Floats) -> Floats:
@@ -62,6 +62,14 @@ def problem(parameters: Parameters, _: int) -> str:
 
 methods.add(
     "temperature_scaling",
-    Method("temperature_scaling", fit, apply, problem, one_feature=True, binary=True, probability=True),
+    Method(
+        name="temperature_scaling",
+        fit=fit,
+        apply=apply,
+        problem=problem,
+        one_feature=True,
+        binary=True,
+        probability=True,
+    ),
     aliases=("temperature",),
 )

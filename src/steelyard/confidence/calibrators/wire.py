@@ -52,15 +52,15 @@ def read_calibrator(path: Path) -> Calibrator:
     if future:
         raise StorageError(f"{printable(path)}: {future}")
     try:
-        found = msgspec.convert(raw, Calibrator)
-        _check(found)
+        calibrator = msgspec.convert(raw, Calibrator)
+        _check(calibrator)
         if raw.get("digest") != digest_of(raw):
             raise UsageError(f"{CHANGED}; fit it anew")
     except msgspec.ValidationError as problem:
         raise StorageError(f"{printable(path)}: {_said(str(problem))}") from None
     except UsageError as problem:
         raise StorageError(f"{printable(path)}: {problem}") from None
-    return found
+    return calibrator
 
 
 def _check(calibrator: Calibrator) -> None:

@@ -21,7 +21,7 @@ def some(ids: Ids, clusters: Codes) -> Ids:
 
 
 def moved(cluster: Codes, clusters: Codes, size: int) -> tuple[Mask, Codes]:
-    """Which rows belong to these clusters, and the place of each row's cluster among them."""
+    """The rows that belong to these clusters, and the place of each row's cluster among them."""
     place = np.full(size, -1, np.int64)
     place[clusters] = np.arange(len(clusters))
     inside = place[cluster] >= 0

@@ -47,7 +47,7 @@ def kind(name: str, names: str = "", *, pack: Pack | None = None, unpack: Unpack
 
     def register(class_: T) -> T:
         attributes = _attributes(class_, names) if pack is None or unpack is None else {}
-        made = Kind(
+        entry = Kind(
             name,
             class_,
             pack or (lambda value: {disk: getattr(value, attribute) for disk, attribute in attributes.items()}),
@@ -55,7 +55,7 @@ def kind(name: str, names: str = "", *, pack: Pack | None = None, unpack: Unpack
         )
         if name in kinds and _origin(kinds[name].type) == _origin(class_):  # the same class imported again
             kinds.remove(name)
-        kinds.add(name, made)
+        kinds.add(name, entry)
         return class_
 
     return register

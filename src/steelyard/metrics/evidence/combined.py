@@ -180,21 +180,21 @@ class Groups:
         return replace(self, groups=groups, overall=self.overall.among(clusters))
 
     def differs(self, other: Groups) -> Mask:
-        found = self.overall.differs(other.overall)
+        different = self.overall.differs(other.overall)
         theirs = dict(zip(other.names, other.groups, strict=True))
         if set(self.names) != set(other.names):
             return np.ones(len(self.ids), bool)
         for name, group in zip(self.names, self.groups, strict=True):
-            found = found | group.differs(theirs[name])
-        return found
+            different = different | group.differs(theirs[name])
+        return different
 
     def merge(self, other: Groups) -> Groups:
         overall = self.overall.merge(other.overall)
-        found = dict(zip(self.names, self.groups, strict=True))
+        by_name = dict(zip(self.names, self.groups, strict=True))
         for name, group in zip(other.names, other.groups, strict=True):
-            found[name] = found[name].merge(group) if name in found else group
-        names = tuple(sorted(found, key=sortable))
-        groups = tuple(found[name].on(overall.ids) for name in names)
+            by_name[name] = by_name[name].merge(group) if name in by_name else group
+        names = tuple(sorted(by_name, key=sortable))
+        groups = tuple(by_name[name].on(overall.ids) for name in names)
         return Groups(names, groups, overall, self.ungrouped + other.ungrouped)
 
     def stacked(self, other: Groups) -> Groups:
@@ -206,8 +206,8 @@ class Groups:
 
     def of_groups(self, names: tuple[Any, ...]) -> Groups:
         """The same with some groups only."""
-        found = dict(zip(self.names, self.groups, strict=True))
-        return replace(self, names=names, groups=tuple(found[name] for name in names))
+        by_name = dict(zip(self.names, self.groups, strict=True))
+        return replace(self, names=names, groups=tuple(by_name[name] for name in names))
 
 
 class GroupedReadings(Unfinished):

@@ -59,17 +59,17 @@ def summed_by(n: Floats, place: Codes, size: int) -> Floats:
     """
     if size * len(place) <= _SMALL_CHOICE:
         return n @ (place[:, None] == np.arange(size)).astype(float)
-    found = np.zeros((size, len(n)))
+    sums = np.zeros((size, len(n)))
     order = np.argsort(place, kind="stable")
     order = order[place[order] >= 0]
     if len(order):
         places, starts = np.unique(place[order], return_index=True)
-        found[places] = np.add.reduceat(n.T[order], starts, axis=0)
-    return found.T
+        sums[places] = np.add.reduceat(n.T[order], starts, axis=0)
+    return sums.T
 
 
 def class_clusters(evidence: Sums, labels: tuple[Any, ...] | None) -> tuple[Mask, Floats, Mask]:
-    """Which clusters hold each class (clusters × classes), its rows, and whether it occurs at all.
+    """The clusters that hold each class (clusters × classes), its rows, and whether it occurs at all.
 
     A class stands on the clusters where it is the target; one that is only ever predicted, on those where it is said.
     """
@@ -81,17 +81,17 @@ def class_clusters(evidence: Sums, labels: tuple[Any, ...] | None) -> tuple[Mask
     names = list(map(value_name, labels)) if labels is not None else sorted(met)
     place = {name: i for i, name in enumerate(names)}
     sides = [np.array([-1 if n is None else place.get(n, -1) for n in side], np.int64) for side in (truth, guess)]
-    held = []
+    holds = []
     for at in sides:
         inside = np.flatnonzero(at >= 0)
         pick = sparse.coo_array((np.ones(len(inside)), (inside, at[inside])), shape=(len(at), len(names)))
-        held.append(np.asarray((cells @ pick.tocsr()).toarray()) > 0)
+        holds.append(np.asarray((cells @ pick.tocsr()).toarray()) > 0)
     support = np.bincount(
         np.where(sides[0] >= 0, sides[0], len(names)),
         weights=np.asarray(evidence.cells.sum(axis=0)).ravel(),
         minlength=len(names) + 1,
     )[: len(names)].astype(np.float64)
-    return np.where(support > 0, held[0], held[1]), support, np.asarray(held[0].any(0) | held[1].any(0))
+    return np.where(support > 0, holds[0], holds[1]), support, np.asarray(holds[0].any(0) | holds[1].any(0))
 
 
 def confusion_matrix(counts: ConfusionCounts, most: int) -> dict[str, Any]:

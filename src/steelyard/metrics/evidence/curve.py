@@ -133,12 +133,12 @@ class CurveReading(SortedReading):
     def risk(self) -> Floats:
         """Selective risk at every working point; before the first accepted row, the risk at the first."""
         accepted, loss = self.sums
-        some = accepted > 0
-        risk = loss / np.where(some, accepted, 1)
+        accepts = accepted > 0
+        risk = loss / np.where(accepts, accepted, 1)
         if not risk.shape[1]:
             return risk
-        first = np.take_along_axis(risk, np.argmax(some, 1)[:, None], 1)
-        return np.where(some, risk, first)
+        first = np.take_along_axis(risk, np.argmax(accepts, 1)[:, None], 1)
+        return np.where(accepts, risk, first)
 
     @property
     def generalized(self) -> Floats:
@@ -277,8 +277,8 @@ class CurveReading(SortedReading):
         rows = self._rows
         few = _FEW_POINTS if len(self._weights) >= kernels.LANES else _SOME_POINTS
         if isinstance(rows, SortedRows) and rows.points > few and compiling.available():
-            found = kernels.hull_areas(rows.cluster, rows.value, rows.ends, self._floats, self.counted, self._height)
-            return self._defined(found)
+            areas = kernels.hull_areas(rows.cluster, rows.value, rows.ends, self._floats, self.counted, self._height)
+            return self._defined(areas)
         accepted = self.sums[0]
         grows = np.diff(accepted, axis=1, prepend=0) > 0  # an empty plateau of a resample is no point
         return self._defined(hull_area(self.coverage, self.risk, grows, self._height))
@@ -314,7 +314,7 @@ def hull_area(x: Floats, y: Floats, valid: Mask, height: float) -> Floats:
 
 
 def hull_corners(x: Floats, y: Floats) -> Codes:
-    """Which working points of one curve are corners of its lower convex hull."""
+    """The working points of one curve that are corners of its lower convex hull."""
     corner, corners = _hull(x[None], y[None], np.ones((1, len(x)), bool), hull_height(len(x)))
     return corner[: int(corners[0]), 0]
 

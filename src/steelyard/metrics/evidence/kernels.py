@@ -68,8 +68,8 @@ def row_by_row(
     blocks = lane_blocks(weights)
     padded = np.ones(len(blocks) * LANES)
     padded[: len(weights)] = asked
-    found = _compiled()["row_by_row"](cluster, np.ascontiguousarray(loss), closes, blocks, padded, harmonic)
-    return np.asarray(found)[: len(weights)]
+    areas = _compiled()["row_by_row"](cluster, np.ascontiguousarray(loss), closes, blocks, padded, harmonic)
+    return np.asarray(areas)[: len(weights)]
 
 
 def hull_areas(

@@ -205,8 +205,8 @@ class SortedRows:
     def table(self, column: Codes, size: int, weights: Floats | None) -> Floats:
         """Rows (or weights) per cluster and column."""
         flat = self.cluster * size + column
-        found = np.bincount(flat, weights=weights, minlength=len(self.ids) * size)
-        return found.reshape(len(self.ids), size).astype(np.float64)
+        counts = np.bincount(flat, weights=weights, minlength=len(self.ids) * size)
+        return counts.reshape(len(self.ids), size).astype(np.float64)
 
 
 @reading("SortedReading")
@@ -225,8 +225,8 @@ class SortedReading:
     @cached_property
     def sums(self) -> tuple[Floats, Floats]:
         """K and S at every plateau: (resamples, plateaus) each."""
-        found: tuple[Floats, Floats] = self._rows.sums(self._floats)
-        return found
+        sums: tuple[Floats, Floats] = self._rows.sums(self._floats)
+        return sums
 
     @property
     def compiled(self) -> bool:

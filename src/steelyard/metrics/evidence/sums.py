@@ -200,10 +200,10 @@ class Sums:
         cells = _cells(list(values.values()), cluster, key, len(ids), len(keys[0]) if keys else 1)
         scores = values["total"] if terms.score else np.array([np.nan])
         binary = bool(((scores == 0.0) | (scores == 1.0)).all())
-        made = cls(
+        evidence = cls(
             names=tuple(values), keys=keys, ids=ids, cells=cells, rows=counts, is_score=terms.score, binary=binary
         )
-        return made, kept
+        return evidence, kept
 
     def under(self, draw: Draw) -> Cells:
         return self._reading(np.asarray(draw.floats @ self.cells), lambda values: draw.floats @ values)
@@ -315,10 +315,10 @@ def _joined_cells(mine: Any, theirs: Any) -> Any:
     return sparse.vstack([sparse.csr_array(mine), sparse.csr_array(theirs)]).tocsr()
 
 
-def _dense(held: int, clusters: int, width: int) -> bool:
+def _dense(numbers: int, clusters: int, width: int) -> bool:
     """True if the cells are few, or not nearly empty as those of very many keys are."""
     cells = clusters * width
-    return cells <= _ANY_SHARE or (cells <= _DENSE_CELLS and held >= _FULL_SHARE * cells)
+    return cells <= _ANY_SHARE or (cells <= _DENSE_CELLS and numbers >= _FULL_SHARE * cells)
 
 
 def _cells(values: list[Floats], cluster: Codes, key: Codes, clusters: int, keys: int) -> Any:
@@ -329,12 +329,12 @@ def _cells(values: list[Floats], cluster: Codes, key: Codes, clusters: int, keys
         dense = np.empty((clusters, keys, terms))
         for i, value in enumerate(values):
             if value.strides == (0,) and len(value):
-                found = np.bincount(flat, minlength=clusters * keys) * value[0]
+                totals = np.bincount(flat, minlength=clusters * keys) * value[0]
             elif compiled:
-                found = passes.summed(flat, value, clusters * keys)
+                totals = passes.summed(flat, value, clusters * keys)
             else:
-                found = np.bincount(flat, weights=value, minlength=clusters * keys)
-            dense[..., i] = found.reshape(clusters, keys)
+                totals = np.bincount(flat, weights=value, minlength=clusters * keys)
+            dense[..., i] = totals.reshape(clusters, keys)
         return dense.reshape(clusters, keys * terms)
     from scipy import sparse
 

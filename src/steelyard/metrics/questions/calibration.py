@@ -276,7 +276,7 @@ def brier(
 
 @brier.summary
 def _(table: Records, binary: bool, positive: str | None) -> dict[str, Any]:
-    """Whether the class is known; for two labels only, the labels of the answered rows."""
+    """The summary: whether the class is known; for two labels only, the labels of the answered rows."""
     if not binary:
         return has_positive(table, positive)
     answered = table.array("answered") == 1

@@ -26,7 +26,7 @@ from steelyard.records.schema import OUTCOMES
 from steelyard.records.table import Records
 
 MOST_LABELS = 5_000  # above, a column holds texts or identifiers
-SHOWN_LABELS = 200  # up to which the confusion matrix stands beside the value
+SHOWN_LABELS = 200  # up to which the confusion matrix is shown next to the value
 
 
 @metric(better="higher", bounds=(0, 1), default_for=(Default("labels", 1),), formula="correct / N")
@@ -150,8 +150,8 @@ def _(evidence: Sums) -> tuple[Floats, Floats]:
 
 @balanced_accuracy.parts
 def _(evidence: Sums) -> tuple[Any, Floats]:
-    held = evidence.each.n > 0
-    return held, np.where(held.any(0), 1.0, 0.0) / max(int(held.any(0).sum()), 1)
+    holds = evidence.each.n > 0
+    return holds, np.where(holds.any(0), 1.0, 0.0) / max(int(holds.any(0).sum()), 1)
 
 
 # -- the confusion matrix and what reads it -----------------------------------------------------------------------
@@ -198,7 +198,7 @@ def _refuse_many(metric: str, labels: int, records: Records) -> None:
     if labels > MOST_LABELS:
         raise InputError(
             f"{metric} over {labels:,} labels: above {MOST_LABELS:,} these are no classes; "
-            "accuracy counts exact matches, and --map target=… names another column",
+            "accuracy counts exact matches, and `rename=target=…` names another column",
             file=records.name,
         )
 
@@ -267,14 +267,14 @@ def _(s: Cells, *, labels: Constant) -> Mask:
 
 @f1_macro.parts
 def _(evidence: Sums, *, labels: Constant) -> tuple[Any, Floats]:
-    held, _, met = class_clusters(evidence, labels)
-    return held, np.where(met, 1.0, 0.0) / max(len(met) if labels is not None else int(met.sum()), 1)
+    holds, _, met = class_clusters(evidence, labels)
+    return holds, np.where(met, 1.0, 0.0) / max(len(met) if labels is not None else int(met.sum()), 1)
 
 
 @f1_weighted.parts
 def _(evidence: Sums, *, labels: Constant) -> tuple[Any, Floats]:
-    held, support, _ = class_clusters(evidence, labels)
-    return held, support / max(float(support.sum()), 1.0)
+    holds, support, _ = class_clusters(evidence, labels)
+    return holds, support / max(float(support.sum()), 1.0)
 
 
 @confusion.metric(
@@ -299,8 +299,8 @@ def f1(s: Cells, *, label: str) -> Floats:
 @f1.parts
 def _(evidence: Sums, *, label: str) -> tuple[Any, Floats]:
     own = next((v for key in evidence.keys for v in key.tolist() if v is not None and is_named(v, label)), label)
-    held, _, _ = class_clusters(evidence, (own,))
-    return held, np.ones(1)
+    holds, _, _ = class_clusters(evidence, (own,))
+    return holds, np.ones(1)
 
 
 @metric(
@@ -331,9 +331,9 @@ def recall(records: Records, *, label: str) -> Terms:
     0.5
     """
     same_kind(records)
-    found = is_label(records, "prediction", label) & (records.array("answered") == 1)
+    recognised = is_label(records, "prediction", label) & (records.array("answered") == 1)
     lacking = records.labels("target").missing  # it may be of this class
-    hit = np.where(lacking, np.nan, found)
+    hit = np.where(lacking, np.nan, recognised)
     return row_score(hit, left_out={"another class": ~is_label(records, "target", label) & ~lacking})
 
 
@@ -372,8 +372,8 @@ def _(s: SortedReading) -> Floats:
 @auroc.parts
 def _(evidence: SortedRows) -> tuple[Any, Floats]:
     """Two parts: the positives and the negatives."""
-    held = [np.bincount(evidence.cluster[evidence.value == v], minlength=len(evidence.ids)) > 0 for v in (1.0, 0.0)]
-    return np.stack(held, -1), np.full(2, 0.5)
+    holds = [np.bincount(evidence.cluster[evidence.value == v], minlength=len(evidence.ids)) > 0 for v in (1.0, 0.0)]
+    return np.stack(holds, -1), np.full(2, 0.5)
 
 
 @metric(default_for=(Default("scores", 1),), formula="mean of the column", share=True)

@@ -1,4 +1,4 @@
-"""How well are documents ranked? One row a query; every metric is a row score, as trec_eval computes it.
+"""How well are documents ranked? One row per query; every metric is a row score, as trec_eval computes it.
 
 `level` is the grade from which a document counts as relevant; nDCG reads the grades themselves. A query without any
 relevant document scores 0, as there, and is counted in the detail.
@@ -189,9 +189,9 @@ def _relevant(ranked: Rankings, level: int) -> tuple[Codes, Codes, Codes]:
     """Query and rank of the relevant documents that were retrieved, and how many there are for every query."""
     if level < 1:
         raise UsageError("level: the grade from which a document counts as relevant is a whole number from 1")
-    chosen = ranked.grade >= level
+    retrieved = ranked.grade >= level
     relevant = np.bincount(ranked.judged_query[ranked.judged_grade >= level], minlength=ranked.queries)
-    return ranked.query[chosen], ranked.rank[chosen], relevant
+    return ranked.query[retrieved], ranked.rank[retrieved], relevant
 
 
 def _hits(ranked: Rankings, query: Codes, rank: Codes, cut: float) -> Floats:

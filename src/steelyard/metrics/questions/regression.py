@@ -23,7 +23,7 @@ from steelyard.metrics.vocabulary import Default
 from steelyard.records.table import Records
 
 BINS = ("1-3", "5-8", "13-21", "34+")
-_NO_SPREAD = 1e-13  # a sum of squares this small beside its terms is rounding
+_NO_SPREAD = 1e-13  # a sum of squares this small next to its terms is rounding
 
 
 @metric(
@@ -258,11 +258,11 @@ def _bins(bins: tuple[str, ...]) -> tuple[str, ...]:
 
 def _edges(name: str) -> tuple[float, float]:
     number = r"(\d+(?:\.\d+)?)"
-    found = re.fullmatch(number + r"(?:-" + number + r"|(\+))", name)
-    if found is None:
+    match = re.fullmatch(number + r"(?:-" + number + r"|(\+))", name)
+    if match is None:
         raise UsageError("mae_by_bin: a bin is written as 5-8 or 34+")
-    low = float(found[1])
-    high = np.inf if found[3] else float(found[2])
+    low = float(match[1])
+    high = np.inf if match[3] else float(match[2])
     if high < low:
         raise UsageError("mae_by_bin: a bin goes from low to high")
     return low, high

@@ -5,7 +5,7 @@
     bundle.open("samples.jsonl")         a stream, for a large one
 
 Nothing is ever unpacked to disk. A name that is absolute, climbs (`..`) or holds a backslash or a control character
-refuses the bundle, and so does a link that leads out of the folder or a name that occurs twice. Names with a part that
+refuses the bundle, and so does a link that leads out of the folder or a duplicate name. Names with a part that
 begins with a dot, and `__MACOSX`, are what file managers leave behind: they are not members. The same files give the
 same members and the same digest as a folder and as a zip archive.
 """
@@ -157,7 +157,7 @@ def refused_name(name: str) -> str | None:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a plain name is one that file managers leave behind."""
+    """True if a plain name is one that file managers leave behind."""
     return any(part.startswith(".") or part == "__MACOSX" for part in name.split("/"))
 
 

@@ -110,7 +110,7 @@ class Input:
 
     @property
     def leaves_out(self) -> bool:
-        """Whether an incomplete last record was left out, here or in a member."""
+        """True if an incomplete last record was left out, here or in a member."""
         return self._torn or any(member.leaves_out for member in self._members)
 
     def member(self, name: str) -> Input:

@@ -270,5 +270,5 @@ def _match(column: Column, pattern: str) -> Column:
 
 
 def _all_match(column: Column, pattern: str) -> bool:
-    """Whether all cells that are not empty match; most columns that do not are known by their first cells."""
+    """True if all cells that are not empty match; most columns that do not are known by their first cells."""
     return all(pc.all(_match(part, pattern), min_count=0).as_py() for part in (column[:1000], column))

@@ -206,22 +206,22 @@ class _Rows:
         for name, value in signals.value.items():
             if name not in self._signals and len(self._signals) + len(self._columns) >= MOST_COLUMNS:
                 signals.refuse(f"more than {MOST_COLUMNS:,} different fields", key=name)
-            held = self._signals.setdefault(name, {})
+            by_row = self._signals.setdefault(name, {})
             if isinstance(value, list | dict):
                 if name in _KNOWN_SIGNALS:
                     signals.refuse("a single value is expected", key=name)
                 self._lists.add(name)
             elif value is not None:
-                held[row] = value
+                by_row[row] = value
 
     def table(self, about: dict[str, str]) -> Table:
         size = len(self.lines)
         lines = np.array(self.lines, np.int64)
         named = {name: values for name, values in self._columns.items() if name != "model" or any(values)}
-        for name, held in self._signals.items():
+        for name, by_row in self._signals.items():
             if name in self._lists:
                 continue
-            named[f"signal.{name}"] = [held.get(row) for row in range(size)]
+            named[f"signal.{name}"] = [by_row.get(row) for row in range(size)]
         columns: dict[str, Column] = {}
         for original, values in named.items():
             name = self._source.column(original)

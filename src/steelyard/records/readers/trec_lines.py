@@ -97,9 +97,9 @@ def read_columns(path: str | os.PathLike[str], columns: tuple[str, ...]) -> Colu
         head, stream = look(name, stream)
         source = Input(name, stream)
         table = _json(source) if head.json else _lines(source, columns)
-    twice = first_twice(table.topic.codes * len(table.document.values) + table.document.codes)
-    if twice is not None:
-        raise InputError("the document stands twice under its topic", **table.place(twice, "document"))
+    duplicate = first_twice(table.topic.codes * len(table.document.values) + table.document.codes)
+    if duplicate is not None:
+        raise InputError("the document stands twice under its topic", **table.place(duplicate, "document"))
     return table
 
 
@@ -157,12 +157,12 @@ def as_floats(scores: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
 
 
 def _is_overlong(block: Block) -> bool:
-    """Whether reading stopped inside this block's first line, which does not end."""
+    """True if reading stopped inside this block's first line, which does not end."""
     return len(block.data) > LONGEST_LINE and block.data.find(b"\n", 0, LONGEST_LINE + 1) < 0
 
 
 def _is_regular(text: bytes, columns: tuple[str, ...]) -> bool:
-    """Whether single spaces separate the columns, lines end in a line feed, and none is empty or a comment."""
+    """True if single spaces separate the columns, lines end in a line feed, and none is empty or a comment."""
     codes = np.frombuffer(text, np.uint8)
     ends = np.flatnonzero(codes == _LINE_FEED)
     gaps = codes <= _SPACE
@@ -217,9 +217,9 @@ def _careful(
             )
         rows.append(tuple(_value(source, name, fields[place], line) for place, name in places))
         lines.append(line)
-    made = {name: pa.array([row[i] for row in rows], _PLAIN[name]) for i, name in enumerate(kept)}
-    made["topic"] = made["topic"].dictionary_encode()
-    return pa.table(made), np.array(lines, np.int64)
+    arrays = {name: pa.array([row[i] for row in rows], _PLAIN[name]) for i, name in enumerate(kept)}
+    arrays["topic"] = arrays["topic"].dictionary_encode()
+    return pa.table(arrays), np.array(lines, np.int64)
 
 
 def _value(source: Input, name: str, raw: bytes, line: int) -> Any:

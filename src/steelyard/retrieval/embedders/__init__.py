@@ -8,7 +8,12 @@ embedder("npz:FILE")                           # vectors that were made elsewher
 
 from __future__ import annotations
 
-from steelyard.retrieval.embedders import hash, openai, precomputed, wordllama  # noqa: F401 - each adds its embedder
+from importlib import import_module
+from pkgutil import iter_modules
+
 from steelyard.retrieval.embedders.contract import Checked, Embedder, embedder, embedders
+
+for _module in iter_modules(__path__):  # a file in this folder is known by being there
+    import_module(f"{__name__}.{_module.name}")
 
 __all__ = ["Checked", "Embedder", "embedder", "embedders"]

@@ -1,4 +1,4 @@
-"""Vectors that cost a request are kept: one file a model, to which records are only ever added.
+"""Vectors that cost a request are kept: one file per model, to which records are only ever added.
 
 A record is a line: the digest of model and text, the kind of number, the vector's bytes as base64, and a checksum.
 
@@ -62,9 +62,9 @@ class Cached:
     def embed(self, ids: Sequence[str], texts: Sequence[str], *, what: str, progress: Progress | None = None) -> Matrix:
         digests = [hashlib.sha256(self._identity + _framed(text)).hexdigest() for text in texts]
         first = {digest: row for row, digest in reversed(list(enumerate(digests)))}
-        found = self._kept(set(first))
-        self.cached += sum(digest in found for digest in digests)
-        missing = [row for digest, row in sorted(first.items(), key=lambda item: item[1]) if digest not in found]
+        vectors = self._kept(set(first))
+        self.cached += sum(digest in vectors for digest in digests)
+        missing = [row for digest, row in sorted(first.items(), key=lambda item: item[1]) if digest not in vectors]
         done = 0
         if missing:
             fresh = self._inner.batches([ids[row] for row in missing], [texts[row] for row in missing], what=what)
@@ -72,26 +72,26 @@ class Cached:
                 rows = missing[done : done + len(part)]
                 added = {digests[row]: vector for row, vector in zip(rows, part, strict=True)}
                 self._add(added)
-                found |= added
+                vectors |= added
                 done += len(rows)
                 if progress is not None:
                     progress(done / len(missing))
         elif progress is not None:
             progress(1.0)
-        if len({len(vector) for vector in found.values()}) > 1:
+        if len({len(vector) for vector in vectors.values()}) > 1:
             raise BackendError(
                 f"{printable(self.model)} answers with vectors of another size than before; "
                 f"it has changed under its name: give another cache folder than {printable(self.path.parent)}"
             )
-        stacked: Matrix = np.array([found[digest] for digest in digests])
+        stacked: Matrix = np.array([vectors[digest] for digest in digests])
         return stacked
 
     def _kept(self, wanted: set[str]) -> dict[str, Matrix]:
         """Those of the wanted vectors that the file has, the oldest of each."""
-        found: dict[str, Matrix] = {}
+        vectors: dict[str, Matrix] = {}
         self.damaged = 0
         if not os.path.lexists(self.path):
-            return found
+            return vectors
         try:
             with opened(os.fspath(self.path)) as file:
                 while line := file.readline(LONGEST):
@@ -100,11 +100,11 @@ class Cached:
                     record = _record(line, wanted)
                     if record is None:
                         self.damaged += 1
-                    elif record[0] in wanted and record[0] not in found:
-                        found[record[0]] = record[1]
+                    elif record[0] in wanted and record[0] not in vectors:
+                        vectors[record[0]] = record[1]
         except InputError as problem:
             raise StorageError(f"the cache {printable(self.path)} {problem.problem}; give another folder") from None
-        return found
+        return vectors
 
     def _add(self, vectors: Mapping[str, Matrix]) -> None:
         data = b"".join(_line(digest, vector) for digest, vector in vectors.items())

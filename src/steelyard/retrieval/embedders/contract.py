@@ -1,4 +1,4 @@
-"""What an embedder is: something that turns texts into vectors, one a text.
+"""What an embedder is: something that turns texts into vectors, one per text.
 
 A new one is a file that ends with
 
@@ -32,7 +32,7 @@ class Embedder(Protocol):
     def model(self) -> str: ...
 
     def embed(self, ids: Sequence[str], texts: Sequence[str], *, what: str, progress: Progress | None = None) -> Matrix:
-        """One row a text. `what` the texts are ("documents") and their ids are for errors, or to look vectors up."""
+        """One row per text. `what` the texts are ("documents") and their ids are for errors, or to look vectors up."""
         ...
 
 
@@ -96,10 +96,10 @@ class Checked:
                 text.encode()
             except UnicodeEncodeError:
                 raise InputError(f"{what}: the text of '{printable(id)}' is not valid Unicode") from None
-        found = checked(self.inner.embed(ids, texts, what=what, progress=progress), f"the vectors of {what}")
-        if len(found) != len(texts):
-            raise InputError(f"the vectors of {what}: {len(found)} rows came back for {len(texts)} texts")
-        return found
+        vectors = checked(self.inner.embed(ids, texts, what=what, progress=progress), f"the vectors of {what}")
+        if len(vectors) != len(texts):
+            raise InputError(f"the vectors of {what}: {len(vectors)} rows came back for {len(texts)} texts")
+        return vectors
 
 
 def empty(what: str, id: str) -> InputError:

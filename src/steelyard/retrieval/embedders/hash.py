@@ -47,15 +47,15 @@ class Hash:
         return f"words-{self._dimension}"
 
     def embed(self, ids: Sequence[str], texts: Sequence[str], *, what: str, progress: Progress | None = None) -> Matrix:
-        found = np.empty((len(texts), self._dimension), np.float32)
+        vectors = np.empty((len(texts), self._dimension), np.float32)
         for row, (id, text) in enumerate(zip(ids, texts, strict=True)):
             words = Counter(_WORD.findall(unicodedata.normalize("NFKC", text).lower()))
             if not words:
                 raise empty(what, id)
-            found[row] = self._vector(words)
+            vectors[row] = self._vector(words)
             if progress is not None and (row % _EVERY == _EVERY - 1 or row == len(texts) - 1):
                 progress((row + 1) / len(texts))
-        return found
+        return vectors
 
     def _vector(self, words: Counter[str]) -> npt.NDArray[np.float64]:
         each = [_features(word) if len(word) <= _USUAL else _features.__wrapped__(word) for word in words]
@@ -77,9 +77,9 @@ def _features(word: str) -> npt.NDArray[np.uint64]:
     parts = [marked[at : at + size] for size in _PARTS for at in range(len(marked) - size + 1)]
     digests = b"".join(blake2b(part.encode(), digest_size=8).digest() for part in parts)
     whole = blake2b(word.encode(), digest_size=8, person=b"word").digest()
-    found = np.frombuffer(whole + digests, "<u8").astype(np.uint64) & ~np.uint64(1)
-    found[0] |= np.uint64(1)
-    return found
+    hashes = np.frombuffer(whole + digests, "<u8").astype(np.uint64) & ~np.uint64(1)
+    hashes[0] |= np.uint64(1)
+    return hashes
 
 
 def factory(argument: str) -> Hash:

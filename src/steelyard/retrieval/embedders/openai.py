@@ -66,7 +66,7 @@ class _Again(Exception):  # noqa: N818 - a reason to ask again, not an error yet
 
 
 class _Connection:
-    """A client that is made anew where it had to be given up."""
+    """A client that is replaced by a new one where it had to be given up."""
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
@@ -137,25 +137,25 @@ class OpenAI:
         return f"<OpenAI {printable(self.model)} at {self._server}>"
 
     def embed(self, ids: Sequence[str], texts: Sequence[str], *, what: str, progress: Progress | None = None) -> Matrix:
-        found: list[Matrix] = []
+        parts: list[Matrix] = []
         for part in self.batches(ids, texts, what=what):
-            found.append(part)
+            parts.append(part)
             if progress is not None:
-                progress(sum(map(len, found)) / len(texts))
-        joined: Matrix = np.concatenate(found, dtype=np.float64)
+                progress(sum(map(len, parts)) / len(texts))
+        joined: Matrix = np.concatenate(parts, dtype=np.float64)
         return joined
 
     def batches(self, ids: Sequence[str], texts: Sequence[str], *, what: str) -> Iterator[Matrix]:
-        """The same, an answer of the server at a time."""
+        """The same vectors, one matrix per answer of the server."""
         size = None
         with _Connection(self._timeout) as client:
             for start in range(0, len(texts), self._batch):
                 part = list(texts[start : start + self._batch])
-                found = self._vectors(self._asked(client, part), len(part), f"{what} '{printable(ids[start])}'")
-                size = size or found.shape[1]
-                if found.shape[1] != size:
+                vectors = self._vectors(self._asked(client, part), len(part), f"{what} '{printable(ids[start])}'")
+                size = size or vectors.shape[1]
+                if vectors.shape[1] != size:
                     raise self._error("vectors differ in size from one answer to the next")
-                yield found
+                yield vectors
 
     def _asked(self, client: _Connection, texts: list[str]) -> bytes:
         """The server's answer, after as many attempts as it takes and the settings allow."""
@@ -182,7 +182,7 @@ class OpenAI:
         raise AssertionError
 
     def _wait(self, problem: Exception) -> bool | float:
-        """Whether to ask again, or after how many seconds."""
+        """True to ask again, or after how many seconds; False to give up."""
         if not isinstance(problem, _Again):
             return False
         return True if problem.wait is None else min(problem.wait, self._longest_wait)
@@ -310,7 +310,7 @@ def factory(
             raise UsageError(f"{name} must be at least {least}")
     if not timeout > 0 or not longest_wait >= 0:
         raise UsageError("timeout must be above 0 seconds, and longest_wait not below")
-    found = OpenAI(
+    embedder = OpenAI(
         argument,
         base_url=base_url,
         api_key=api_key,
@@ -321,9 +321,9 @@ def factory(
         longest_wait=longest_wait,
     )
     if cache is None:
-        return found
+        return embedder
     identity = ("openai", base_url.rstrip("/"), argument, str(dimensions or ""))
-    return Cached(found, cache, identity=identity)
+    return Cached(embedder, cache, identity=identity)
 
 
 embedders.add("openai", factory)

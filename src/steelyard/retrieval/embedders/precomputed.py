@@ -27,10 +27,10 @@ class Precomputed:
         if len(set(ids)) < len(ids):
             name = printable(self.model)
             raise UsageError(f"{name} has one vector for each of the {what}, none for their pieces; embed them whole")
-        found = self._by_order(texts, what) if self._places is None else self._by_id(ids, what, self._places)
+        vectors = self._by_order(texts, what) if self._places is None else self._by_id(ids, what, self._places)
         if progress is not None:
             progress(1.0)
-        return found
+        return vectors
 
     def _by_order(self, texts: Sequence[str], what: str) -> Matrix:
         if len(texts) != len(self._vectors):

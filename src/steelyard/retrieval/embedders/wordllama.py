@@ -50,16 +50,16 @@ class WordLlama:
         self._tokenizer.no_padding()
 
     def embed(self, ids: Sequence[str], texts: Sequence[str], *, what: str, progress: Progress | None = None) -> Matrix:
-        found = np.empty((len(texts), self._weights.shape[1]), np.float32)
+        vectors = np.empty((len(texts), self._weights.shape[1]), np.float32)
         for start in range(0, len(texts), _BATCH):
             batch = self._tokenizer.encode_batch(list(texts[start : start + _BATCH]), add_special_tokens=False)
             for row, encoded in enumerate(batch, start):
                 if not encoded.ids:
                     raise empty(what, ids[row])
-                found[row] = self._vector(np.array(encoded.ids))
+                vectors[row] = self._vector(np.array(encoded.ids))
             if progress is not None:
                 progress(min(1.0, (start + _BATCH) / len(texts)))
-        return found
+        return vectors
 
     def _vector(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         total = np.zeros(self._weights.shape[1])

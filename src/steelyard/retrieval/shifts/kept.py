@@ -97,7 +97,7 @@ class EmbedderResult(msgspec.Struct, frozen=True, rename="pascal", kw_only=True)
     dimension: int
 
     def differs(self, other: EmbedderResult | None) -> bool:
-        """Whether the vectors are surely of another kind; of vectors that were given, only the dimension is known."""
+        """True if the vectors are surely of another kind; of vectors that were given, only the dimension is known."""
         if other is None:
             return False
         if "given" in (self.provider, other.provider):
@@ -136,7 +136,7 @@ class ShiftTrainingResult(msgspec.Struct, frozen=True, rename="pascal", kw_only=
 
     @property
     def usable(self) -> bool:
-        """Whether it may be chosen: not cancelled, and shown to help on held-out queries."""
+        """True if it may be chosen: not cancelled, and shown to help on held-out queries."""
         return not self.why_not
 
     @property
@@ -160,8 +160,8 @@ class StoredTraining:
 
 def training_document(result: ShiftTrainingResult) -> dict[str, Any]:
     """The document, with its own digest."""
-    found = {key: value for key, value in msgspec.to_builtins(result).items() if key != "Digest"}
-    return {**found, "Digest": digest_of(found)}
+    document = {key: value for key, value in msgspec.to_builtins(result).items() if key != "Digest"}
+    return {**document, "Digest": digest_of(document)}
 
 
 def read_training(path: str | Path) -> ShiftTrainingResult:
@@ -171,13 +171,13 @@ def read_training(path: str | Path) -> ShiftTrainingResult:
 
 
 def _checked(document: Any, name: str) -> ShiftTrainingResult:
-    found = converted(document, ShiftTrainingResult, name)
-    ours = found.schema_version is not None or found.digest is not None or found.held_out is not None
-    if ours and found.digest != digest_of(document):  # a claim about held-out queries stands or falls with its seal
+    training = converted(document, ShiftTrainingResult, name)
+    ours = training.schema_version is not None or training.digest is not None or training.held_out is not None
+    if ours and training.digest != digest_of(document):  # a claim about held-out queries stands or falls with its seal
         raise InputError(f"the file {CHANGED}", file=name, field="Digest")
-    if not found.delta_vector:
+    if not training.delta_vector:
         raise InputError("a list of numbers is expected", file=name, field="DeltaVector")
-    return found
+    return training
 
 
 def new_id() -> tuple[str, str]:
@@ -208,16 +208,16 @@ def trainings_folder(scope: Scope) -> Path:
 
 def trainings(scope: Scope, workflow: str | None = None) -> tuple[list[StoredTraining], list[str]]:
     """The trainings of a scope, newest first; and what to say of folders that cannot be read."""
-    found, said = [], []
+    entries, said = [], []
     base = trainings_folder(scope)
     for name in folders(base) if workflow is None else [checked("workflow", workflow)]:
         for id in folders(base / name):
             folder = base / name / id
             try:
-                found.append(StoredTraining(id, folder, _kept(folder, name, id)))
+                entries.append(StoredTraining(id, folder, _kept(folder, name, id)))
             except (InputError, StorageError) as problem:
                 said.append(f"left out: {name}/{id}: {getattr(problem, 'problem', problem)}")
-    return sorted(found, key=lambda stored: (stored.result.created_utc, stored.id), reverse=True), said
+    return sorted(entries, key=lambda stored: (stored.result.created_utc, stored.id), reverse=True), said
 
 
 def _kept(folder: Path, workflow: str, id: str) -> ShiftTrainingResult:
@@ -227,17 +227,17 @@ def _kept(folder: Path, workflow: str, id: str) -> ShiftTrainingResult:
     except OSError as problem:
         reason = (problem.strerror or type(problem).__name__).lower()
         raise StorageError(f"{NAME} cannot be read ({reason})") from None
-    found = _checked(strict(raw, NAME), NAME)
-    if found.digest is not None and (found.workflow_name, found.training_id) != (workflow, id):
+    training = _checked(strict(raw, NAME), NAME)
+    if training.digest is not None and (training.workflow_name, training.training_id) != (workflow, id):
         raise InputError("the training was kept under another name", file=NAME, field="TrainingId")
-    return found
+    return training
 
 
 def find_training(scope: Scope, text: str) -> StoredTraining:
     """A training by its id, or by the beginning of it that no other has."""
-    found, said = trainings(scope)
-    exact = [stored for stored in found if stored.id == text]
-    alike = exact or [stored for stored in found if text and stored.id.startswith(text)]
+    entries, said = trainings(scope)
+    exact = [stored for stored in entries if stored.id == text]
+    alike = exact or [stored for stored in entries if text and stored.id.startswith(text)]
     if len(alike) == 1:
         return alike[0]
     damaged = [line for line in said if f"/{text}:" in line]
@@ -248,11 +248,11 @@ def find_training(scope: Scope, text: str) -> StoredTraining:
 
 
 def best_training(
-    found: Sequence[StoredTraining], *, embedder: EmbedderResult | None = None
+    candidates: Sequence[StoredTraining], *, embedder: EmbedderResult | None = None
 ) -> tuple[StoredTraining | None, list[tuple[StoredTraining, str]]]:
     """The one to use, None if there is none; and for the others that might have been, why not."""
     left, rejected = [], []
-    for stored in found:
+    for stored in candidates:
         result = stored.result
         if result.embedder is not None and result.embedder.differs(embedder):
             rejected.append((stored, "learned from vectors of another embedder"))
@@ -270,9 +270,9 @@ def _order(stored: StoredTraining) -> tuple[float, str, str]:
     return (-math.inf if score is None else score), stored.result.created_utc, stored.id
 
 
-def same_queries(found: Sequence[StoredTraining]) -> bool:
-    """Whether these trainings were judged on the same queries, so that their scores can be compared."""
-    return len({tuple(stored.result.query_digests) for stored in found}) <= 1
+def same_queries(entries: Sequence[StoredTraining]) -> bool:
+    """True if these trainings were judged on the same queries, so that their scores can be compared."""
+    return len({tuple(stored.result.query_digests) for stored in entries}) <= 1
 
 
 def history_document(stored: Sequence[StoredTraining], best: str | None, problems: Sequence[str]) -> dict[str, Any]:

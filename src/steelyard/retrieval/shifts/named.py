@@ -88,10 +88,10 @@ def _or_one(scale: float | None) -> float:
 def _best(scope: Scope | None, workflow: str | None, embedder: EmbedderResult | None) -> StoredTraining:
     if scope is None:
         raise UsageError("'best' is looked up among kept trainings; name a file here")
-    found, said = trainings(scope, workflow)
-    chosen, rejected = best_training(found, embedder=embedder)
-    if chosen is not None:
-        return chosen
+    entries, said = trainings(scope, workflow)
+    best, rejected = best_training(entries, embedder=embedder)
+    if best is not None:
+        return best
     whose = f"tenant {scope.tenant}" if scope.tenant else "the scope without a tenant"
     where = f"workflow {printable(workflow)} of {whose}" if workflow else whose
     if not rejected and not said:
@@ -120,11 +120,13 @@ def _of_file(path: Path, scale: float | None, embedder: EmbedderResult | None, *
         document = {"Vector": document}
     elif isinstance(document, dict) and "vector" not in names:  # what others call it
         document = {("Vector" if key.lower() in _OTHER_NAMES else key): value for key, value in document.items()}
-    found = converted(document, ShiftFile, str(path))
-    if found.kind not in shifts:
+    shift_file = converted(document, ShiftFile, str(path))
+    if shift_file.kind not in shifts:
         raise InputError(f"one of {', '.join(shifts)} is expected", file=str(path), field="Kind")
     try:
-        return NamedShift(shift_of(found.kind, found.vector, scale=found.scale if scale is None else scale), path.name)
+        return NamedShift(
+            shift_of(shift_file.kind, shift_file.vector, scale=shift_file.scale if scale is None else scale), path.name
+        )
     except InputError as problem:
         raise InputError(problem.problem, file=str(path), field="Vector") from None
     except UsageError as problem:
@@ -132,22 +134,24 @@ def _of_file(path: Path, scale: float | None, embedder: EmbedderResult | None, *
 
 
 def _of_training(
-    found: ShiftTrainingResult,
+    training: ShiftTrainingResult,
     name: str,
     scale: float | None,
     embedder: EmbedderResult | None,
     *,
     allow_cancelled: bool,
 ) -> NamedShift:
-    if found.is_cancelled and not allow_cancelled:
+    if training.is_cancelled and not allow_cancelled:
         raise UsageError(
             f"the shift {printable(name)} was cancelled when it was trained; "
             "`allow_cancelled=True` applies it all the same"
         )
-    notes = [f"the shift {printable(name)} is {found.why_not}"] if found.why_not else []
-    if found.embedder is not None and found.embedder.differs(embedder):
+    notes = [f"the shift {printable(name)} is {training.why_not}"] if training.why_not else []
+    if training.embedder is not None and training.embedder.differs(embedder):
         notes.append(f"the shift {printable(name)} was learned from vectors of another embedder")
-    elif found.embedder is not None and (embedder is None or "given" in (embedder.provider, found.embedder.provider)):
+    elif training.embedder is not None and (
+        embedder is None or "given" in (embedder.provider, training.embedder.provider)
+    ):
         notes.append(f"whether the shift {printable(name)} was learned from vectors of this kind is not known")
-    made = shift_of("additive", found.delta_vector, scale=found.scale if scale is None else scale)
-    return NamedShift(made, name, found, tuple(notes))
+    shift = shift_of("additive", training.delta_vector, scale=training.scale if scale is None else scale)
+    return NamedShift(shift, name, training, tuple(notes))

@@ -36,7 +36,7 @@ _LABELS = {"oracle": UPPER_BOUND, "gap": OWN_QUERIES, "learned": CROSS_FITTED}
 _KEPT = {"map@1": "mrr", "ndcg@3": "ndcg@3"}  # the metrics of single-gold rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SegmentComparison:
     """What a segmentation comes to on the queries that stand in both files."""
 
@@ -156,12 +156,12 @@ def _differences(tables: dict[str, Records], settings: Settings) -> dict[str, tu
     }
     names = {kept: documented for documented, kept in _KEPT.items()}
     asked = list(names)
-    found = [
+    deltas = [
         replace(delta, metric=names[delta.metric])
         for base, new in versus.values()
         for delta in compare(tables[base], tables[new], asked, settings=settings)
     ]
-    together = list(judged(found, settings))
+    together = list(judged(deltas, settings))
     return {title: tuple(together[i * len(asked) : (i + 1) * len(asked)]) for i, title in enumerate(versus)}
 
 
@@ -169,30 +169,30 @@ def _notes(
     segments: Segments, baseline: PerQuery, shifted: PerQuery, pairs: Sequence[tuple[PerQueryEval, PerQueryEval]]
 ) -> list[str]:
     """What the rule means for what can be claimed, what the shift has seen, and files that are not what they were."""
-    found = [_LABELS.get(segments.rule or "", UNKNOWN_RULE)]
+    notes = [_LABELS.get(segments.rule or "", UNKNOWN_RULE)]
     seen = sum(any(entry.seen_in_training for entry in pair) for pair in pairs)
     if seen:
-        found.append(f"the shift was learned from {seen} of these queries: its gains are those on queries it has seen")
+        notes.append(f"the shift was learned from {seen} of these queries: its gains are those on queries it has seen")
     for stated, file in ((segments.baseline_sha256, baseline), (segments.pos_neg_sha256, shifted)):
         if stated is not None and stated != file.source.sha256:
-            found.append(f"{printable(file.source.name)} has changed since the decisions were made")
-    return found
+            notes.append(f"{printable(file.source.name)} has changed since the decisions were made")
+    return notes
 
 
 def _pairs(baseline: PerQuery, shifted: PerQuery) -> list[tuple[PerQueryEval, PerQueryEval]]:
     """The entries of every query that stands in both files, in the baseline's order."""
     theirs = by_id(shifted, shifted.source.name)
-    found = [(base, theirs[key]) for base in baseline if (key := base.query_id.casefold()) in theirs]
-    if not found:
+    pairs = [(base, theirs[key]) for base in baseline if (key := base.query_id.casefold()) in theirs]
+    if not pairs:
         raise InputError("no query stands in both files", file=shifted.source.name)
-    for base, new in found:
+    for base, new in pairs:
         if base.relevant_doc_id.casefold() != new.relevant_doc_id.casefold():
             raise InputError(
                 f"the query '{printable(base.query_id)}' has another relevant document in the baseline",
                 file=shifted.source.name,
                 field="RelevantDocId",
             )
-    return found
+    return pairs
 
 
 def _records(entries: Sequence[PerQueryEval], pairs: Sequence[tuple[PerQueryEval, PerQueryEval]]) -> Records:
@@ -222,14 +222,14 @@ def _gaps(pairs: Sequence[tuple[PerQueryEval, PerQueryEval]]) -> Floats:
 def _learned(
     pairs: Sequence[tuple[PerQueryEval, PerQueryEval]], gains: Floats, folds: int, seed: int
 ) -> tuple[npt.NDArray[np.bool_], float]:
-    """Whether to apply, each query by a threshold chosen on the other folds; and the threshold chosen on all."""
+    """True per query where the threshold chosen on the other folds says to apply; and the threshold chosen on all."""
     gaps = _gaps(pairs)
     together = [base.query_id if base.cluster is None else base.cluster for base, _ in pairs]
     fold = held_out_folds(together, folds, seed)
     apply = np.zeros(len(pairs), bool)
     for each in np.unique(fold):
-        held = fold == each
-        apply[held] = gaps[held] < _threshold(gaps[~held], gains[~held])
+        held_out = fold == each
+        apply[held_out] = gaps[held_out] < _threshold(gaps[~held_out], gains[~held_out])
     return apply, _threshold(gaps, gains)
 
 

@@ -43,31 +43,31 @@ class Segments(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
 
 def segments_document(segments: Segments) -> dict[str, Any]:
     """The file's content: documented fields always, the others where they are known."""
-    found: dict[str, Any] = msgspec.to_builtins(segments)
+    fields: dict[str, Any] = msgspec.to_builtins(segments)
     documented = ("Metric", "Eps", "BaselinePath", "PosNegPath", "Decisions")
-    return {key: value for key, value in found.items() if key in documented or value is not None}
+    return {key: value for key, value in fields.items() if key in documented or value is not None}
 
 
 def read_segments(path: str | Path) -> Segments:
     """The decisions in a file; two ids that differ in capital letters only are an error."""
     document, _ = read_strict(path)
-    found = converted(document, Segments, str(path))
-    if found.metric.lower() not in METRICS:
+    segments = converted(document, Segments, str(path))
+    if segments.metric.lower() not in METRICS:
         raise InputError(f"one of {', '.join(METRICS)} is expected", file=str(path), field="Metric")
-    decided(found, str(path))
-    return found
+    decided(segments, str(path))
+    return segments
 
 
 def decided(segments: Segments, name: str) -> dict[str, bool]:
-    """Whether the shift is applied, by the id in small letters."""
-    found: dict[str, bool] = {}
+    """True where the shift is applied, by the query's id in small letters; a duplicate id is an error."""
+    decisions: dict[str, bool] = {}
     for id, decision in segments.decisions.items():
-        if id.casefold() in found:
+        if id.casefold() in decisions:
             raise InputError(
                 f"the query '{printable(id)}' stands twice, capital letters aside", file=name, field="Decisions"
             )
-        found[id.casefold()] = decision == APPLY
-    return found
+        decisions[id.casefold()] = decision == APPLY
+    return decisions
 
 
 def beside(segments_path: str | Path, path: str) -> Path:

@@ -126,16 +126,16 @@ def applied(shift: Shift, queries: Matrix) -> Matrix:
 
 
 def _vector(vector: Any) -> Floats:
-    made = np.asarray(vector, np.float64) if vector is not None else np.zeros(0)
-    if made.ndim != 1 or not len(made) or not np.isfinite(made).all():
+    array = np.asarray(vector, np.float64) if vector is not None else np.zeros(0)
+    if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
         raise InputError("a shift's vector is a list of finite numbers")
-    return made
+    return array
 
 
 # -- learning one ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ShiftTraining:
     """A learned shift: where it points, how far, and whether there is anything in it."""
 
@@ -181,7 +181,7 @@ def check_options(max_norm: float | None, epsilon: float) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """A query, its right and a wrong document, and whether the two are the same place. One entry a pair."""
+    """A query, its right and a wrong document, and whether the two are the same place. One entry per pair."""
 
     query: Codes
     positive: Codes
@@ -209,11 +209,11 @@ def learned(pairs: Pairs, docs: Any, *, max_norm: float | None, epsilon: float) 
     norm = float(np.sqrt((delta * delta).sum()))
     cancelled = norm < epsilon
     return ShiftTraining(
-        delta,
-        norm,
-        cancelled,
-        f"Delta norm {norm:.6f} below epsilon {epsilon:.6f}" if cancelled else None,
-        TrainingStats(
+        delta=delta,
+        norm=norm,
+        cancelled=cancelled,
+        cancel_reason=f"Delta norm {norm:.6f} below epsilon {epsilon:.6f}" if cancelled else None,
+        stats=TrainingStats(
             pairs=len(norms),
             unique_pairs=len(set(zip(pairs.positive.tolist(), pairs.negative.tolist(), strict=True))),
             zero_directions=int(pairs.zero.sum()),
@@ -244,7 +244,7 @@ def mistakes(queries: Any, docs: Any, gold: Any, hard_negatives: int) -> Pairs:
     ranks = search(queries, docs, gold).ranks
     open_ = np.flatnonzero(ranks > 1)
     depth = wanted + 1
-    found: list[tuple[Codes, Codes, Codes, npt.NDArray[np.bool_]]] = []
+    batches: list[tuple[Codes, Codes, Codes, npt.NDArray[np.bool_]]] = []
     while len(open_):
         top = search(queries[open_], docs, k=depth).top
         query, place = np.nonzero(top != gold[open_][:, None])
@@ -258,11 +258,11 @@ def mistakes(queries: Any, docs: Any, gold: Any, hard_negatives: int) -> Pairs:
         counts = np.bincount(query[~zero], minlength=len(open_))
         done = (counts >= wanted) | (top.shape[1] >= len(docs))
         kept = done[query] & (before < wanted)
-        found.append((open_[query[kept]], positive[kept], negative[kept], zero[kept]))
+        batches.append((open_[query[kept]], positive[kept], negative[kept], zero[kept]))
         open_, depth = open_[~done], depth * 2
-    if not found:
+    if not batches:
         nothing = np.zeros(0, np.int64)
         return Pairs(nothing, nothing, nothing, np.zeros(0, bool))
-    query, positive, negative, zero = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    query, positive, negative, zero = (np.concatenate(parts) for parts in zip(*batches, strict=True))
     order = np.argsort(query, kind="stable")
     return Pairs(query[order], positive[order], negative[order], zero[order])

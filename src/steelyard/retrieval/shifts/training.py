@@ -1,6 +1,6 @@
 """Does a learned shift help queries that it has not seen? Folds say, before anybody applies it.
 
-The shift is learned anew without each fold, and judged on that fold's queries. What is kept is learned from all
+The shift is learned again without each fold, and judged on that fold's queries. What is kept is learned from all
 queries; what is claimed of it comes from the held-out ones alone. A shift helps if its held-out gain is shown to be
 above 0.
 """
@@ -62,7 +62,7 @@ class Options:
             raise UsageError("at least 2 folds are needed: what is learned on some is judged on the others")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Fold:
     """One fold: how many queries were held out, and the mean selection score of them without and with the shift."""
 
@@ -87,7 +87,7 @@ class HeldOut:
 
     @property
     def helps(self) -> bool:
-        """Whether the shift is shown to help queries that it has not seen."""
+        """True if the shift is shown to help queries that it has not seen."""
         return self.score.verdict == "better"
 
 
@@ -102,7 +102,7 @@ class TrainingOutcome:
 
     @property
     def usable(self) -> bool:
-        """Whether `best` may choose it: not cancelled, and shown to help."""
+        """True if `best` may choose it: not cancelled, and shown to help."""
         return not self.training.cancelled and self.held_out.helps
 
 
@@ -115,32 +115,42 @@ def train(
     progress: Progress | None = None,
 ) -> TrainingOutcome:
     """Learn a shift and judge it on held-out queries; `settings` has the seed of the options where it is not given."""
-    chosen = options or Options()
+    options = options or Options()
     docs = corpus.docs.matrix
     units = _together(corpus)
-    assigned = held_out_folds(units, chosen.folds, chosen.seed)
+    assigned = held_out_folds(units, options.folds, options.seed)
     before = gold_ranks(corpus.queries, docs, corpus.gold)
-    pairs = mistakes(corpus.queries, docs, corpus.gold, chosen.hard_negatives)
-    limits: dict[str, Any] = {"max_norm": chosen.max_norm, "epsilon": chosen.epsilon}
+    pairs = mistakes(corpus.queries, docs, corpus.gold, options.hard_negatives)
+    limits: dict[str, Any] = {"max_norm": options.max_norm, "epsilon": options.epsilon}
     after = np.zeros(len(corpus), np.int64)
     count = int(assigned.max()) + 1
-    found = []
+    folds = []
     for fold in range(count):
-        held = assigned == fold
-        without = learned(pairs.of(~held), docs, **limits)
-        after[held] = _ranks(corpus, NoShift() if without.cancelled else Additive(without.delta, chosen.scale), held)
-        base, new = (float(selection(ranks[held]).mean()) for ranks in (before, after))
-        found.append(Fold(int(held.sum()), base, new, without.stats.pairs, without.cancelled))
+        held_out = assigned == fold
+        without = learned(pairs.of(~held_out), docs, **limits)
+        after[held_out] = _ranks(
+            corpus, NoShift() if without.cancelled else Additive(without.delta, options.scale), held_out
+        )
+        base, new = (float(selection(ranks[held_out]).mean()) for ranks in (before, after))
+        folds.append(
+            Fold(
+                queries=int(held_out.sum()),
+                baseline=base,
+                shifted=new,
+                pairs=without.stats.pairs,
+                cancelled=without.cancelled,
+            )
+        )
         if progress is not None:
             progress((fold + 1) / (count + 1))
-    settings = settings or Settings(resamples=resamples, seed=chosen.seed, level=LEVEL)
+    settings = settings or Settings(resamples=resamples, seed=options.seed, level=LEVEL)
     base_table, new_table = (_records(corpus, ranks, units) for ranks in (before, after))
     score: Delta = compare(base_table, new_table, SELECTION, settings=settings)[SELECTION]
     parts = compare(base_table, new_table, KPIS, settings=settings)
     training = learned(pairs, docs, **limits)
     everyone = np.ones(len(corpus), bool)
-    in_sample = _in_sample(before, _ranks(corpus, Additive(training.delta, chosen.scale), everyone))
-    return TrainingOutcome(training, HeldOut(tuple(found), score, parts), in_sample, chosen)
+    in_sample = _in_sample(before, _ranks(corpus, Additive(training.delta, options.scale), everyone))
+    return TrainingOutcome(training, HeldOut(tuple(folds), score, parts), in_sample, options)
 
 
 def _together(corpus: Corpus) -> tuple[str, ...]:

@@ -1,0 +1,1 @@
+"""Tests of how commands are made, checked and shown."""

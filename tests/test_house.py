@@ -1,0 +1,48 @@
+"""The house keeps its plan: short modules, and no word of the command line below it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.places import ROOT
+
+PACKAGE = ROOT / "src" / "steelyard"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+BELOW = [p for p in MODULES if "cli" not in p.relative_to(PACKAGE).parts and p.name not in ("__main__.py",)]
+LONGEST = 400
+# `--name: value` and `var(--name)` are properties of a style sheet
+FLAG = re.compile(r"(?<![\w(-])--[a-z][a-z-]*(?![\w-]*:)")
+
+
+def texts(path: Path) -> Iterator[tuple[int, str]]:
+    """Every string of a module with its line, docstrings and the fixed parts of f-strings included."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(PACKAGE).as_posix())
+def test_a_module_can_be_read_in_one_sitting(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= LONGEST
+
+
+@pytest.mark.parametrize("path", BELOW, ids=lambda p: p.relative_to(PACKAGE).as_posix())
+def test_nothing_below_the_command_line_names_its_flags_or_modules(path: Path) -> None:
+    named = [(line, text[:80]) for line, text in texts(path) if FLAG.search(text) or "steelyard.cli" in text]
+    assert named == []
+
+
+def test_the_check_would_notice() -> None:
+    assert FLAG.search("use --align intersection")
+    assert FLAG.search("`--salvage` keeps")
+    assert not FLAG.search(":root { --ink: #000; color: var(--ink) }")
+    assert not FLAG.search("a -- b")
+
+
+def test_there_is_no_room_without_a_name() -> None:
+    assert [p.name for p in MODULES if p.stem in ("utils", "util", "helpers", "misc", "common")] == []
