@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from inspect import cleandoc
 from typing import Any, TypeVar
 
 import msgspec
@@ -47,21 +48,26 @@ def schema(kind: type[msgspec.Struct], title: str) -> dict[str, Any]:
 
 
 def schema_parts(*kinds: type[msgspec.Struct]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """JSON Schemas of these kinds, and the parts that they refer to; the same with every version of msgspec."""
+    """JSON Schemas of these kinds, and the parts that they refer to; the same with every Python and msgspec."""
     shapes, parts = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
-    return [_null_last(shape) for shape in shapes], _null_last(parts)
+    return [_settled(shape) for shape in shapes], _settled(parts)
 
 
-def _null_last(schema: Any) -> Any:
-    """The same schema with null after its alternatives, where msgspec puts it only since 0.22."""
+def _settled(schema: Any) -> Any:
+    """The same schema with null after its alternatives and descriptions that are not indented.
+
+    msgspec puts null there only since 0.22, and Python takes the indentation out of docstrings only since 3.13.
+    """
     if isinstance(schema, list):
-        return [_null_last(each) for each in schema]
+        return [_settled(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    ordered = {key: _null_last(value) for key, value in schema.items()}
-    if isinstance(ordered.get("anyOf"), list):
-        ordered["anyOf"].sort(key=lambda each: each == {"type": "null"})
-    return ordered
+    settled = {key: _settled(value) for key, value in schema.items()}
+    if isinstance(settled.get("anyOf"), list):
+        settled["anyOf"].sort(key=lambda each: each == {"type": "null"})
+    if isinstance(settled.get("description"), str):
+        settled["description"] = cleandoc(settled["description"])
+    return settled
 
 
 def _joined(place: str, field: str) -> str:
