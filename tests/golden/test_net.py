@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.golden.net import COMMANDS, NET, SCENARIOS, commands, nets
 
+DRAWN_BY = re.compile(r"Matplotlib v[0-9.]+")
+PICTURE = re.compile(r"<svg.*?</svg>", re.DOTALL)
+
 
 @pytest.mark.parametrize("name", nets())
 def test_what_commands_print_and_write_is_as_it_was(name: str) -> None:
-    text = nets()[name]()
-    assert text == (NET / f"{name}.txt").read_text(), "if this is meant: python -m tests.golden.net, and say so"
+    text, kept = nets()[name](), (NET / f"{name}.txt").read_text()
+    if DRAWN_BY.findall(text) != DRAWN_BY.findall(kept):  # another version places letters elsewhere
+        text, kept = PICTURE.sub("", text), PICTURE.sub("", kept)
+    assert text == kept, "if this is meant: python -m tests.golden.net, and say so"
 
 
 def test_every_command_is_in_the_net() -> None:

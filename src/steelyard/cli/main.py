@@ -35,7 +35,7 @@ from steelyard.errors import SteelyardError, printable
 if TYPE_CHECKING:
     from typer import TyperException
 else:
-    # the root of the parser's errors; typer before 0.28 has the one of click, below no name of its own
+    # the root of the parser's errors; typer before 0.28 does not name it
     TyperException = getattr(typer, "TyperException", typer.BadParameter.__mro__[2])
 
 SOFTWARE_FAULT = 70

@@ -18,6 +18,7 @@ from msgspec import Meta
 
 from steelyard.errors import UsageError, printable
 from steelyard.ground.json import DIALECT
+from steelyard.ground.structs import schema_parts
 from steelyard.ground.yaml import load_yaml
 from steelyard.registry import closest
 
@@ -47,7 +48,7 @@ def load_rules(path: Path) -> GateRules:
 
 def rules_schema() -> dict[str, Any]:
     """The file's JSON Schema."""
-    (shape,), parts = msgspec.json.schema_components((GateRules,), ref_template="#/$defs/{name}")
+    (shape,), parts = schema_parts(GateRules)
     gate = parts["GateRules"]
     gate["properties"]["rules"]["minItems"] = 1
     gate["anyOf"] = [{"required": ["rules"]}, {"required": ["profile"], "properties": {"profile": {"type": "string"}}}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from inspect import cleandoc
 from typing import Any, TypeVar
 
 import msgspec
@@ -42,8 +43,31 @@ def converted(document: Any, kind: type[T], name: str, place: str = "") -> T:
 
 def schema(kind: type[msgspec.Struct], title: str) -> dict[str, Any]:
     """The JSON Schema of documents of this kind."""
-    (shape,), parts = msgspec.json.schema_components((kind,), ref_template="#/$defs/{name}")
+    (shape,), parts = schema_parts(kind)
     return {"$schema": DIALECT, "title": title, **shape, "$defs": parts}
+
+
+def schema_parts(*kinds: type[msgspec.Struct]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """JSON Schemas of these kinds, and the parts that they refer to; the same with every Python and msgspec."""
+    shapes, parts = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
+    return [_settled(shape) for shape in shapes], _settled(parts)
+
+
+def _settled(schema: Any) -> Any:
+    """The same schema with null after its alternatives and descriptions that are not indented.
+
+    msgspec puts null there only since 0.22, and Python takes the indentation out of docstrings only since 3.13.
+    """
+    if isinstance(schema, list):
+        return [_settled(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    settled = {key: _settled(value) for key, value in schema.items()}
+    if isinstance(settled.get("anyOf"), list):
+        settled["anyOf"].sort(key=lambda each: each == {"type": "null"})
+    if isinstance(settled.get("description"), str):
+        settled["description"] = cleandoc(settled["description"])
+    return settled
 
 
 def _joined(place: str, field: str) -> str:

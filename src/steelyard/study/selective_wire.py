@@ -17,6 +17,7 @@ from msgspec import UNSET, Meta, UnsetType
 from steelyard.confidence.calibrators import Calibrator
 from steelyard.confidence.calibrators.wire import calibration_document
 from steelyard.ground.json import DIALECT, plain
+from steelyard.ground.structs import schema_parts
 from steelyard.records.table import Source
 from steelyard.study.participants import Overlap
 from steelyard.study.selection import Deltas, Reading, Selection
@@ -244,11 +245,11 @@ class TwoRuns(_Artifact):
 
 def selective_schema() -> dict[str, Any]:
     """The artifact's JSON Schema."""
-    shapes, parts = msgspec.json.schema_components((OneRun, TwoRuns), ref_template="#/$defs/{name}")
+    shapes, parts = schema_parts(OneRun, TwoRuns)
     return {
         "$schema": DIALECT,
         "title": "Selective-prediction metrics",
-        "oneOf": list(shapes),
+        "oneOf": shapes,
         "$defs": parts,
     }
 

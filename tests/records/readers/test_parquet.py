@@ -34,13 +34,22 @@ def refused(path: Path) -> InputError:
     return caught.value
 
 
+def views() -> pa.DataType:
+    """Text as views, or as plain text where this version of PyArrow cannot write views to Parquet."""
+    try:
+        pq.write_table(pa.table({"text": pa.array(["A"], pa.string_view())}), pa.BufferOutputStream())
+    except pa.ArrowNotImplementedError:
+        return pa.string()
+    return pa.string_view()
+
+
 def test_structs_dictionaries_and_small_types(tmp_path: Path) -> None:
     path = written(
         tmp_path,
         {
             "item": pa.array(["q1", "q2"], pa.large_string()),
             "target": pa.array(["A", "B"]).dictionary_encode(),
-            "prediction": pa.array(["A", None], pa.string_view()),
+            "prediction": pa.array(["A", None], views()),
             "confidence": pa.array([0.5, 0.25], pa.float32()),
             "input_tokens": pa.array([1, 2], pa.uint16()),
             "group": pa.array([{"site": "x", "deep": {"er": 1}}, None]),

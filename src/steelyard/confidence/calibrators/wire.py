@@ -12,6 +12,7 @@ from steelyard.confidence.calibrators.calibrator import DIGEST
 from steelyard.errors import InputError, StorageError, UsageError, printable
 from steelyard.ground.digests import CHANGED, digest_of
 from steelyard.ground.json import DIALECT, plain, refusal, strict
+from steelyard.ground.structs import schema_parts
 
 _QUOTING = {  # beginnings of messages that go on with what stands in the file
     "Invalid enum value": "one of the documented words is expected",
@@ -33,7 +34,7 @@ def calibration_document(calibrator: Calibrator) -> dict[str, Any]:
 
 def calibrator_schema() -> dict[str, Any]:
     """The artifact's JSON Schema."""
-    (shape,), parts = msgspec.json.schema_components((Artifact,), ref_template="#/$defs/{name}")
+    (shape,), parts = schema_parts(Artifact)
     return {"$schema": DIALECT, "title": "Calibrator", **shape, "$defs": parts}
 
 
