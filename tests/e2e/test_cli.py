@@ -135,7 +135,7 @@ def test_a_metric_from_an_installed_package(data: Path, tmp_path: Path) -> None:
     [
         (("evaluate", "{data}", "--metric", "acuracy"), 2, "did you mean 'accuracy'"),
         (("evaluate", "{data}", "--metric", "ece("), 2, "a name is expected"),
-        (("evaluate", "{data}", "--format", "html"), 2, "--format is one of"),
+        (("evaluate", "{data}", "--format", "xml"), 2, "--format is one of"),
         (("evaluate", "{data}", "--level", "2"), 2, "level"),
         (("evaluate", "{data}", "--by", "group.sight"), 2, "did you mean 'group.site'"),
         (("evaluate", "{data}", "--cluster", "ward"), 2, "cluster column 'ward'"),

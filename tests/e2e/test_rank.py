@@ -214,7 +214,7 @@ FAILURES: list[tuple[tuple[Any, ...], int, str]] = [
     (("{qrels}", "{base}", "-l", "high"), 2, "Invalid value for '--relevance-level'"),
     (("{qrels}", "{base}", "--align", "loose"), 2, "align is strict or intersection"),
     (("{qrels}", "{base}", "{new}", "--align", "loose"), 2, "align is strict or intersection"),
-    (("{qrels}", "{base}", "--format", "html"), 2, "--format is one of"),
+    (("{qrels}", "{base}", "--format", "xml"), 2, "--format is one of"),
     (("{qrels}", "{base}", "--level", "2"), 2, "level"),
     (("{qrels}", "{base}", "--per-query", "{base}"), 2, "is what would be read"),
     (("{qrels}", "{base}", "-m", "accuracy"), 2, "is not about rankings"),

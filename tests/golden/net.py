@@ -222,13 +222,11 @@ class Plain:
 
     def text(self, text: str) -> str:
         text = text.replace(str(self.folder), "<folder>").replace(__version__, "<version>")
-        text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.\d]*(Z|\+00:00)?", "<time>", text)
-        text = re.sub(r"(?<![\d.])\d{8}[T_-]?\d{6}[.\d]*Z?\b", "<time>", text)
         text = re.sub(r"\b[0-9a-f]{64}\b", lambda m: m[0] if m[0] in self.known else "<digest>", text)
+        text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.\d]*(Z|\+00:00)?", "<time>", text)
+        text = re.sub(r"(?<![\w.])\d{8}[T_-]\d{6}[.\d]*Z?\b", "<time>", text)
         text = re.sub(r"-?\d+\.\d{6,}(e[+-]\d+)?|-?\d\.\d+e[+-]\d+", lambda m: f"{float(m[0]):.9g}", text)
-        text = re.sub(
-            r"`[^`]*( \w+)? --help`", "`<command> --help`", text
-        )  # the name of the program depends on how it runs
+        text = re.sub(r"`[^`]* --help`", "`<command> --help`", text)  # how the program is called depends on its start
         text = re.sub(r"(?m)(duration_ms\":|^\W*\w+Evaluator .*\S) +\d+\.\d+( \||,)?$", r"\1 <ms>\2", text)
         kept = text[:LONGEST]
         return kept if kept == text else f"{kept}\n… {text.count(chr(10))} lines in all"
