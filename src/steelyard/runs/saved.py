@@ -22,10 +22,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from steelyard.errors import StorageError, UsageError, printable
+from steelyard.errors import InputError, StorageError, UsageError, printable
 from steelyard.ground.digests import CHANGED
 from steelyard.ground.files import read_plain, write_folder
-from steelyard.ground.json import dumps, refusal
+from steelyard.ground.json import dumps, refusal, strict
 from steelyard.records.schema import CELL
 from steelyard.records.table import Records
 from steelyard.runs.documented import details, documented
@@ -151,8 +151,8 @@ class SavedRun:
     @cached_property
     def evaluation(self) -> dict[str, Any]:
         try:
-            document = dict(json.loads(self._bytes(EVALUATION)))
-        except (ValueError, TypeError, RecursionError):
+            document = dict(strict(self._bytes(EVALUATION), EVALUATION))
+        except (InputError, ValueError, TypeError):
             raise StorageError(f"run {self.name}: {EVALUATION} is not valid JSON") from None
         future = refusal(document)
         if future:
@@ -252,8 +252,8 @@ def _records(data: bytes, name: str) -> Records:
 
     try:
         table = pq.read_table(BytesIO(data))
-        about = json.loads(table.schema.metadata[b"steelyard"])
-    except (pa.ArrowException, KeyError, TypeError, ValueError):
+        about = strict(table.schema.metadata[b"steelyard"], name)
+    except (pa.ArrowException, InputError, KeyError, TypeError, ValueError):
         raise StorageError(f"{printable(name)}: not the records of a run") from None
     cluster = about["cluster"]
     columns = {column: table.column(column) for column in table.column_names}
