@@ -56,7 +56,7 @@ bench: $(VENV)/.bench ## measure against the peers (installed on demand) and pri
 simulate: $(VENV)/.bench ## simulate how often the intervals hold the true value, and what peers would say
 	$(PY) -m bench.simulate
 
-docs: $(VENV)/.dev ## write the outputs in README and docs anew, and docs/metrics.md
+docs: $(VENV)/.dev ## write the outputs in README and docs again, and docs/metrics.md
 	$(PY) scripts/docs.py
 
 # The stamps are files of their own: a failed `python3 -m venv` leaves bin/python behind.

@@ -1,6 +1,6 @@
 """Keeps the documentation true: runs every command that README and docs show, and writes what it printed below it.
 
-python scripts/docs.py           write the outputs anew
+python scripts/docs.py           write the outputs again
 python scripts/docs.py --check   say which differ, change nothing
 """
 

@@ -124,7 +124,7 @@ def test_the_key_is_the_left_side_as_it_is_written() -> None:
         ("accuracy >= 0.8 for each group.", 32, "a label is expected"),
         ("accuracy >= 0.8 for each cell for each task", 31, "nothing more is expected here"),
         ("accuracy{site=x >= 0.8", 17, "is expected"),
-        ("accuracy{site=x,site=y} >= 0.8", 24, "a column stands twice"),
+        ("accuracy{site=x,site=y} >= 0.8", 24, "a column appears twice"),
         ("ece(bins=) <= 0.1", 10, "a name is expected"),
         ('f1."x >= 1', 4, "a label is expected"),
     ],

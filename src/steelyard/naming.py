@@ -212,7 +212,7 @@ class _Scanner:
         if self.take("{"):
             slice_ = tuple(self.items(self.equation, "}"))
             if len(dict(slice_)) < len(slice_):
-                raise self.error("a column stands twice in the slice")
+                raise self.error("a column appears twice in the slice")
         return Expr(head=head, cutoff=cutoff, args=args, labels=tuple(labels), slice=slice_)
 
     def rule(self) -> Rule:

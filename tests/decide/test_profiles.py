@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from steelyard.decide.gate import PROFILES, Gate
+from steelyard.decide.gate import Gate
 from steelyard.decide.numbers import Subject
+from steelyard.decide.profiles import profiles
 from steelyard.decide.wire import acceptance_document
 from steelyard.errors import UsageError
 from tests.support.commands import command
@@ -25,7 +26,7 @@ def test_profiles_are_the_documented_rules() -> None:
         "MrrEvaluator.delta >= -0.005",
     ]
     assert [str(r) for r in Gate.profile("rank+cosine").rules][2:] == ["CosineSimilarityEvaluator.delta >= 0"]
-    assert all(r.kind == "point" for name in PROFILES for r in Gate.profile(name).rules)
+    assert all(r.kind == "point" for name in profiles for r in Gate.profile(name).rules)
     for name in ("", "RANK", "rank+", "cosine"):
         with pytest.raises(UsageError, match="unknown gate profile"):
             Gate.profile(name)
@@ -56,3 +57,11 @@ def test_documented_gates_decide_as_documented_on_the_command_line(case: dict[st
     assert document["passed"] is expected["passed"]
     assert document["checks"] == expected["checks"]
     assert (tmp_path / "acceptance_gate.json").read_text() == done.stdout
+
+
+def test_a_profile_can_be_added_from_outside() -> None:
+    profiles.add("mine", ("accuracy >= 0.5",))
+    try:
+        assert [str(rule) for rule in Gate.profile("mine").rules] == ["accuracy >= 0.5"]
+    finally:
+        profiles.remove("mine")

@@ -83,7 +83,7 @@ def test_the_schema_and_the_reader_agree(tmp_path: Path, content: str) -> None:
 @pytest.mark.parametrize(
     ("content", "line", "problem"),
     [
-        ("rules: [accuracy >= 1]\nrules: [accuracy >= 0]", 2, "a key stands twice"),
+        ("rules: [accuracy >= 1]\nrules: [accuracy >= 0]", 2, "a key appears twice"),
         ("rules: &r [accuracy >= 1]\nprofile: *r", 2, "aliases are not allowed"),
         ("rules: [accuracy >= 1]\nprofile: no", 2, "put it in quotes"),
         ("rules: [accuracy >= 1\n", 2, ""),

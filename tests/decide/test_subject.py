@@ -10,7 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from steelyard.decide.gate import FAIL, PASS, PROFILES, Gate
+from steelyard.decide.gate import FAIL, PASS, Gate
+from steelyard.decide.profiles import profiles
 from steelyard.errors import InputError, StorageError, UsageError
 from steelyard.runs.saved import SavedRun
 from steelyard.study.comparison import compare, compare_kept
@@ -225,7 +226,7 @@ def test_missing_null_and_nan_metrics_of_other_tools_do_not_pass(tmp_path: Path,
     pattern = r'"NdcgEvaluator.delta": 0.1'
     path.write_text(re.sub(pattern, f'"NdcgEvaluator.delta": {value}' if value else '"other": 1', written))
     run = SavedRun.at(folder)
-    for rules in (PROFILES["rank"], ["NdcgEvaluator.delta >= -100"], ["!NdcgEvaluator.delta <= 100"]):
+    for rules in (profiles["rank"], ["NdcgEvaluator.delta >= -100"], ["!NdcgEvaluator.delta <= 100"]):
         assert gated(rules, run).verdict == FAIL
 
 

@@ -173,7 +173,7 @@ def test_a_matrix_stops_at_the_first_failure_if_told_so(data: Path) -> None:
         ("variant: []", "did you mean 'variants'?"),
         ("variants: [{name: a, comand: [x]}]", "did you mean 'command'?"),
         ("variants: [{name: a}]", "needs either command or evaluate"),
-        ("variants: [{name: a, command: [x]}, {name: a, command: [x]}]", "stands twice"),
+        ("variants: [{name: a, command: [x]}, {name: a, command: [x]}]", "appears twice"),
         ("variants: [{name: ../a, command: [x]}]", "is not a plain name"),
         ("variants: [{name: a, command: [x], timeout: 0}]", "above 0 seconds"),
         ("variants: [{name: a, command: [x]}]\non_failure: maybe", "on_failure is stop or continue"),

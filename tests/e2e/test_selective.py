@@ -125,7 +125,7 @@ def test_records_with_signals_work_the_same(tmp_path: Path) -> None:
         (lambda r: people_of(r)[0]["item_signals"]["Sleep"].update(token_msp=float("nan")), 3, "a finite number is"),
         (lambda r: r["experiments"][0]["results"].update(results=[]), 3, "there are no participants"),
         (lambda r: r.update(experiments=[]), 3, "there are no participants"),
-        (lambda r: people_of(r).append(people_of(r)[0]), 3, "participant 300 stands twice in mode 'few_shot'"),
+        (lambda r: people_of(r).append(people_of(r)[0]), 3, "participant 300 appears twice in mode 'few_shot'"),
         (lambda r: r["experiments"].append(r["experiments"][0]), 3, "a second experiment of the mode 'few_shot'"),
         (lambda r: people_of(r)[1]["ground_truth_items"].pop("Tired"), 3, "participant 301 lacks the item Tired"),
         (lambda r: people_of(r)[1]["predicted_items"].update(Tired=4), 3, "item Tired: a whole number from 0 to 3"),

@@ -127,9 +127,9 @@ def test_archives_that_are_refused(tmp_path: Path) -> None:
     assert "several arrays" in problem(vectors=ROWS, embeddings=ROWS)
     assert "never unpickled" in problem(vectors=ROWS.astype(object))
     assert "never unpickled" in problem(vectors=ROWS, ids=np.array(["a", "b", "c"], object))
-    assert "2 entries beside 3 vectors" in problem(vectors=ROWS, ids=np.array(["a", "b"]))
-    assert "4 entries beside 3 vectors" in problem(vectors=ROWS, gold=np.array(list("abcd")))
-    assert "the id 'A' stands twice" in problem(vectors=ROWS, ids=np.array(["a", "b", "A"]))
+    assert "2 entries for 3 vectors" in problem(vectors=ROWS, ids=np.array(["a", "b"]))
+    assert "4 entries for 3 vectors" in problem(vectors=ROWS, gold=np.array(list("abcd")))
+    assert "the id 'A' appears twice" in problem(vectors=ROWS, ids=np.array(["a", "b", "A"]))
     assert "rows 0 and 2" in problem(vectors=ROWS, ids=np.array(["a", "b", "A"]))
     assert "empty id" in problem(vectors=ROWS, ids=np.array(["a", "", "c"]))
     assert "a list of text" in problem(vectors=ROWS, ids=np.ones(3))
@@ -213,7 +213,7 @@ def test_an_array_that_stands_twice(tmp_path: Path) -> None:
     np.save(data, ROWS)
     with zipfile.ZipFile(path, "a") as file, pytest.warns(UserWarning, match="Duplicate"):
         file.writestr("vectors.npy", data.getvalue())
-    assert "stands twice" in refused(path)
+    assert "appears twice" in refused(path)
 
 
 def test_dimensions_that_differ() -> None:

@@ -153,7 +153,7 @@ def test_whatever_a_file_of_another_tool_holds_the_others_are_listed(tmp_path: P
 
 def test_a_field_twice_in_different_cases_is_an_error(tmp_path: Path) -> None:
     folder = foreign(tmp_path, {**FOREIGN, "metrics": {"ndcg@3": 0.9}})
-    with pytest.raises(StorageError, match=r"run theirs: metrics: the field stands twice"):
+    with pytest.raises(StorageError, match=r"run theirs: metrics: the field appears twice"):
         read_run(folder)
 
 

@@ -34,19 +34,19 @@ def run_settings(run: SavedRun) -> Settings:
     return Settings(**{k: v for k, v in run.evaluation["uncertainty"].items() if k in known})
 
 
-def run_estimates(gate: Gate, run: SavedRun, settings: Settings, *, anew: bool) -> Sequence[Estimate]:
+def run_estimates(gate: Gate, run: SavedRun, settings: Settings, *, again: bool) -> Sequence[Estimate]:
     """The estimates that rules may read: as they were stored, and what the evidence or the rows of the run give beyond.
 
-    Those of which a rule reads an end have their interval at other levels. With `anew`, all are estimated again
+    Those of which a rule reads an end have their interval at other levels. With `again`, all are estimated again
     with these settings. What another edition estimated stays as it was stored.
     """
     asked = _asked_for(gate)
     stored = {(e.metric, _slice_key(e.slice)): e for e in _stored(run)}
     for part in kept_slices(run):
         if _is_named(gate, part):
-            stored |= {(e.metric, _slice_key(e.slice)): e for e in _of_part(part, asked, stored, settings, anew=anew)}
+            stored |= {(e.metric, _slice_key(e.slice)): e for e in _of_part(part, asked, stored, settings, again=again)}
     known = {name for name, _ in stored}
-    if anew:
+    if again:
         fixed = [name for name in asked if name in known and not has_evidence(kept_slices(run), name)]
         if fixed:
             raise UsageError(
@@ -70,19 +70,19 @@ def _of_part(
     stored: Mapping[tuple[str, Any], Estimate],
     settings: Settings,
     *,
-    anew: bool,
+    again: bool,
 ) -> list[Estimate]:
     """The estimates of one slice that rules may read, with what its evidence says beyond what was stored."""
     side = KeptSide(part.in_order)
     metrics = [m for m in map(metric_of, asked) if side.has(m) and not set(m.grouped_by) & set(part.slice)]
     samples = {m.name: sample(m, side, side.constants(m)) for m in metrics}
     earlier = {name: stored.get((name, _slice_key(part.slice))) for name in samples}
-    again = [n for n, e in earlier.items() if anew or e is None or (asked[n] and e.interval is not None)]
-    fresh = dict(zip(again, estimates_of([samples[n] for n in again], settings, part.slice), strict=True))
+    pending = [n for n, e in earlier.items() if again or e is None or (asked[n] and e.interval is not None)]
+    fresh = dict(zip(pending, estimates_of([samples[n] for n in pending], settings, part.slice), strict=True))
     estimates = []
     for name, read in samples.items():
         before, now = earlier[name], fresh.get(name)
-        if before is None or anew:
+        if before is None or again:
             assert now is not None
             estimate = replace(now, n_abstained=part.counts["abstained"])
         else:

@@ -26,6 +26,7 @@ from steelyard.decide.numbers import (
     rule_metric,
     spelled,
 )
+from steelyard.decide.profiles import rules_of
 from steelyard.errors import UsageError, printable
 from steelyard.metrics.definition import Metric
 from steelyard.naming import Rule, parse_rule
@@ -38,14 +39,6 @@ from steelyard.uncertainty.significance import holm
 
 FAILURE_MARGIN = 0.01
 ALLOWED_MISSING = 0.05  # of the asked rows, that may lack what a metric reads
-PROFILES = {
-    "rank": ("NdcgEvaluator.delta >= -0.005", "MrrEvaluator.delta >= -0.005"),
-    "rank+cosine": (
-        "NdcgEvaluator.delta >= -0.005",
-        "MrrEvaluator.delta >= -0.005",
-        "CosineSimilarityEvaluator.delta >= 0",
-    ),
-}
 _REMARKS = {"point": "no allowance for chance", "permissive": "not shown to be worse"}
 _WATCHED = ("answer_rate", "abstention_rate", "cmax")  # a rule about one of these sees a model decline
 
@@ -79,9 +72,7 @@ class Gate:
     @classmethod
     def profile(cls, name: str) -> Gate:
         """The documented rules of a profile."""
-        if name not in PROFILES:
-            raise UsageError(f"unknown gate profile '{printable(name)}'; known: {', '.join(PROFILES)}")
-        return cls.parse(PROFILES[name])
+        return cls.parse(rules_of(name))
 
     @property
     def metrics(self) -> list[str]:

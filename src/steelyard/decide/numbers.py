@@ -11,6 +11,7 @@ from typing import Any
 
 from steelyard.decide import advice
 from steelyard.decide.known import KnownNames
+from steelyard.decide.profiles import EVALUATORS
 from steelyard.errors import UsageError, printable
 from steelyard.metrics import metrics as registry
 from steelyard.metrics.definition import Better, Metric, bound, metric_of, single
@@ -26,7 +27,6 @@ from steelyard.uncertainty.intervals import Rule as IntervalRule
 from steelyard.uncertainty.intervals import shown_rule
 from steelyard.uncertainty.number import Delta, Estimate, Number
 
-EVALUATORS = ("CosineSimilarityEvaluator", "MarginEvaluator", "NdcgEvaluator", "MrrEvaluator")  # documented keys
 _STANDS_FOR = {"common_cmax": "up to the common cmax", "answered_by_both": "on rows answered by both"}
 _FROM_VALUES = "from values alone; not known to be the same questions"
 

@@ -59,7 +59,7 @@ def of_runs(gate: Gate, run: SavedRun, baseline: SavedRun | None, asked: NumberO
     gate = gate.spelled([*run.run.metrics, *(baseline.run.metrics if baseline is not None else ())])
     settings = replace(run_settings(run), **asked.stated)
     subject = Subject(
-        evaluation=run_estimates(gate, run, settings, anew=bool(asked.stated)),
+        evaluation=run_estimates(gate, run, settings, again=bool(asked.stated)),
         metrics=run.run.metrics,
         complete=run.run.complete,
         resamples=settings.resamples,

@@ -115,7 +115,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Flaw:
         return members
     for key, _ in pairs:
         if key not in members:
-            return Flaw("the key stands twice in one object", key)
+            return Flaw("the key appears twice in one object", key)
         del members[key]
     raise AssertionError
 

@@ -29,7 +29,7 @@ def converted(document: Any, kind: type[T], name: str, place: str = "") -> T:
         if standard is None:
             continue
         if standard in fields:
-            raise InputError("the field stands twice, in different cases", file=name, field=_joined(place, standard))
+            raise InputError("the field appears twice, in different cases", file=name, field=_joined(place, standard))
         fields[standard] = value
     try:
         return msgspec.convert(fields, kind)

@@ -58,7 +58,7 @@ class _StrictLoader(yaml.SafeLoader):
             if not isinstance(key, str | int):
                 raise yaml.constructor.ConstructorError(None, None, "keys are plain words", key_node.start_mark)
             if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, "a key stands twice", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, "a key appears twice", key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
 

@@ -153,7 +153,7 @@ def _from_lists(records: Records) -> Rankings:
         duplicate = first_twice(keys)
         if duplicate is not None:
             file, line = records.where(int(rows[duplicate]))
-            raise InputError("a document stands twice in this list", file=file, line=line, field=name)
+            raise InputError("a document appears twice in this list", file=file, line=line, field=name)
     hit = gains_of(query * size + ranked, owner * size + wanted, np.ones(len(wanted)))
     relevant = np.flatnonzero(np.asarray(hit.is_valid()))
     return Rankings(

@@ -324,7 +324,7 @@ class Records:
         (earlier, one), (file, two) = where(int(order[place])), where(int(order[place + 1]))
         first = f"line {one}" if earlier in (file, None) else f"{printable(earlier)}:{one}"
         raise InputError(
-            f"the same record stands twice, first at {first}: ({', '.join(names)}) must be unique. "
+            f"the same record appears twice, first at {first}: ({', '.join(names)}) must be unique. "
             "Several answers to one item need a repeat, model, strategy or perturbation column",
             file=file,
             line=two,

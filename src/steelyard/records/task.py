@@ -69,7 +69,7 @@ def _labels(value: Any, source: str) -> tuple[Label, ...] | None:
     if not isinstance(value[0], str | int | bool):
         raise UsageError(f"{printable(source)}: labels are texts or whole numbers")
     if len(set(value)) != len(value):
-        raise UsageError(f"{printable(source)}: a label stands twice in labels")
+        raise UsageError(f"{printable(source)}: a label appears twice in labels")
     return tuple(value)
 
 

@@ -174,7 +174,7 @@ def _documents(path: str | os.PathLike[str]) -> Documents:
         return read_documents(path)
     vectors = read_vectors(path)
     if vectors.ids is None:
-        raise UsageError(f"{printable(os.fspath(path))}: documents need an array `ids` beside their vectors")
+        raise UsageError(f"{printable(os.fspath(path))}: documents need an array `ids` with their vectors")
     source = Source(vectors.name, vectors.sha256, len(vectors))
     return Documents(
         ids=vectors.ids, texts=("",) * len(vectors), vectors=vectors.matrix, sources=(source,), name=vectors.name

@@ -88,7 +88,7 @@ def by_id(entries: Sequence[PerQueryEval], name: str) -> dict[str, PerQueryEval]
         key = entry.query_id.casefold()
         if key in by_query:
             raise InputError(
-                f"the query '{printable(entry.query_id)}' stands twice, capital letters aside",
+                f"the query '{printable(entry.query_id)}' appears twice, capital letters aside",
                 file=name,
                 field=f"entry {i}.QueryId",
             )

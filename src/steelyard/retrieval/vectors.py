@@ -213,7 +213,7 @@ def _archive(name: str, file: BinaryIO, sha256: str) -> Vectors:
             raise InputError(f"empty id in {members['ids'].what}, row {row}")
         if repeat := first_repeat(ids):
             raise InputError(
-                f"the id '{printable(ids[repeat[1]])}' stands twice in {members['ids'].what}, in rows {repeat[0]} and "
+                f"the id '{printable(ids[repeat[1]])}' appears twice in {members['ids'].what}, in rows {repeat[0]} and "
                 f"{repeat[1]}; capital letters make no difference"
             )
     answers = None if gold is None else tuple(text if text.strip() else None for text in gold)
@@ -229,7 +229,7 @@ def _members(name: str, archive: zipfile.ZipFile) -> dict[str, _Array]:
         if key == info.filename:
             continue
         if key in arrays:
-            raise InputError(f"{what}: stands twice in the archive")
+            raise InputError(f"{what}: appears twice in the archive")
         bomb = info.file_size > SUSPICIOUS and info.file_size > MOST_RATIO * info.compress_size
         if info.file_size > LARGEST_MEMBER or bomb:
             raise InputError(f"{what}: {info.file_size / 2**30:,.0f} GB when unpacked, which is refused")
@@ -255,7 +255,7 @@ def _texts(array: npt.NDArray[Any], what: str, rows: int) -> tuple[str, ...]:
     if array.dtype.kind not in "USiu" or array.ndim != 1:
         raise InputError(f"{what}: a list of text is expected; numpy.array(…, dtype=str) makes one")
     if len(array) != rows:
-        raise InputError(f"{what}: has {len(array)} entries beside {rows} vectors; one each is expected")
+        raise InputError(f"{what}: has {len(array)} entries for {rows} vectors; one each is expected")
     try:
         texts = tuple(value.decode() if isinstance(value, bytes) else str(value) for value in array.tolist())
         for text in texts:

@@ -313,7 +313,7 @@ def _check(spec: Spec, path: Path) -> None:
     for variant in spec.variants:
         checked("variant", variant.name)
         if variant.name in seen:
-            raise UsageError(f"{printable(path)}: the variant '{variant.name}' stands twice")
+            raise UsageError(f"{printable(path)}: the variant '{variant.name}' appears twice")
         seen.add(variant.name)
         if (variant.command is None) == (variant.evaluate is None):
             raise UsageError(f"{printable(path)}: the variant '{variant.name}' needs either command or evaluate")

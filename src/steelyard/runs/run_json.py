@@ -156,7 +156,7 @@ class _Reader:
         for key, value in document.items():
             lower = _ALIASES.get(key.lower(), key.lower())
             if lower in self._fields:
-                raise self._error(key, "the field stands twice, in different cases")
+                raise self._error(key, "the field appears twice, in different cases")
             self._fields[lower] = value
 
     def run(self) -> Run:

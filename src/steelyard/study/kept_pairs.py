@@ -66,7 +66,7 @@ class KeptSide:
         if name is None:
             kept = ", ".join(self.kept.evidence)
             raise InputError(
-                f"the run kept no evidence of {metric}; it kept: {kept}. Evaluate it anew with this metric"
+                f"the run kept no evidence of {metric}; it kept: {kept}. Evaluate it again with this metric"
             )
         return name
 

@@ -205,7 +205,7 @@ def test_a_bad_row_is_refused_with_its_line(tmp_path: Path, bad: str) -> None:
 
 
 BAD_HEADERS = {
-    "duplicate": ("item,target,target\n1,A,B\n", "target", "stands twice"),
+    "duplicate": ("item,target,target\n1,A,B\n", "target", "appears twice"),
     "no name": (",item\n0,1\n", None, "column 1 has no name"),
     "white space": ("item, target\n1,A\n", " target", "white space"),
     "semicolons": ("item;target;confidence\nq1;A;0,5\n", None, "separated by semicolons"),

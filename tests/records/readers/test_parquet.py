@@ -122,7 +122,7 @@ def test_whole_tables(tmp_path: Path) -> None:
     assert "'item' is required" in refused(written(tmp_path, {"target": ["A"]})).problem
     path = tmp_path / "twice.parquet"
     pq.write_table(pa.table([pa.array([1]), pa.array([2])], names=["item", "item"]), path)
-    assert "stands twice" in refused(path).problem
+    assert "appears twice" in refused(path).problem
     pq.write_table(pa.table({"item": [1], "a": [{"b": 1}], "a.b": [2]}), path)
     assert refused(path).field == "a.b"
     error = refused(written(tmp_path, {"item": [SECRET, "q2", SECRET]}))

@@ -143,7 +143,7 @@ def test_odd_characters_are_kept_and_escaped_in_messages(tmp_path: Path) -> None
     records = read(written(tmp_path, run(experiment("\x1b\udfff", *map(person, odd)))))
     assert (values(records, "cluster")[::8], values(records, "strategy")[0]) == (odd, "\x1b\udfff")
     error = refused(tmp_path, run(experiment("\x1b", person("\ud800\x00"), person("\ud800\x00"))))
-    assert r"participant \ud800\x00 stands twice in mode '\x1b'" in error.problem
+    assert r"participant \ud800\x00 appears twice in mode '\x1b'" in error.problem
 
 
 @pytest.mark.parametrize(("start", "end"), [("", "\n"), ("", "\r\n"), ("\ufeff\n\n", "\n")])
@@ -180,10 +180,10 @@ FLAWED = [
     ('"token_msp": 0.5', '"x": 1e999', f"{SIGNALS}.Moving.x", "finite"),
     ('"Moving": 2', f'"Moving": {NUMBER}{10**30}', MOVING, "this large"),
     ('"participant_id": 2', f'"participant_id": {"7" * 10_000}', "participant_id", "whole number"),
-    ('"success"', '"success": true, "success"', "success", "stands twice"),
-    ('"Moving": 2', '"Moving": 2, "M\\u006fving": 2', MOVING, "stands twice"),
-    ('"token_msp"', '"token_msp": 1, "token_msp"', MSP, "stands twice"),
-    ('"token_msp": 0.5', '"x": {"a": 1, "a": 2}', f"{SIGNALS}.Moving.x.a", "stands twice"),
+    ('"success"', '"success": true, "success"', "success", "appears twice"),
+    ('"Moving": 2', '"Moving": 2, "M\\u006fving": 2', MOVING, "appears twice"),
+    ('"token_msp"', '"token_msp": 1, "token_msp"', MSP, "appears twice"),
+    ('"token_msp": 0.5', '"x": {"a": 1, "a": 2}', f"{SIGNALS}.Moving.x.a", "appears twice"),
     (f'"error": "{SECRET}"', '"error": {"a": NaN}', "error.a", "finite"),
 ]
 
@@ -232,7 +232,7 @@ def test_a_participant_twice_in_a_mode_is_refused_with_both_lines(tmp_path: Path
     bad = run(experiment("a", person(1), person(2)), experiment("b", person(2), person(1), person(2)))
     error, found = refused(tmp_path, bad), begins(json.dumps(bad, indent=1))
     assert (error.line, error.field) == (found[4], "experiments[1].results.results[2]")
-    assert error.problem == f"participant 2 stands twice in mode 'b', first at line {found[2]}"
+    assert error.problem == f"participant 2 appears twice in mode 'b', first at line {found[2]}"
     error = refused(tmp_path, among(person("1")))  # one kind of id: "1" and 1 are not to be told apart
     assert (error.line, "this is text" in error.problem) == (BEGIN, True)
 
@@ -270,7 +270,7 @@ DOCUMENTS: list[tuple[Any, str | None, str]] = [
     (run(ONE, {"results": {"mode": "b"}, "provenance": {"mode": "c"}}), f"{SECOND}.mode", "differs from the mode in"),
     (run(ONE, ONE), SECOND, "a second experiment of the mode 'a', first at experiments[0]"),
     (among(person(2)) | {"run_metadata": {"run_id": NUMBER}}, "run_metadata.run_id", "text is expected"),
-    ('{"experiments": [], "experiments": []}', "experiments", "stands twice"),
+    ('{"experiments": [], "experiments": []}', "experiments", "appears twice"),
     *((a * 100_000 + "1" + b * 100_000, None, "nested too deeply") for a, b in (("[", "]"), ('{"x":', "}"))),
     *((text, None, "not valid JSON (column") for text in (f"{{'run_id': '{SECRET}'}}", "{} {}", '{"a": "\x1b"}')),
     *((blank, None, "the file is empty") for blank in ("", " \r\n\t\n", "\ufeff")),

@@ -253,7 +253,7 @@ def test_kinds_of_two_files_do_not_meet(tmp_path: Path, first: Any, second: Any)
 
 def test_a_whole_number_too_large_for_its_neighbours(tmp_path: Path) -> None:
     one = jsonl(tmp_path / "1.jsonl", {"item": 1, "x": 2**53 + 1})
-    with pytest.raises(InputError, match=r"1\.jsonl: x: a whole number this large .* beside fractions"):
+    with pytest.raises(InputError, match=r"1\.jsonl: x: a whole number this large .* together with fractions"):
         read([one, jsonl(tmp_path / "2.jsonl", {"item": 2, "x": 0.5})])
 
 

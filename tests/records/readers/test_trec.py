@@ -243,7 +243,7 @@ def test_a_spelling_may_change_in_the_middle_of_a_file(tmp_path: Path, cut: int)
     assert sum(map(len, records.column("gains").to_pylist())) == 60_001
     line = odd[:at].count("\n") + 3
     assert records.where(0) == (str(tmp_path / "run"), line)
-    with pytest.raises(InputError, match=f"run:{60_004}: document: the document stands twice"):
+    with pytest.raises(InputError, match=f"run:{60_004}: document: the document appears twice"):
         read(tmp_path, QRELS, odd + "q0 Q0 odd 1 98 t\n")
 
 
@@ -408,9 +408,9 @@ REFUSED: dict[str, tuple[str | bytes, str | bytes, str]] = {
     "objects and lists": ('{"q1": {"a": 1}, "q2": ["a"]}', R, "qrels: every topic holds"),
     "a list of numbers": ('{"q1": [1]}', R, "qrels: q1: a list of document ids"),
     "a list with a null": ('{"q1": ["SECRET", null]}', R, "qrels: q1: a list of document ids"),
-    "a list with a document twice": (Q, '{"q1": ["SECRET", "SECRET"]}', "run: q1: the document stands twice"),
-    "a key twice": ('{"q1": {"SECRET": 1, "SECRET": 1}}', R, "qrels: q1: the key stands twice"),
-    "a topic twice": ('{"q1": {"a": 1}, "q1": {"SECRET": 1}}', R, "qrels: q1: the key stands twice"),
+    "a list with a document twice": (Q, '{"q1": ["SECRET", "SECRET"]}', "run: q1: the document appears twice"),
+    "a key twice": ('{"q1": {"SECRET": 1, "SECRET": 1}}', R, "qrels: q1: the key appears twice"),
+    "a topic twice": ('{"q1": {"a": 1}, "q1": {"SECRET": 1}}', R, "qrels: q1: the key appears twice"),
     "a grade of text": ('{"q1": {"SECRET": "1"}}', R, "qrels: q1: a number is expected for every document"),
     "a grade that is true": ('{"q1": {"SECRET": true}}', R, "qrels: q1: a number is expected"),
     "a grade that is null": ('{"q1": {"SECRET": null}}', R, "qrels: q1: a number is expected"),

@@ -298,7 +298,7 @@ def test_wordllama_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_wordllama_whose_parts_are_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from steelyard.retrieval.embedders.wordllama import WordLlama
 
-    with pytest.raises(UsageError, match="install it anew"):
+    with pytest.raises(UsageError, match="install it again"):
         WordLlama(tmp_path)
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     with pytest.raises(UsageError, match="pip install"):

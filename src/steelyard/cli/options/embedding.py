@@ -101,7 +101,7 @@ class Embedding(Bundle):
         if embedder is not None and embedder.damaged:
             say(
                 f"note: {embedder.damaged} damaged records of the cache were passed over; "
-                "their texts were embedded anew"
+                "their texts were embedded again"
             )
         return corpus
 

@@ -15,11 +15,11 @@ from steelyard.cli.progress import progress
 def index(
     *,
     rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Throw the index away and read every folder anew.")
+        bool, typer.Option("--rebuild", help="Throw the index away and read every folder again.")
     ] = False,
     place: store.Place,
 ) -> Shown:
-    """Bring the index in step with the folders, or make it anew; the folders are the truth."""
+    """Bring the index in step with the folders, or make it again; the folders are the truth."""
     from steelyard.report.runs import index_report
     from steelyard.runs.wire import index_document
 

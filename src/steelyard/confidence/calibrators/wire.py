@@ -55,7 +55,7 @@ def read_calibrator(path: Path) -> Calibrator:
         calibrator = msgspec.convert(raw, Calibrator)
         _check(calibrator)
         if raw.get("digest") != digest_of(raw):
-            raise UsageError(f"{CHANGED}; fit it anew")
+            raise UsageError(f"{CHANGED}; fit it again")
     except msgspec.ValidationError as problem:
         raise StorageError(f"{printable(path)}: {_said(str(problem))}") from None
     except UsageError as problem:

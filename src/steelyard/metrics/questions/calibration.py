@@ -355,7 +355,7 @@ def signed_reliability(confidence: Floats, correct: Floats, *, bins: int = 10) -
     default_for=(Default("confidences", 2),),
 )
 def ece_null(s: SignedReading) -> Floats:
-    """How large ECE would be from noise alone: read ece beside it.
+    """How large ECE would be from noise alone: read ece together with it.
 
     >>> round(value("ece_null", target=["a", "a"], prediction=["a", "b"], confidence=[0.5, 0.5]), 2)
     0.25

@@ -33,7 +33,7 @@ SHOWN_LABELS = 200  # up to which the confusion matrix is shown next to the valu
 def accuracy(correct: Floats) -> Floats:
     """Share of all asked rows that were answered correctly; declining and unreadable replies count as wrong.
 
-    N = answered + abstained + unparsed. Read it beside selective_accuracy and answer_rate.
+    N = answered + abstained + unparsed. Read it together with selective_accuracy and answer_rate.
 
     >>> value("accuracy", target=["a", "b", "a", "b"], prediction=["a", "a", None, "b"])
     0.5
@@ -49,7 +49,7 @@ def accuracy(correct: Floats) -> Floats:
     formula="correct / answered",
 )
 def selective_accuracy(correct: Floats) -> Floats:
-    """Share of the answered rows that are correct. Needs answer_rate beside it: answering only easy cases is easy.
+    """Share of the answered rows that are correct. Needs answer_rate next to it: answering only easy cases is easy.
 
     >>> value("selective_accuracy", target=["a", "b", "a"], prediction=["a", "a", None])
     0.5

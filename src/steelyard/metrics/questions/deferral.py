@@ -24,7 +24,7 @@ from steelyard.metrics.vocabulary import Default
 def deferral_alignment(should_abstain: Floats, abstained: Floats, unparsed: Floats) -> Terms:
     """Share of the labelled rows where the model declined exactly if it should.
 
-    At 10% prevalence never declining aligns 0.90: read deferral_balanced beside it.
+    At 10% prevalence never declining aligns 0.90: read deferral_balanced together with it.
 
     >>> value("deferral_alignment", prediction=["a", None], should_abstain=[True, True])
     0.5

@@ -156,7 +156,7 @@ def _together(tables: Sequence[Table], sources: Sequence[Source]) -> dict[str, C
             columns[name] = joined([array.cast(kind) for array in arrays])
         except pa.ArrowInvalid:
             file = next(s.name for a, s in zip(arrays, sources, strict=True) if kind_of(a) == "int")
-            raise InputError(f"{TOO_LARGE} beside fractions", file=file, field=name) from None
+            raise InputError(f"{TOO_LARGE} together with fractions", file=file, field=name) from None
     return columns
 
 

@@ -153,7 +153,7 @@ def _names(source: Input, header: Sequence[str], delimiter: str) -> list[str]:
         if name != name.strip():
             raise source.error("white space surrounds the column's name in the header", line=1, field=name)
         if header.count(name) > 1:
-            raise source.error("the column stands twice in the header", line=1, field=name)
+            raise source.error("the column appears twice in the header", line=1, field=name)
     names = [source.column(name) for name in header]
     for name in names:
         if names.count(name) > 1:

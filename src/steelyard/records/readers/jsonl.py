@@ -223,7 +223,7 @@ class _Lines:
         if column in self._columns:
             if {column} != {name, self._columns[column]}:
                 raise self._source.taken(column)
-            raise self._source.error("stands twice: as a dotted name and as an object", line=number, field=name)
+            raise self._source.error("appears twice: as a dotted name and as an object", line=number, field=name)
         if len(self._columns) >= MOST_COLUMNS:
             raise self._source.error(f"more than {MOST_COLUMNS:,} different fields", line=number, field=name)
         self._columns[column] = name

@@ -47,7 +47,7 @@ def load(source: Input) -> Table:
         if name in columns:
             if origins[name] != original:
                 raise source.taken(name)
-            raise source.error("the column stands twice", field=name)
+            raise source.error("the column appears twice", field=name)
         if len(columns) == MOST_COLUMNS:
             raise source.error(f"more than {MOST_COLUMNS:,} columns", field=name)
         try:

@@ -173,7 +173,8 @@ class _Rows:
             who = _participant_id(participant)
             if who in first:
                 participant.refuse(
-                    f"participant {printable(who)} stands twice in mode '{printable(mode)}', first at line {first[who]}"
+                    f"participant {printable(who)} appears twice in mode '{printable(mode)}', "
+                    f"first at line {first[who]}"
                 )
             first[who] = participant.line or 1
             self._participant(mode, model, who, participant)

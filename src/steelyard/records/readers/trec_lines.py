@@ -99,7 +99,7 @@ def read_columns(path: str | os.PathLike[str], columns: tuple[str, ...]) -> Colu
         table = _json(source) if head.json else _lines(source, columns)
     duplicate = first_twice(table.topic.codes * len(table.document.values) + table.document.codes)
     if duplicate is not None:
-        raise InputError("the document stands twice under its topic", **table.place(duplicate, "document"))
+        raise InputError("the document appears twice under its topic", **table.place(duplicate, "document"))
     return table
 
 

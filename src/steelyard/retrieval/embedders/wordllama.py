@@ -44,7 +44,7 @@ class WordLlama:
             self._tokenizer: Any = Tokenizer.from_file(str(folder / _TOKENIZER))
         except Exception:  # the tokenizer's errors have no class of their own
             raise UsageError(
-                f"the files of wordllama in {printable(folder)} are missing or damaged; install it anew"
+                f"the files of wordllama in {printable(folder)} are missing or damaged; install it again"
             ) from None
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()

@@ -64,7 +64,7 @@ def decided(segments: Segments, name: str) -> dict[str, bool]:
     for id, decision in segments.decisions.items():
         if id.casefold() in decisions:
             raise InputError(
-                f"the query '{printable(id)}' stands twice, capital letters aside", file=name, field="Decisions"
+                f"the query '{printable(id)}' appears twice, capital letters aside", file=name, field="Decisions"
             )
         decisions[id.casefold()] = decision == APPLY
     return decisions
