@@ -117,9 +117,9 @@ SCENARIOS: dict[str, list[str]] = {
         f"shift history --format {EVERY}",
         f"shift best --format {EVERY}",
         f"retrieval run {INSURANCE} --shift best --workflow PosNeg --run-id shifted --resamples 300",
-        "retrieval eval --refs vectors.npz --queries vectors.npz --shift delta.json --baseline --resamples 300 "
+        "retrieval eval --refs vectors.npy --queries vectors.npy --shift delta.json --baseline --resamples 300 "
         f"--gate-profile rank+cosine --format {EVERY}",
-        "shift apply delta.json --queries vectors.npz -o moved.npz",
+        "shift apply delta.json --queries vectors.npy -o moved.npz",
         f"segment propose {PER_QUERY} --rule {{gap|learned|oracle}} -o segments-{{one}}.json",
         f"segment compare segments-learned.json --resamples 300 --format {EVERY}",
         f"runs compare -m map@1 --against baseline --format {STORE}",
@@ -165,7 +165,7 @@ def folder() -> Path:
         subprocess.run([sys.executable, made / "examples" / name / "make.py"], check=True, capture_output=True)
     (made / "matrix.yaml").write_text(MATRIX)
     grid = np.arange(60.0).reshape(12, 5) % 7 + np.eye(12, 5)
-    np.savez(made / "vectors.npz", vectors=grid)
+    np.save(made / "vectors.npy", grid)
     (made / "delta.json").write_text('{"kind": "additive", "vector": [-0.5, 0, 0.25, 0, 0]}')
     return made
 
