@@ -79,7 +79,7 @@ def test_deltas_beside_are_those_that_a_verdict_rests_on(scope: Scope) -> None:
     row = next(r for r in rows if r.run.run_id == "bold")
     common = min(value("answer_rate", t) for t in (shy, bold))
     wanted = value(f"aurc_at(c={common})", bold) - value(f"aurc_at(c={common})", shy)
-    assert row.delta == pytest.approx(wanted)
+    assert row.delta.value == pytest.approx(wanted)
     assert "common cmax" in row.note
 
 

@@ -123,7 +123,7 @@ def test_documented_decisions(scope: Scope, case: dict[str, Any]) -> None:
         active = replace(runs["candidate"], metrics={METRIC: case["active"]})
     choice = decide([runs["candidate"]], METRIC, active, eps=case["eps"])
     assert choice.action == case["expected"]["action"]
-    assert choice.delta == case["expected"]["delta"]
+    assert choice.lead.value == case["expected"]["delta"]
     assert choice.candidate.run_id == "candidate"
     assert choice.reason
 
@@ -206,12 +206,12 @@ def test_only_a_complete_run_that_is_better_by_more_than_eps_is_promoted(
     assert choice.candidate == best
     held = None if active is None else naive_value(active)
     if active is None or held is None:
-        assert (choice.action, choice.delta) == (PROMOTE, 0.0)
+        assert (choice.action, choice.lead.value) == (PROMOTE, 0.0)
     elif active.run_id == best.run_id:
-        assert (choice.action, choice.delta) == (KEEP, 0.0)
+        assert (choice.action, choice.lead.value) == (KEEP, 0.0)
     else:
         gain = (naive_value(best) or 0.0) - held
-        assert choice.delta == gain
+        assert choice.lead.value == gain
         assert choice.action == (PROMOTE if gain > eps else KEEP)
 
 
@@ -258,7 +258,7 @@ def test_lower_is_better_where_the_metric_says_so(scope: Scope) -> None:
         assert names(ranked(runs, key)) == ["r1", "r2", "r0"]
         assert names(candidates(runs, key)) == ["r1", "r2", "r0"]
         choice = decide(runs, key, one(scope, "r2"), eps=5)
-        assert (choice.action, choice.candidate.run_id, choice.delta) == (PROMOTE, "r1", -10)
+        assert (choice.action, choice.candidate.run_id, choice.lead.value) == (PROMOTE, "r1", -10)
         assert decide(runs, key, one(scope, "r2"), eps=10).action == KEEP
 
 
@@ -335,14 +335,13 @@ def test_deltas_are_paired_and_corrected_over_every_run_compared(four: Scope, ag
     deltas, adjusted = pairs(reference, against is not None)
     for row in rows:
         name = row.run.run_id
-        assert row.low is not None
-        assert row.high is not None
-        assert row.low <= (row.value or 0.0) <= row.high
+        assert row.number.interval is not None
+        assert row.number.interval[0] <= (row.value or 0.0) <= row.number.interval[1]
         if name == reference:
             assert row.delta is None
             continue
-        assert row.delta == pytest.approx(deltas[name].delta)
-        assert (row.delta_low, row.delta_high) == pytest.approx(deltas[name].interval)
+        assert row.delta.value == pytest.approx(deltas[name].delta)
+        assert row.delta.interval == pytest.approx(deltas[name].interval)
         assert row.p_adjusted == pytest.approx(adjusted[name])
         low, high = deltas[name].interval
         sure = adjusted[name] <= 0.05
@@ -398,8 +397,8 @@ def test_a_paired_lead_beyond_chance_is_promoted(four: Scope, active: str, actio
     choice = decide(listed(four), "accuracy", one(four, active), eps=0.001)
     assert choice.action == action
     if action == PROMOTE:
-        assert choice.interval is not None
-        assert choice.interval[0] > 0
+        assert choice.lead.interval is not None
+        assert choice.lead.interval[0] > 0
         assert "more than chance" in choice.reason
 
 
@@ -436,8 +435,8 @@ def test_a_run_shown_to_be_worse_on_the_same_rows_is_not_promoted(scope: Scope) 
     best = keep(scope, "after", table(after, rows=8, outcome=outcome), rows=True)
     assert (value_of(best, "accuracy") or 0) > (value_of(held, "accuracy") or 1)
     choice = decide(listed(scope), "accuracy", held, eps=0.001)
-    assert choice.interval is not None
-    assert choice.interval[1] < 0
+    assert choice.lead.interval is not None
+    assert choice.lead.interval[1] < 0
     assert choice.action == KEEP
 
 
@@ -528,5 +527,5 @@ def test_an_interval_that_touches_0_does_not_exclude_it(scope: Scope) -> None:
     keep(scope, "new", table(["yes"] * 160, rows=8))
     choice = decide(listed(scope), "accuracy", held, eps=0.0)
     assert choice.action == KEEP
-    assert choice.interval is not None
-    assert choice.interval[0] <= 0 <= choice.interval[1]
+    assert choice.lead.interval is not None
+    assert choice.lead.interval[0] <= 0 <= choice.lead.interval[1]

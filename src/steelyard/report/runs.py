@@ -142,18 +142,19 @@ def ranking_report(rows: Sequence[Standing], metric: str, reference: RunEntry | 
 
 def _standing(row: Standing) -> Row:
     """A run in order: its value, and its delta against the reference."""
-    value = measured(row.value, None if row.low is None or row.high is None else (row.low, row.high))
-    interval = None if row.delta_low is None or row.delta_high is None else (row.delta_low, row.delta_high)
-    delta, ends = difference(row.delta, interval)
+    value, interval = measured(row.value, row.number.interval)
+    delta, ends = (
+        ("", "") if row.delta is None or row.delta.value is None else difference(row.delta.value, row.delta.interval)
+    )
     return (
         row.run.run_id,
         row.run.workflow,
         row.run.labels.get("variant", ""),
         *(row.cell.get(column, "") for column in CELL),
-        value[0],
+        value,
         known(row.judged),
-        value[1],
-        "" if row.delta is None else delta,
+        interval,
+        delta,
         ends,
         known(row.p_adjusted),
         judged(row.verdict),
@@ -186,7 +187,7 @@ def pointer_report(pointer: Pointer) -> Document:
 def choice_report(choice: Choice, metric: str) -> Document:
     """What to do about the best run."""
     active = "none" if choice.active_run_id is None else f"{choice.active_run_id} ({number(choice.active_value)})"
-    delta, interval = difference(choice.delta, choice.interval)
+    delta, interval = difference(choice.lead.value, choice.lead.interval)
     rows: tuple[Row, ...] = (
         ("decision", choice.action),
         ("candidate", f"{choice.candidate.run_id} ({number(choice.value)})"),

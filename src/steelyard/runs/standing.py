@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from steelyard.errors import InputError, StorageError, UsageError, printable
 from steelyard.metrics.definition import metric_of
@@ -24,7 +23,7 @@ from steelyard.study.comparison import Comparison
 from steelyard.study.kept import KeptSlice
 from steelyard.study.kept_pairs import KeptSide
 from steelyard.study.wire import flat_key
-from steelyard.uncertainty.number import Delta, barred_by
+from steelyard.uncertainty.number import Delta, Number, barred_by
 from steelyard.uncertainty.sampling import sample
 from steelyard.uncertainty.scarcity import FEWEST_CLUSTERS
 from steelyard.uncertainty.significance import holm
@@ -37,21 +36,22 @@ MOST_PAIRS = 20  # runs up to which every pair is compared where no reference is
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """A run in order: its value and interval, and its paired delta against a reference where the data match."""
+    """A run in order: its number, and its paired delta against a reference where the data match."""
 
     run: RunEntry
-    value: float | None
+    number: Number
     cell: Mapping[str, str] = field(default_factory=dict)  # of a run with several models, strategies, …
     judged: float | None = None  # what it is sorted by where that is not the value: an area up to a common coverage
-    low: float | None = None
-    high: float | None = None
-    delta: float | None = None
-    delta_low: float | None = None
-    delta_high: float | None = None
+    delta: Number | None = None  # on what decides
     p_value: float | None = None
     p_adjusted: float | None = None
     verdict: str = ""
     note: str = ""
+
+    @property
+    def value(self) -> float | None:
+        """The metric's value."""
+        return self.number.value
 
     @property
     def place(self) -> tuple[str, str]:
@@ -61,17 +61,16 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """The decision whether a candidate replaces the active run, and why."""
+    """The decision whether a candidate replaces the active run, why, and by how much it is ahead."""
 
     action: str
     candidate: RunEntry
     value: float
     active_run_id: str | None
     active_value: float | None
-    delta: float
+    lead: Number  # candidate − active
     eps: float
     reason: str
-    interval: tuple[float, float] | None = None
 
 
 def ranked(runs: Sequence[RunEntry], key: str) -> list[Standing]:
@@ -84,7 +83,7 @@ def ranked(runs: Sequence[RunEntry], key: str) -> list[Standing]:
     known = sorted(rows, key=lambda row: (*_order(row, sign, judged=judged), row.run.workflow))
     paths = {row.run.path for row in known}
     rest = [run for run in _newest_first(runs) if run.path not in paths]
-    return known + [Standing(run=run, value=None) for run in sorted(rest, key=lambda r: r.workflow)]
+    return known + [Standing(run=run, number=Number(value=None)) for run in sorted(rest, key=lambda r: r.workflow)]
 
 
 def _order(row: Standing, sign: float, *, judged: bool) -> tuple[bool, float]:
@@ -108,9 +107,9 @@ def _best_first(runs: Sequence[RunEntry], key: str) -> list[Standing]:
     for run in newest:
         value = value_of(run, key)
         if value is not None:
-            rows.append(Standing(run=run, value=value, judged=shared.get(run.path)))
+            rows.append(Standing(run=run, number=Number(value=value), judged=shared.get(run.path)))
         else:
-            rows += [Standing(run=run, value=number, cell=cell) for cell, number in _cells_of(run, key)]
+            rows += [Standing(run=run, number=Number(value=v), cell=cell) for cell, v in _cells_of(run, key)]
     sign = _sign(runs, key)
     return sorted(rows, key=lambda row: _order(row, sign, judged=bool(shared)))
 
@@ -212,7 +211,7 @@ def decide(runs: Sequence[RunEntry], key: str, active: RunEntry | None, *, eps: 
         value=value,
         active_run_id=None,
         active_value=None,
-        delta=0.0,
+        lead=Number(value=0.0),
         eps=eps,
         reason="nothing is active yet",
     )
@@ -225,12 +224,13 @@ def decide(runs: Sequence[RunEntry], key: str, active: RunEntry | None, *, eps: 
     if best.path == active.path:
         return replace(kept, reason="the best run is active already")
     delta = value - active_value
-    kept = replace(kept, delta=delta, reason=f"not better by more than eps{common}")
+    kept = replace(kept, lead=Number(value=delta), reason=f"not better by more than eps{common}")
     higher = direction(key, runs) == "higher"
     if not (delta if higher else -delta) > eps:
         return kept
     action, reason, interval = _against_chance(active, best, key, higher=higher, point=point)
-    return replace(kept, action=action, reason=f"better by more than eps{common}{reason}", interval=interval)
+    lead = Number(value=delta, interval=interval)
+    return replace(kept, action=action, reason=f"better by more than eps{common}{reason}", lead=lead)
 
 
 def _against_chance(
@@ -276,7 +276,7 @@ def _with_interval(row: Standing, key: str) -> Standing:
     if not row.run.sealed or row.value is None:
         return row
     ends = SavedRun.at(row.run.folder).run.intervals.get(key)
-    return row if ends is None else replace(row, low=ends[0], high=ends[1])
+    return row if ends is None else replace(row, number=replace(row.number, interval=ends))
 
 
 def _paired(base: SavedRun, run: RunEntry, key: str) -> Comparison | str:
@@ -319,7 +319,7 @@ def _p(comparison: Comparison | str, key: str) -> tuple[float | None, str]:
     if isinstance(comparison, str):
         return None, comparison
     try:
-        return _deciding(comparison, key)["p_value"], ""
+        return _deciding(comparison, key)[1], ""
     except UsageError as problem:
         return None, str(problem)
 
@@ -328,8 +328,8 @@ def _interval(comparison: Comparison | str, key: str) -> tuple[float, float] | N
     if isinstance(comparison, str):
         return None
     try:
-        deciding = _deciding(comparison, key)
-        return None if deciding["clusters"] < FEWEST_CLUSTERS else deciding["interval"]
+        number, _ = _deciding(comparison, key)
+        return None if number.clusters < FEWEST_CLUSTERS else number.interval
     except UsageError:
         return None
 
@@ -354,16 +354,13 @@ def _with_delta(row: Standing, comparison: Comparison | str | None, key: str, ad
     p, problem = _p(comparison, key)
     if isinstance(comparison, str) or problem:
         return replace(row, note=problem or str(comparison))
-    d = _deciding(comparison, key)
-    ends = d["interval"] or (None, None)
+    number, _ = _deciding(comparison, key)
     p_adjusted = None if p is None else adjusted.get(p)
     delta = _delta_of(comparison, key)
     verdict = verdict_of(delta, math.nan if p_adjusted is None else p_adjusted, 1 - ALPHA)
     return replace(
         row,
-        delta=d["delta"],
-        delta_low=ends[0],
-        delta_high=ends[1],
+        delta=number,
         p_value=p,
         p_adjusted=p_adjusted,
         verdict=verdict,
@@ -378,15 +375,10 @@ def _delta_of(comparison: Comparison, key: str) -> Delta:
     return comparison[name + slice_text({c: v for c, v in cell.items() if c in columns})]
 
 
-def _deciding(comparison: Comparison, key: str) -> Mapping[str, Any]:
-    """What is shown of a delta: of this metric, on what decides; with the p-value that the verdict rests on."""
+def _deciding(comparison: Comparison, key: str) -> tuple[Number, float | None]:
+    """What is shown of a delta: of this metric, on what decides; and the p-value that the verdict rests on."""
     d = _delta_of(comparison, key)
     readable, decisive = d.readable, d.decisive
     if readable is None or decisive is None or "unequal missing" in d.cautions:
-        return {"delta": d.delta, "interval": None, "p_value": None, "clusters": 0}
-    return {
-        "delta": readable.delta,
-        "interval": readable.interval,
-        "p_value": decisive.p_value,
-        "clusters": decisive.clusters,
-    }
+        return Number(value=d.delta), None
+    return Number(value=readable.delta, interval=readable.interval, clusters=decisive.clusters), decisive.p_value

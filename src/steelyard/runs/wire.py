@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from steelyard.ground.json import plain
@@ -11,6 +10,7 @@ from steelyard.records.schema import CELL
 from steelyard.runs.index import METRIC_COLUMNS, Cell, Problem, RunEntry
 from steelyard.runs.pointers import Pointer, pointer_document
 from steelyard.runs.standing import Choice, Standing
+from steelyard.uncertainty.number import Number
 
 
 def pivot_document(names: Sequence[str], cells: Sequence[Cell]) -> dict[str, Any]:
@@ -49,10 +49,27 @@ def listed_document(
 
 def standing_document(row: Standing) -> dict[str, Any]:
     """One row of a ranking as data."""
-    own = {k: v for k, v in asdict(row).items() if k != "run"}
+    low, high = row.number.interval or (None, None)
+    delta = row.delta or Number(value=None)
+    delta_low, delta_high = delta.interval or (None, None)
     variant = row.run.labels.get("variant")
-    more = {} if variant is None else {"variant": variant}
-    return {"run_id": row.run.run_id, "workflow": row.run.workflow, **more, **own}
+    return {
+        "run_id": row.run.run_id,
+        "workflow": row.run.workflow,
+        **({} if variant is None else {"variant": variant}),
+        "value": row.value,
+        "cell": dict(row.cell),
+        "judged": row.judged,
+        "low": low,
+        "high": high,
+        "delta": delta.value,
+        "delta_low": delta_low,
+        "delta_high": delta_high,
+        "p_value": row.p_value,
+        "p_adjusted": row.p_adjusted,
+        "verdict": row.verdict,
+        "note": row.note,
+    }
 
 
 def standings_document(
@@ -90,8 +107,8 @@ def choice_document(choice: Choice, metric: str, profile: str, *, applied: bool)
             "value": choice.value,
             "active": choice.active_run_id,
             "active_value": choice.active_value,
-            "delta": choice.delta,
-            "interval": choice.interval,
+            "delta": choice.lead.value,
+            "interval": choice.lead.interval,
             "eps": choice.eps,
             "reason": choice.reason,
             "applied": applied,
