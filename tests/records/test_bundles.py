@@ -183,9 +183,9 @@ def test_a_zip_that_is_cut_short_is_refused(tmp_path: Path, name: str) -> None:
 
 def test_a_reader_of_both_gets_a_file_or_a_bundle(tmp_path: Path) -> None:
     def either(source: Input) -> Table:
-        assert len(source.beside("*.jsonl")) == (source.name.endswith("1.jsonl"))
+        assert len(source.siblings("*.jsonl")) == (source.name.endswith("1.jsonl"))
         lines = source if source.bundle is None else source.member("parts/1.jsonl")
-        assert lines is source or lines.beside("*") == []
+        assert lines is source or lines.siblings("*") == []
         return load_lines(lines)
 
     reader("either", about="parts, or one of them", takes="both", sniff=lambda head: "sure")(either)

@@ -193,15 +193,15 @@ def test_a_special_kind_of_json_lines_wins_over_the_general_one(tmp_path: Path) 
 
     def load(source: Input) -> Table:
         rows = [json.loads(line) for block in source.blocks() for line in block.data.splitlines()]
-        beside, _ = source.beside("results_*.json")  # the other one is not read
-        model = json.loads(beside.text(2**20))["model"]
+        sibling, _ = source.siblings("results_*.json")  # the other one is not read
+        model = json.loads(sibling.text(2**20))["model"]
         columns = {"item": pa.array([row["doc_id"] for row in rows]), "model": pa.array([model] * len(rows))}
         return Table(columns, len(rows))
 
     reader("samples", about="samples of a harness", suffixes=(".jsonl",), sniff=sniff)(load)
     written(tmp_path, "results_1.txt", b"")
     written(tmp_path, "results_2.json", b"")
-    beside = written(tmp_path, "results_1.json", b'{"model": "m"}')
+    sibling = written(tmp_path, "results_1.json", b'{"model": "m"}')
     path = written(tmp_path, "samples_1.jsonl", b'{"doc_id": 0}\n{"doc_id": 1}\n')
     other = written(tmp_path, "b.jsonl", b'{"item": 2}\n{"item": 3}\n')
     records = read([path, other])
@@ -209,9 +209,9 @@ def test_a_special_kind_of_json_lines_wins_over_the_general_one(tmp_path: Path) 
     assert [(source.name, source.rows) for source in records.sources] == [
         (str(path), 2),
         (str(other), 2),
-        (str(beside), 0),
+        (str(sibling), 0),
     ]
-    assert records.sources[2].sha256 == hashlib.sha256(beside.read_bytes()).hexdigest()
+    assert records.sources[2].sha256 == hashlib.sha256(sibling.read_bytes()).hexdigest()
 
 
 def test_a_reader_from_an_installed_package_competes_by_content(

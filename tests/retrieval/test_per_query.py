@@ -11,7 +11,7 @@ import pytest
 
 from steelyard.errors import InputError
 from steelyard.retrieval.per_query import PerQueryEval, ap1, ndcg3, per_query_text, read_per_query, records_of
-from steelyard.retrieval.shifts.segments_wire import Segments, beside, read_segments, segments_document
+from steelyard.retrieval.shifts.segments_wire import Segments, read_segments, segments_document, sibling
 
 ONE: dict[str, Any] = {"QueryId": "q1", "RelevantDocId": "d1", "Rank": 2, "Ap1": 0.5, "Ndcg3": 0.6309297535714575}
 
@@ -187,8 +187,8 @@ def test_files_are_found_here_or_beside_the_segments_file(tmp_path: Path, monkey
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     (tmp_path / "there" / "b.json").write_text("")
-    assert beside(tmp_path / "there" / "s.json", "b.json") == tmp_path / "there" / "b.json"
+    assert sibling(tmp_path / "there" / "s.json", "b.json") == tmp_path / "there" / "b.json"
     (tmp_path / "here" / "b.json").write_text("")
-    assert beside(tmp_path / "there" / "s.json", "b.json") == Path("b.json")
-    assert beside(tmp_path / "there" / "s.json", "/no/such.json") == Path("/no/such.json")
-    assert beside(tmp_path / "there" / "s.json", "none.json") == Path("none.json")
+    assert sibling(tmp_path / "there" / "s.json", "b.json") == Path("b.json")
+    assert sibling(tmp_path / "there" / "s.json", "/no/such.json") == Path("/no/such.json")
+    assert sibling(tmp_path / "there" / "s.json", "none.json") == Path("none.json")

@@ -226,7 +226,7 @@ def _baseline(request: Request, run: SavedRun) -> SavedRun:
         return _opened(source, request.view, "baseline")
     pointers = Pointers(_scope(run, request.view) or request.view.scope())
     profile = PINNED if kind == "pinned" else request.profile
-    pointer = pointers.get(pointers.chosen(name or None, profile), profile)
+    pointer = pointers.get(pointers.metric_key(name or None, profile), profile)
     if not pointer.stack:
         what = "pinned" if kind == "pinned" else "active"
         known = [p.metric for p in pointers.all() if p.profile == profile and p.stack]

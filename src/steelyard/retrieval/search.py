@@ -33,7 +33,7 @@ _FINE = 1e-11  # beyond the rounding of a 64-bit sum, whatever its order
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class Hits:
     """Of every query: the rank of its gold document (0 without one), the first k documents and their cosines.
 
     `top` is −1 and `scores` NaN where there are fewer than k documents.
@@ -64,7 +64,7 @@ def search(
     *,
     k: int = 0,
     progress: Callable[[float], None] | None = None,
-) -> Found:
+) -> Hits:
     """Search all documents for all queries. `gold` are indices of documents, −1 where a query has none."""
     one, other = _prepared("queries", queries), _prepared("docs", docs)
     if one.matrix.shape[1] != other.matrix.shape[1]:
@@ -86,7 +86,7 @@ def search(
         ranks[rows], top[rows], scores[rows] = block.searched()
         if progress is not None:
             progress(rows.stop / size)
-    return Found(
+    return Hits(
         ranks=ranks, top=top, scores=scores, zero_queries=int((one.norm == 0).sum()), zero_documents=zero_documents
     )
 

@@ -70,7 +70,7 @@ class Pointers:
         path = self._path(metric, profile)
         return _read(path) if path.exists() else Pointer(metric, profile)
 
-    def chosen(self, metric: str | None, profile: str = DEFAULT_PROFILE) -> str:
+    def metric_key(self, metric: str | None, profile: str = DEFAULT_PROFILE) -> str:
         """The metric that is meant: the one named, else the only one that has a pointer, else none in particular.
 
         A name that no pointer has exactly means the one that differs in case only.

@@ -16,7 +16,7 @@ from steelyard.runs.standing import PROMOTE, Choice, decide
 def pointed(view: View, metric: str | None, profile: str) -> str:
     """The metric that a pointer is asked for by; one that neither a pointer nor a run knows is an error."""
     pointers = Pointers(view.scope())
-    named = pointers.chosen(metric, profile)
+    named = pointers.metric_key(metric, profile)
     if metric is None or pointers.get(named, profile).stack or named == ANY:
         return named
     with Index.within(view) as index:
@@ -41,7 +41,7 @@ def decided(
     candidates = runs if among is None else among
     key = known_key(candidates, metric)
     pointers = Pointers(scope)
-    name = pointers.chosen(key, profile)
+    name = pointers.metric_key(key, profile)
     before = pointers.get(name, profile).name
     active = next((run for run in runs if run.name == before), None)
     if before is not None and active is None:

@@ -80,16 +80,16 @@ def save(
     labels: Mapping[str, str] | None = None,
     run_id: str | None = None,
     records: Records | None = None,
-    beside: Mapping[str, bytes] | None = None,
+    more_files: Mapping[str, bytes] | None = None,
     numbers: Mapping[str, float] | None = None,
 ) -> tuple[Run, Path]:
     """Write a run folder, and return the run and where it is. `records` keeps the rows too.
 
-    `beside` are further files of the run, `numbers` further ones among its Metrics.
+    `more_files` are further files of the run, `numbers` further ones among its Metrics.
 
     A run on a file of which only a part could be read is kept as incomplete: it can be looked at, not promoted.
     """
-    unknown = [file for file in beside or {} if file not in FILES]
+    unknown = [file for file in more_files or {} if file not in FILES]
     if unknown:
         raise ValueError(f"{unknown[0]} is no file of a run")
     name = run_id or str(uuid.uuid4())
@@ -98,7 +98,7 @@ def save(
         EVALUATION: dumps(evaluation.to_dict()).encode(),
         EVIDENCE: packed(evaluation.kept),
         **({RECORDS: _parquet(records)} if records is not None else {}),
-        **(beside or {}),
+        **(more_files or {}),
     }
     estimates = {flat_key(e.metric, e.slice): e for e in evaluation}
     other_names = {key: number for key, number in documented(evaluation).items() if key not in estimates}

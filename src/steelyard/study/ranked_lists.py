@@ -41,7 +41,7 @@ def rank(
     if not 1 <= len(runs) <= 2:
         raise UsageError(f"one run is evaluated or two are compared, these are {len(runs)}")
     checked_align(align)  # of one run too, which does not need it
-    asked = chosen(metrics, relevance_level)
+    asked = ranking_metrics(metrics, relevance_level)
     evaluations = [evaluate(run, asked, **settings) for run in runs]
     if len(runs) == 1:
         return Ranking(evaluations[0], None)
@@ -51,7 +51,7 @@ def rank(
     return Ranking(together, compare(base, new, asked, align=align, **settings))
 
 
-def chosen(metrics: Sequence[str], relevance_level: int = 1) -> list[Metric]:
+def ranking_metrics(metrics: Sequence[str], relevance_level: int = 1) -> list[Metric]:
     """The metrics asked for, at this relevance level; one that reads no rankings says which does."""
     rankers = [at_level(metric_of(name), relevance_level) for name in metrics]
     for metric in rankers:
@@ -74,7 +74,7 @@ def at_level(metric: Metric, level: int) -> Metric:
 
 def by_query(run: Records, metrics: Sequence[str], *, relevance_level: int = 1) -> list[dict[str, Any]]:
     """Every query's own values: one mapping per row. As JSON lines they can be evaluated again: `mean("ndcg@10")`."""
-    asked = chosen(metrics, relevance_level)
+    asked = ranking_metrics(metrics, relevance_level)
     scores = {metric.name: _scores(metric, run) for metric in asked}
     labels = {name: run.labels(name) for name in ("model", "item") if name in run}
     return [

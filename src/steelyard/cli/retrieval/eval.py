@@ -100,7 +100,7 @@ def eval_(
             workflow="evaluation+baseline" if baseline else "evaluation",
             clock=clock,
             labels={"shift": named.name, **seen_label(seen, len(asked))},
-            beside=files,
+            more_files=files,
             numbers=measured(diagnosis),
         )
         say(f"saved run {saved.run_id} in {folder}")

@@ -76,7 +76,7 @@ def run(
             clock=clock,
             labels={**labels, **run_labels(corpus, named)},
             run_id=run_id,
-            beside=files,
+            more_files=files,
         )
         document = {**document, "run_id": saved.run_id, "folder": str(folder)}
         say(f"saved run {saved.run_id} in {folder}")

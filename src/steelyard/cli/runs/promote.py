@@ -26,5 +26,5 @@ def promote(
         listed = index.find(run)
         pointers = Pointers(listed.scope)
         key = metric if metric in (None, ANY) else known_key([listed, *index.runs()], metric)
-    pointer = pointers.promote(SavedRun.at(listed.folder), pointers.chosen(key, profile), profile, reason=reason)
+    pointer = pointers.promote(SavedRun.at(listed.folder), pointers.metric_key(key, profile), profile, reason=reason)
     return Shown(document=pointer_state(pointer), report=pointer_report(pointer))

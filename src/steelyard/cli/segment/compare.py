@@ -22,10 +22,13 @@ def compare(
     from steelyard.report.segment import compared_report
     from steelyard.retrieval.per_query import read_per_query
     from steelyard.retrieval.shifts.segments import compared
-    from steelyard.retrieval.shifts.segments_wire import beside, compared_document, read_segments
+    from steelyard.retrieval.shifts.segments_wire import compared_document, read_segments, sibling
 
     decisions = read_segments(segments)
-    paths = [baseline or beside(segments, decisions.baseline_path), shifted or beside(segments, decisions.pos_neg_path)]
+    paths = [
+        baseline or sibling(segments, decisions.baseline_path),
+        shifted or sibling(segments, decisions.pos_neg_path),
+    ]
     base, new = (read_per_query(path) for path in paths)
     comparison = compared(decisions, base, new, segments, settings=uncertainty.settings)
     return Shown(document=compared_document(comparison), report=compared_report(comparison), reads=tuple(paths))

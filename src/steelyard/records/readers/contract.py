@@ -93,7 +93,7 @@ class Input:
     ) -> None:
         self.name, self.salvage, self.bundle = name, salvage, bundle
         self.renamed: set[str] = set()
-        self.neighbours: list[Input] = []  # what `beside` opened
+        self.neighbours: list[Input] = []  # what `siblings` opened
         self.is_read = False  # whether any of it was
         self.mark = 0  # bytes of the mark that `text` removed
         self._members: list[Input] = []
@@ -122,7 +122,7 @@ class Input:
         self._members.append(member)
         return member
 
-    def beside(self, pattern: str) -> list[Input]:
+    def siblings(self, pattern: str) -> list[Input]:
         """The files next to this one whose names match, sorted; those that are read become sources with a digest.
 
         There are none next to standard input, and none next to a member: a bundle has `names`.

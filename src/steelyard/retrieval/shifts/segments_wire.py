@@ -70,7 +70,7 @@ def decided(segments: Segments, name: str) -> dict[str, bool]:
     return decisions
 
 
-def beside(segments_path: str | Path, path: str) -> Path:
+def sibling(segments_path: str | Path, path: str) -> Path:
     """A file that a segments file names: from here, else from the segments file's folder."""
     here = Path(path)
     there = Path(segments_path).parent / path
