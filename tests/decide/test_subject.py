@@ -16,6 +16,7 @@ from steelyard.errors import InputError, StorageError, UsageError
 from steelyard.runs.saved import SavedRun
 from steelyard.study.comparison import compare, compare_kept
 from steelyard.study.evaluation import evaluate
+from steelyard.uncertainty.settings import Settings
 from tests.support.gates import Plain, comparison, delta
 from tests.support.shelf import Shelf, answers, cells, foreign_run, gated, gated_rows, table
 
@@ -141,7 +142,7 @@ def test_failures_of_every_cell_are_watched_when_evidence_is_compared(shelf: She
     outcome = ["failed" if i >= 150 else "answered" for i in range(160)]
     new = new.with_columns({"outcome": pa.array(outcome)})
     kept = [evaluate(t, ["accuracy"], keep_evidence=True, resamples=100).kept for t in (base, new)]
-    found = compare_kept(*kept, ["accuracy"], resamples=100)
+    found = compare_kept(*kept, ["accuracy"], settings=Settings(resamples=100))
     assert found.population["new"]["rows"] == 160
     assert not Gate.parse("delta(accuracy) >= -0.05 for each cell").check(found).passed
 

@@ -16,6 +16,7 @@ from steelyard.runs.layout import Scope
 from steelyard.runs.saved import Clock, SavedRun, compare_runs, save
 from steelyard.study.comparison import compare_kept
 from steelyard.study.evaluation import evaluate
+from steelyard.uncertainty.settings import Settings
 from tests.support.first_edition import (
     DATA,
     EXACT,
@@ -88,7 +89,7 @@ def test_clusters_in_which_other_rows_failed_leave_both_and_are_counted(pairs: l
     for one, two in pairs:
         base, new = SavedRun.at(one.folder), SavedRun.at(two.folder)
         if not same_failures(base, new):
-            found = compare_kept(base.kept, new.kept, ["accuracy"], resamples=100)
+            found = compare_kept(base.kept, new.kept, ["accuracy"], settings=Settings(resamples=100))
             assert all("left both" in delta.note for delta in found if not delta.slice)
             return
     raise AssertionError("no pair of runs in which other rows failed")

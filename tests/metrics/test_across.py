@@ -18,6 +18,7 @@ from steelyard.records.table import Records
 from steelyard.study.comparison import compare, compare_kept
 from steelyard.study.evaluation import evaluate, value
 from steelyard.study.kept_wire import packed, unpacked
+from steelyard.uncertainty.settings import Settings
 from tests.support.contract import CHECKS
 from tests.support.tables import table
 
@@ -76,7 +77,7 @@ def test_it_is_compared_from_rows_and_from_disk_and_gated(drop: Definition) -> N
     kept = [
         unpacked(packed(evaluate(r, ["drop(accuracy)"], keep_evidence=True, resamples=100).kept)) for r in (base, new)
     ]
-    (found,) = compare_kept(*kept, ["drop(accuracy)"], resamples=200)
+    (found,) = compare_kept(*kept, ["drop(accuracy)"], settings=Settings(resamples=200))
     assert (found.delta, found.interval) == (pytest.approx(wanted.delta), pytest.approx(wanted.interval))
     comparison = compare(base, new, ["drop(accuracy)"], resamples=200)
     decision = Gate.parse(["high(delta(drop(accuracy))) <= 0 for each cell"]).check(comparison)

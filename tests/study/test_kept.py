@@ -18,10 +18,12 @@ from steelyard.study.evaluation import evaluate
 from steelyard.study.kept_wire import packed, unpacked
 from steelyard.study.wire import comparison_document
 from steelyard.uncertainty.number import Delta
+from steelyard.uncertainty.settings import Settings
 from tests.support.shelf import through_disk
 from tests.support.tables import every_instance, fitting, other, table
 
 FIELDS = ("base", "new", "delta", "se", "p_value", "p_adjusted", "n", "n_base", "n_new", "clusters")
+FEW = Settings(resamples=200)
 
 
 def same(one: Delta, two: Delta) -> None:
@@ -44,7 +46,7 @@ def test_every_metric_compares_from_its_evidence_as_from_its_rows(text: str) -> 
     pool = ["perturbation"]
     (wanted,) = compare(base, new, [text], pool=pool, resamples=200)
     kept = [through_disk(run, [text], pool=pool) for run in (base, new)]
-    comparison = compare_kept(*kept, [text], resamples=200)
+    comparison = compare_kept(*kept, [text], settings=FEW)
     (found,) = comparison
     same(found, wanted)
     json.loads(dumps(comparison_document(comparison)), parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
@@ -59,7 +61,9 @@ def test_labels_that_only_one_run_predicts_count_in_both() -> None:
     names = ["f1_macro", "fairness_gap(f1_macro, by=group.site)"]
     kept = [through_disk(run, names) for run in (base, new)]
     for found, wanted in zip(
-        compare_kept(*kept, names, resamples=200), compare(base, new, names, resamples=200), strict=True
+        compare_kept(*kept, names, settings=FEW),
+        compare(base, new, names, resamples=200),
+        strict=True,
     ):
         same(found, wanted)
 
@@ -71,7 +75,7 @@ def test_slices_pair_and_an_area_is_judged_up_to_the_common_coverage() -> None:
     outcome[::7] = "abstained"
     new = base.with_columns({"outcome": pa.array(outcome)})
     kept = [through_disk(run, ["aurc", "selective_accuracy"], by=["group.site"]) for run in (base, new)]
-    found = compare_kept(*kept, ["aurc", "selective_accuracy"], resamples=200)
+    found = compare_kept(*kept, ["aurc", "selective_accuracy"], settings=FEW)
     wanted = compare(base, new, ["aurc", "selective_accuracy"], by=["group.site"], resamples=200)
     assert [str(d.slice) for d in found] == [str(d.slice) for d in wanted]
     assert found["aurc{group.site=x}"].verdict_from == "common_cmax"
@@ -91,7 +95,10 @@ def test_models_pair_with_themselves_and_cells_that_one_run_lacks_are_refused() 
     base = Records.from_columns({**both, "model": ["a"] * half + ["b"] * half}, cluster="patient")
     new = other(base, 2)
     kept = [through_disk(run, ["accuracy"]) for run in (base, new)]
-    found, wanted = compare_kept(*kept, ["accuracy"], resamples=200), compare(base, new, ["accuracy"], resamples=200)
+    found, wanted = (
+        compare_kept(*kept, ["accuracy"], settings=FEW),
+        compare(base, new, ["accuracy"], resamples=200),
+    )
     for name in ("accuracy{model=a}", "accuracy{model=b}"):
         same(found[name], wanted[name])
     lonely = through_disk(new.take(np.asarray(new.labels("model") == "a")), ["accuracy"])
@@ -124,7 +131,7 @@ def test_clusters_that_lost_other_rows_leave_both(text: str) -> None:
     lost = set(np.asarray(new.cluster[1])[[0, 7]])
     new = new.with_columns({"outcome": pa.array(failed)})
     kept = [through_disk(run, [text]) for run in (base, new)]
-    (found,) = compare_kept(*kept, [text], resamples=200)
+    (found,) = compare_kept(*kept, [text], settings=FEW)
     inside = ~np.isin(np.asarray(base.cluster[1]), list(lost))
     (wanted,) = compare(base.take(inside), new.take(inside), [text], resamples=200)
     same(found, wanted)

@@ -13,9 +13,11 @@ from steelyard.errors import InputError
 from steelyard.records.table import Records
 from steelyard.study.comparison import compare, compare_kept
 from steelyard.study.evaluation import evaluate, value
+from steelyard.uncertainty.settings import Settings
 from tests.support.shelf import through_disk as kept
 
 SIZE = 240
+FEW = Settings(resamples=300)
 
 
 def table(seed: int = 1, *, share: float = 0.7, **more: Any) -> Records:
@@ -113,7 +115,7 @@ def test_kept_runs_notice_it_as_rows_do(metric: str) -> None:
     gone = np.zeros(SIZE, bool)
     gone[[0, 55, 56]] = True
     lacking = without(new, column, gone)
-    found = compare_kept(kept(base, [metric]), kept(lacking, [metric]), [metric], resamples=300)[metric]
+    found = compare_kept(kept(base, [metric]), kept(lacking, [metric]), [metric], settings=FEW)[metric]
     if metric == "accuracy":  # does not read the latency
         assert "lack what it reads" not in found.note
         assert found.clusters == 40
@@ -125,7 +127,7 @@ def test_kept_runs_notice_it_as_rows_do(metric: str) -> None:
     assert found.p_value == pytest.approx(wanted.p_value)
     assert "3 of the new one lack what it reads: 2 clusters left both" in found.note
     many = without(new, column, np.arange(SIZE) % 6 == 0)
-    barred = compare_kept(kept(base, [metric]), kept(many, [metric]), [metric], resamples=300)[metric]
+    barred = compare_kept(kept(base, [metric]), kept(many, [metric]), [metric], settings=FEW)[metric]
     assert "unequal missing" in barred.cautions
     assert barred.verdict == "inconclusive"
 
@@ -276,7 +278,7 @@ def test_kept_runs_compare_as_rows_where_a_whole_cluster_failed_in_both(metric: 
     outcome = np.where(np.arange(SIZE) // 6 < 3, "failed", "answered")
     base, new = (table(s, outcome=outcome) for s in (1, 2))
     rows = compare(base, new, [metric], resamples=300)[metric]
-    from_kept = compare_kept(kept(base, [metric]), kept(new, [metric]), [metric], resamples=300)[metric]
+    from_kept = compare_kept(kept(base, [metric]), kept(new, [metric]), [metric], settings=FEW)[metric]
     assert from_kept.interval == pytest.approx(rows.interval)
     assert from_kept.p_value == pytest.approx(rows.p_value)
 

@@ -57,6 +57,25 @@ def test_a_comparison_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     jsonschema.validate(comparison.to_dict(), schemas["comparison"]())
 
 
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_a_loaded_comparison_decides_by_the_same_deltas(tmp_path: Path, level: float) -> None:
+    comparison = compare(table(2), table(5), METRICS, level=level, **FEW)
+    path = tmp_path / "comparison.json"
+    path.write_text(dumps(comparison.to_dict()))
+    loaded = sy.load(path)
+    assert {d.verdict_from for d in comparison} > {"delta"}
+    for here, there in zip(comparison, loaded, strict=True):
+        assert there.level == level
+        assert there.read_from == here.read_from
+        for one, two in ((here.decisive, there.decisive), (here.readable, there.readable)):
+            assert (one is None) == (two is None)
+            if one is not None and two is not None:
+                assert (two.value, two.interval, two.level) == (one.value, one.interval, level)
+    rules = ["high(delta(aurc)) <= 0.02", "high(delta(ece)) <= 0.02", "low(delta(accuracy)) >= -0.2"]
+    gate = sy.Gate.parse(rules)
+    assert [v.verdict for v in gate.check(loaded).rules] == [v.verdict for v in gate.check(comparison).rules]
+
+
 def test_a_gate_can_judge_what_was_loaded(tmp_path: Path) -> None:
     path = tmp_path / "evaluation.json"
     path.write_text(dumps(evaluate(table(2), ["accuracy"], **FEW).to_dict()))

@@ -15,6 +15,7 @@ from steelyard.runs.index import RunEntry
 from steelyard.runs.saved import SavedRun
 from steelyard.study.comparison import compare_kept
 from steelyard.uncertainty.number import Delta
+from steelyard.uncertainty.settings import Settings
 from tests.support.commands import command
 from tests.support.places import TESTS
 
@@ -73,7 +74,7 @@ def kept_deltas(base: SavedRun, new: SavedRun) -> Iterator[Delta]:
         together[tuple(i for i, part in enumerate(new.kept) if name in part.evidence)].append(name)
     for names in together.values():
         parts = [[part for part in run.kept if names[0] in part.evidence] for run in (base, new)]
-        yield from compare_kept(*parts, names, resamples=100)
+        yield from compare_kept(*parts, names, settings=Settings(resamples=100))
 
 
 def same_failures(base: SavedRun, new: SavedRun) -> bool:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from steelyard.confidence import signals
 from steelyard.confidence.calibrators import Calibrator
-from steelyard.confidence.signals import Floats
 from steelyard.errors import UsageError, printable
+from steelyard.ground.arrays import Floats
 from steelyard.records.table import Records
 
 _ONE, _ANY, _STATED = "calibrated:", "calibrated", "verbalized_calibrated"

@@ -22,12 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError, printable
+from steelyard.ground.arrays import Floats
 from steelyard.records.derive import ANSWERED
 from steelyard.records.schema import kind_of
 from steelyard.records.table import Records
 from steelyard.registry import Registry, closest
-
-Floats = npt.NDArray[np.float64]
 
 DEFAULT = "llm"
 PROBABILITIES = ("verbalized", "token_msp", "consistency", "consistency_modal_confidence", "confidence")

@@ -75,18 +75,7 @@ def of_runs(gate: Gate, run: SavedRun, baseline: SavedRun | None, asked: NumberO
     names = [name for name in delta_metrics(gate) if name not in subject.known.lacking]
     by = [columns for columns in slice_columns(gate) if run.records is not None and baseline.records is not None]
     comparison: Comparison | None = (
-        compare_runs(
-            baseline,
-            run,
-            names,
-            resamples=settings.resamples,
-            seed=settings.seed,
-            level=settings.level,
-            unchanged=asked.unchanged,
-            by=by,
-        )
-        if names
-        else None
+        compare_runs(baseline, run, names, settings=settings, unchanged=asked.unchanged, by=by) if names else None
     )
     rates = _failure_rate(baseline), _failure_rate(run)
     return replace(

@@ -10,5 +10,5 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]  # places, and codes of labels; −1 where there is none
 Mask = npt.NDArray[np.bool_]
-Words = npt.NDArray[np.uint64]
+Words = npt.NDArray[np.uint64]  # of random bits
 Progress = Callable[[float], None]  # called with the share of the work that is done

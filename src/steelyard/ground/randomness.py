@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-Words = npt.NDArray[np.uint64]
+from steelyard.ground.arrays import Words
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _STEP = np.uint64(0xD1342543DE82EF95)
@@ -39,12 +39,12 @@ def words(seed: int, first: int, last: int, draws: int) -> Words:
         return mix(key[:, None] + np.arange(draws, dtype=np.uint64) * _STEP)
 
 
-def sign_blocks(clusters: int, *, seed: int = 42, count: int = SIGN_DRAWS) -> Iterator[npt.NDArray[np.float64]]:
+def sign_blocks(clusters: int) -> Iterator[npt.NDArray[np.float64]]:
     """Random ±1 per cluster, one row per draw, in blocks that fit the memory; fewer draws for very many clusters."""
-    rows = int(np.clip(1_000_000_000 // max(clusters, 1), 999, count))
+    rows = int(np.clip(1_000_000_000 // max(clusters, 1), 999, SIGN_DRAWS))
     step = max(1, 10_000_000 // max(clusters, 1))
     for first in range(0, rows, step):
-        yield sign_block(seed, first, min(rows, first + step), clusters)
+        yield sign_block(42, first, min(rows, first + step), clusters)
 
 
 def sign_block(seed: int, first: int, last: int, clusters: int) -> npt.NDArray[np.float64]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from steelyard.errors import InputError, UsageError
+from steelyard.ground.arrays import Floats
 from steelyard.records.schema import KEY, OUTCOMES, SHOWN, UNPERTURBED, kind_of
 from steelyard.registry import Registry
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from steelyard.records.labels import Labels
     from steelyard.records.table import Records
 
-Floats = npt.NDArray[np.float64]
 ANSWERED, ABSTAINED, UNPARSED, FAILED = range(4)
 NUMBERS = ("int", "float")  # kinds of columns whose values compare by value
 

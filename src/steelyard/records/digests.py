@@ -13,16 +13,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from steelyard.ground.arrays import Codes
 from steelyard.ground.randomness import finalized
 from steelyard.records.derive import NUMBERS
 from steelyard.records.labels import Labels
-from steelyard.records.schema import KEY, kind_of
+from steelyard.records.schema import PAIRED, kind_of
 from steelyard.records.table import Records
 
 Digests = npt.NDArray[np.uint64]
-Codes = npt.NDArray[np.int64]
 
-_PAIRED = tuple(name for name in KEY if name not in ("model", "strategy"))
+
 _NOTHING = np.uint64(0x6E756C6C)
 
 
@@ -39,7 +39,7 @@ def row_digests(records: Records, inside: npt.NDArray[np.bool_], cluster: Codes,
 def _questions(records: Records) -> Digests:
     """A number for the question of each row."""
     numbers = np.full(len(records), np.uint64(1), np.uint64)
-    for name in _PAIRED:
+    for name in PAIRED:
         if name in records and kind_of(records.column(name)) != "null":
             numbers = _mixed(numbers, _values(records, name))
     return numbers

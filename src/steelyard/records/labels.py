@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from steelyard.errors import InputError
+from steelyard.ground.arrays import Codes
 from steelyard.records.schema import kind_of, texts
-
-Codes = npt.NDArray[np.int64]
 
 _NARROW = 100_000  # a range of whole numbers this small needs no dictionary
 

@@ -21,11 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from steelyard.errors import InputError
+from steelyard.ground.arrays import Codes, Floats
 from steelyard.records.schema import kind_of
 from steelyard.records.table import Records
-
-Codes = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

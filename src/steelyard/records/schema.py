@@ -18,6 +18,7 @@ from steelyard.errors import InputError, printable
 from steelyard.registry import closest
 
 KEY = ("model", "strategy", "task", "item", "repeat", "perturbation")
+PAIRED = ("task", "item", "repeat", "perturbation")  # what rows of two runs pair on
 CELL = ("model", "strategy", "task", "perturbation")
 OUTCOMES = ("answered", "abstained", "unparsed", "failed")
 UNPERTURBED = ("none", "original")

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from steelyard.errors import InputError, UsageError, printable
+from steelyard.ground.arrays import Codes, Floats
 from steelyard.records import derive
 from steelyard.records.labels import Labels, by_text, encode, frozen, label_key, value_name, value_of
 from steelyard.records.schema import CELL, KEY, OUTCOMES, SHOWN, UNPERTURBED, Where, check, kind_of, to_arrow
@@ -23,10 +24,7 @@ from steelyard.records.sources import Source, where_of
 from steelyard.records.task import Task
 from steelyard.registry import closest
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
-
-__all__ = ["Codes", "Floats", "Records", "Source"]
+__all__ = ["Records", "Source"]
 
 
 class Records:
@@ -330,9 +328,9 @@ class Records:
             line=two,
         )
 
-    def keys(self, without: tuple[str, ...] = ()) -> Codes:
+    def keys(self) -> Codes:
         """One integer per row for its record key, within this table."""
-        return derive.combine([_key_codes(self, n) for n in KEY if n in self and n not in without], len(self))
+        return derive.combine([_key_codes(self, n) for n in KEY if n in self], len(self))
 
     def _check_labels(self, where: Where) -> None:
         allowed = self.task.labels

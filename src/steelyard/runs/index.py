@@ -19,6 +19,7 @@ import msgspec
 
 from steelyard.errors import StorageError, UsageError, printable
 from steelyard.naming import slice_text, split_slice
+from steelyard.records.schema import CELL
 from steelyard.registry import closest
 from steelyard.runs import run_json
 from steelyard.runs.database import TABLES, in_memory, is_lock, opened, transaction
@@ -26,7 +27,6 @@ from steelyard.runs.layout import Scope, View, results, run_folders, scopes
 from steelyard.runs.run_json import Run, read_run
 
 _made_here: list[Path] = []  # indexes that were not there before
-_CELL = ("model", "strategy", "task", "perturbation")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +194,7 @@ class Index:
             if path in whole:
                 whole[path][name] = value
         parts: dict[str, dict[tuple[str | None, ...], dict[str, float]]] = {path: {} for path in who}
-        columns = ", ".join(_CELL)
+        columns = ", ".join(CELL)
         query = f"SELECT path, metric_name, value, slice, {columns} FROM metrics WHERE slice != ''"
         for path, name, value, slice_, *cell in self._asked(query):
             if path in parts and slice_ == _storable(slice_text(_named(cell))):  # else it is a part of a cell
@@ -272,7 +272,7 @@ class Index:
 
 
 def _named(cell: Sequence[str | None]) -> dict[str, str]:
-    return {column: text for column, text in zip(_CELL, cell, strict=True) if text is not None}
+    return {column: text for column, text in zip(CELL, cell, strict=True) if text is not None}
 
 
 def _walls(tenant: str | None, domain: str | None, *, all_tenants: bool) -> tuple[str, list[str]]:
@@ -283,7 +283,7 @@ def _walls(tenant: str | None, domain: str | None, *, all_tenants: bool) -> tupl
     return (condition, values) if domain is None else (f"{condition} AND domain = ?", [*values, domain])
 
 
-METRIC_COLUMNS = ("run_id", "metric_name", "value", "low", "high", "n", *_CELL, "slice", "computed_at")
+METRIC_COLUMNS = ("run_id", "metric_name", "value", "low", "high", "n", *CELL, "slice", "computed_at")
 _COLUMNS = "run_id, workflow, tenant, domain, started_at, completed_at, complete, sealed, labels, metrics, better, path"
 
 
@@ -323,7 +323,7 @@ def _metric_rows(run: Run) -> Iterable[tuple[Any, ...]]:
         name, slice_ = split_slice(key)
         low, high = run.intervals.get(key, (None, None))
         name = _storable(name)
-        cell = [_storable(slice_[column]) if column in slice_ else None for column in _CELL]
+        cell = [_storable(slice_[column]) if column in slice_ else None for column in CELL]
         text = _storable(slice_text(slice_))
         yield (run.run_id, name, value, low, high, run.counts.get(key), *cell, text, run.completed_at or run.started_at)
 

@@ -38,6 +38,7 @@ from steelyard.study.evaluation import Evaluation, MetricLike
 from steelyard.study.kept import KeptSlice
 from steelyard.study.kept_wire import packed, unpacked
 from steelyard.study.wire import flat_key
+from steelyard.uncertainty.settings import Settings
 
 EVALUATION, EVIDENCE, RECORDS = "evaluation.json", "evidence.npz", "records.parquet"
 INGEST, METRICS, METRICS_REPORT = "ingest.json", "metrics-posneg.json", "metrics-posneg.md"
@@ -195,9 +196,7 @@ def compare_runs(
     new: SavedRun,
     metrics: Sequence[MetricLike],
     *,
-    resamples: int = 10_000,
-    seed: int = 42,
-    level: float = 0.95,
+    settings: Settings | None = None,
     unchanged: Unchanged = "say",
     by: Sequence[str] = (),
 ) -> Comparison:
@@ -206,9 +205,7 @@ def compare_runs(
     `by` adds slices, which only rows can give.
     """
     if base.records is None or new.records is None:
-        return compare_kept(
-            base.kept, new.kept, metrics, resamples=resamples, seed=seed, level=level, unchanged=unchanged
-        )
+        return compare_kept(base.kept, new.kept, metrics, settings=settings, unchanged=unchanged)
     slices = [kept.slice for run in (base, new) for kept in run.kept]
     own = dict.fromkeys("*".join(c for c in slice_ if c not in CELL) for slice_ in slices if set(slice_) - set(CELL))
     tables = base.records, new.records
@@ -218,9 +215,7 @@ def compare_runs(
         metrics,
         by=list(dict.fromkeys((*own, *by))),
         pool=pool,
-        resamples=resamples,
-        seed=seed,
-        level=level,
+        settings=settings,
         unchanged=unchanged,
     )
 

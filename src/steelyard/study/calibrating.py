@@ -25,6 +25,7 @@ from steelyard.confidence.calibrators.calibrator import (
     standardised,
 )
 from steelyard.errors import InputError, UsageError, printable
+from steelyard.ground.arrays import Floats
 from steelyard.metrics.questions.calibration import bin_of
 from steelyard.records.derive import loss_values
 from steelyard.records.table import Records
@@ -33,7 +34,6 @@ from steelyard.study.evaluation import evaluate, values
 from steelyard.uncertainty.folds import fold_of
 from steelyard.uncertainty.settings import Settings
 
-Floats = npt.NDArray[np.float64]
 FOLDS = 5
 BINS = 10
 FILLS = {"retrieval_similarity_mean": 0.0, "retrieval_similarity_max": 0.0, "verbalized_confidence": 3.0}

@@ -117,9 +117,6 @@ def compare_kept(
     new: Sequence[KeptSlice],
     metrics: Sequence[MetricLike],
     *,
-    resamples: int = 10_000,
-    seed: int = 42,
-    level: float = 0.95,
     settings: Settings | None = None,
     unchanged: Unchanged = "say",
 ) -> Comparison:
@@ -129,7 +126,7 @@ def compare_kept(
     run has is an error; another slice is left out. What needs single rows is left without a verdict.
     """
     checked_unchanged(unchanged)
-    settings = settings or Settings(resamples=resamples, seed=seed, level=level)
+    settings = settings or Settings()
     asked = [m for m in map(metric_of, listed(metrics)) if not m.definition.no_delta]
     dropped = [c for c in ("model", "strategy") if all(_values(kept, c) <= 1 for kept in (base, new))]
     mine, theirs = (_by_slice(kept, dropped) for kept in (base, new))

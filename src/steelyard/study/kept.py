@@ -17,12 +17,12 @@ from steelyard.metrics.evidence.sums import Evidence
 from steelyard.metrics.options import Constants
 from steelyard.records.derive import ANSWERED, FAILED
 from steelyard.records.digests import Digests, column_digests, row_digests
-from steelyard.records.schema import KEY, kind_of, texts
+from steelyard.records.schema import KEY, PAIRED, kind_of, texts
 from steelyard.records.table import Records
 from steelyard.uncertainty.sampling import Sample
 
 DIGEST = 8  # bytes kept of each digest
-_PAIRED = tuple(name for name in KEY if name not in ("model", "strategy"))
+
 _FOLLOWS = {  # what derived columns follow from
     "correct": ("correct", "target", "prediction"),
     **dict.fromkeys(("answered", "abstained", "unparsed", "failed"), ("outcome",)),
@@ -153,7 +153,7 @@ def told_by(metric: Metric, stated: Collection[str]) -> list[str]:
 def _row_texts(records: Records) -> list[bytes]:
     """Each row's question and target, as bytes; numbers count by value."""
     columns = []
-    for name in (*_PAIRED, "target"):
+    for name in (*PAIRED, "target"):
         if name in records and kind_of(records.column(name)) != "null":
             column = records.column(name)
             numeric = name == "target" and kind_of(column) in ("int", "float")

@@ -18,7 +18,7 @@ from steelyard.metrics.options import Constants
 from steelyard.naming import slice_text
 from steelyard.records.derive import ANSWERED, FAILED, NUMBERS, combine
 from steelyard.records.labels import value_name, value_of
-from steelyard.records.schema import CELL, KEY, kind_of
+from steelyard.records.schema import CELL, PAIRED, kind_of
 from steelyard.records.table import Records
 from steelyard.study.cells import several
 from steelyard.study.kept import describes_question, told_by
@@ -255,7 +255,7 @@ def unpaired(base: Records, new: Records) -> tuple[Mask, Mask]:
 
 
 def _pairing_columns(base: Records, new: Records) -> list[str]:
-    return [n for n in KEY if n not in ("model", "strategy") and (n in base or n in new)]
+    return [n for n in PAIRED if n in base or n in new]
 
 
 def _joint_keys(base: Records, new: Records, names: Sequence[str]) -> tuple[Any, Any]:

@@ -16,8 +16,10 @@ from steelyard.ground.json import head, plain, read_strict, refusal
 from steelyard.metrics import metrics as registry
 from steelyard.naming import slice_text
 from steelyard.records.labels import value_name
+from steelyard.records.schema import CELL
 from steelyard.records.table import Source
 from steelyard.study.comparison import Comparison
+from steelyard.study.deltas import UNEQUAL_RATES
 from steelyard.study.evaluation import Evaluation
 from steelyard.study.ranked_lists import Ranking
 from steelyard.uncertainty.settings import Method, Settings, Stream
@@ -173,7 +175,9 @@ def read_comparison(document: Mapping[str, Any]) -> Comparison:
     """The comparison that a document holds; a ValueError, KeyError or TypeError where it holds none."""
     file = msgspec.convert(dict(document), ComparisonFile)
     return Comparison(
-        deltas=tuple(map(read_delta, document["deltas"])),
+        deltas=tuple(
+            read_delta(delta, level=file.uncertainty.level, read_from=_read_from(delta)) for delta in document["deltas"]
+        ),
         settings=file.uncertainty.settings,
         population=file.population,
         cluster=tuple(file.uncertainty.cluster),
@@ -186,9 +190,17 @@ def read_comparison(document: Mapping[str, Any]) -> Comparison:
     )
 
 
-# -- flat keys ---------------------------------------------------------------------------------------------------------
+def _read_from(delta: Mapping[str, Any]) -> str:
+    """The form of a delta that rules read: what its verdict rests on, or, where that is a twin, what the twin is of."""
+    verdict_from, companions = str(delta["verdict_from"]), delta["companions"]
+    if verdict_from not in registry:
+        return verdict_from
+    rates = companions.get("answer_rate") or {"base": 1.0, "new": 1.0}
+    unequal = abs(rates["base"] - rates["new"]) > UNEQUAL_RATES
+    return "answered_by_both" if unequal and "answered_by_both" in companions else "delta"
 
-_SLICE_ORDER = ("model", "strategy", "task", "perturbation")
+
+# -- flat keys ---------------------------------------------------------------------------------------------------------
 
 
 def documented_names() -> dict[str, str]:
@@ -198,6 +210,6 @@ def documented_names() -> dict[str, str]:
 
 def flat_key(metric: str, slice_: Mapping[str, Any]) -> str:
     """The key of a number in `run.json` and the index: the metric, and its slice where it has one."""
-    known = [c for c in _SLICE_ORDER if c in slice_]
+    known = [c for c in CELL if c in slice_]
     rest = [c for c in slice_ if c not in known]
     return metric + slice_text({c: value_name(slice_[c]) for c in (*known, *sorted(rest))})

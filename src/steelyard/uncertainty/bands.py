@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from steelyard.ground.arrays import Floats
 from steelyard.metrics.collector import Collector
 from steelyard.metrics.definition import Metric
 from steelyard.metrics.evidence.curve import CurveReading
@@ -17,7 +17,6 @@ from steelyard.uncertainty.intervals import tail_of
 from steelyard.uncertainty.settings import Settings
 from steelyard.uncertainty.weights import Weights, legacy_order
 
-Floats = npt.NDArray[np.float64]
 ENOUGH = 2_000  # resamples: a band is looked at, not quoted
 MOST_LOST = 0.5  # at cmax itself half of the resampled curves have ended; up to there a band is drawn
 _STEPS = 200

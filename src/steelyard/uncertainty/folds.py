@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from steelyard.errors import InputError, UsageError
+from steelyard.ground.arrays import Codes
 from steelyard.ground.randomness import words
-
-Codes = npt.NDArray[np.int64]
 
 
 def fold_of(clusters: int, folds: int, seed: int) -> Codes:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import printable
+from steelyard.ground.arrays import Floats
 from steelyard.metrics.evidence.sums import Draw
 from steelyard.records.labels import value_name
 from steelyard.uncertainty.intervals import (
@@ -31,8 +32,6 @@ from steelyard.uncertainty.intervals import (
 )
 from steelyard.uncertainty.jackknife import leave_one_out
 from steelyard.uncertainty.sampling import Sample, read_sample
-
-Floats = npt.NDArray[np.float64]
 
 FEWEST_GROUP_CLUSTERS = 4
 _SHOWN = 5

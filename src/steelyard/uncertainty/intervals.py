@@ -100,16 +100,6 @@ def effective_clusters(influence: Floats) -> float:
     return float(size) if room <= 0 else 1 + min(size - 1, 2 * second**2 / room)
 
 
-def wilson(p: float, se: float, clusters: int, minority: int, level: float) -> Interval | None:
-    """Wilson's interval for a share, with n_e = p(1 − p)/se² effective rows and t for z.
-
-    If fewer than five clusters hold the rarer outcome, no more than one row per cluster is believed. None where every
-    cluster has the same share, so that the spread is unknown.
-    """
-    rows = effective_rows(p, se, clusters, minority)
-    return None if rows is None else wilson_of(p, rows, clusters, level)
-
-
 def effective_rows(p: float, se: float, clusters: int, minority: int) -> float | None:
     """As many independent rows as the spread between clusters implies; None where there is no spread."""
     rows = math.inf if se == 0 else p * (1 - p) / se**2

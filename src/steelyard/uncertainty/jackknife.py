@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.ground.arrays import Floats
 from steelyard.metrics.evidence.sums import Draw, Sums
-
-Floats = npt.NDArray[np.float64]
 
 EXACT_JACKKNIFE = 2_000  # clusters; above, evidence that is costly to reweigh leaves out blocks of clusters
 

@@ -67,10 +67,6 @@ class Number:
         """The number with a further caution."""
         return replace(self, cautions=tuple(dict.fromkeys((*self.cautions, caution))))
 
-    def usable(self, resamples: int) -> bool:
-        """True if a rule or a verdict may read the interval."""
-        return not self.unusable(resamples)
-
     def unusable(self, resamples: int, clusters: str = "") -> str:
         """Why no rule may read the interval, or nothing. `clusters` is their number in words."""
         if self.interval is None:
@@ -170,12 +166,15 @@ class Delta(Number):
     @property
     def decisive(self) -> Delta | None:
         """The delta that a verdict rests on: this one, another form of it, or none."""
-        return None if self.verdict_from == "nothing" else self.forms.get(self.verdict_from, self)
+        return self._form(self.verdict_from)
 
     @property
     def readable(self) -> Delta | None:
         """The delta of this very metric that gates and tables read; None where none can be."""
-        return None if self.read_from == "nothing" else self.forms.get(self.read_from, self)
+        return self._form(self.read_from)
+
+    def _form(self, name: str) -> Delta | None:
+        return self if name == "delta" else self.forms.get(name)
 
 
 def barred_by(cautions: Sequence[Caution]) -> str:

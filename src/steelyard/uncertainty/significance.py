@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.ground.arrays import Codes, Floats
 from steelyard.ground.randomness import sign_block
 from steelyard.metrics.definition import Metric
 from steelyard.metrics.evidence.sums import Draw
 from steelyard.metrics.options import Constants
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 
 ALL_SWAPS = 14  # clusters up to which every swap is enumerated
 ENOUGH = 100  # swaps that reach the observed difference: then the p-value is known well enough

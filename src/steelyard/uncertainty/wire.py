@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from steelyard.ground.json import plain
+from steelyard.uncertainty.intervals import Interval
 from steelyard.uncertainty.number import Delta, Estimate, Number
 
 Ends = tuple[float | None, float | None] | None
 N = TypeVar("N", bound=Number)
-_FORM = ("base", "new", "delta", "se", "interval", "p_value", "n", "clusters", "clusters_scarcest", "method", "note")
 
 
 class EstimateDocument(msgspec.Struct):
@@ -78,6 +78,25 @@ class DeltaDocument(msgspec.Struct):
     n_failed: int = 0
 
 
+class _FormDocument(msgspec.Struct):
+    """Another form of a delta, among its companions."""
+
+    base: float | None
+    new: float | None
+    delta: float | None
+    se: float | None
+    interval: Ends
+    p_value: float | None
+    n: int
+    clusters: int
+    clusters_scarcest: int | None
+    method: str
+    note: str
+
+
+_FORM = _FormDocument.__struct_fields__
+
+
 def estimate_document(estimate: Estimate) -> dict[str, Any]:
     """An estimate as plain data."""
     derived = {"variant": estimate.shown_method}
@@ -102,22 +121,62 @@ def read_estimate(document: Mapping[str, Any]) -> Estimate:
     return _read(Estimate, msgspec.convert(dict(document), EstimateDocument), without=("n_evaluated", "variant"))
 
 
-def read_delta(document: Mapping[str, Any]) -> Delta:
-    """The delta that a document holds: its numbers, not its interval at other levels."""
+def read_delta(document: Mapping[str, Any], *, level: float, read_from: str = "delta") -> Delta:
+    """The delta that a document holds, with its forms: their numbers, not their intervals at other levels.
+
+    `level` and `read_from` are what the document says elsewhere: of all deltas, and of which form rules may read.
+    """
     struct = msgspec.convert(dict(document), DeltaDocument)
-    return _read(Delta, struct, without=("delta",), value=struct.delta)
+    forms = {
+        name: form for name, form in struct.companions.items() if isinstance(form, dict) and form.keys() >= {*_FORM}
+    }
+    return _read(
+        Delta,
+        struct,
+        without=("delta",),
+        value=struct.delta,
+        level=level,
+        read_from=read_from,
+        forms={name: _read_form(form, struct, level) for name, form in forms.items()},
+    )
+
+
+def _read_form(document: Mapping[str, Any], of: DeltaDocument, level: float) -> Delta:
+    """Another form of a delta, as the companions hold it."""
+    form = msgspec.convert({name: document[name] for name in _FORM}, _FormDocument)
+    return Delta(
+        metric=of.metric,
+        slice=of.slice,
+        base=form.base,
+        new=form.new,
+        value=form.delta,
+        se=form.se,
+        interval=_interval(form.interval),
+        level=level,
+        p_value=form.p_value,
+        better=of.better,  # type: ignore[arg-type]
+        n=form.n,
+        n_base=form.n,
+        n_new=form.n,
+        clusters=form.clusters,
+        clusters_scarcest=form.clusters_scarcest,
+        method=form.method,
+        notes=(form.note,) if form.note else (),
+    )
 
 
 def _read(kind: type[N], struct: EstimateDocument | DeltaDocument, *, without: tuple[str, ...], **also: Any) -> N:
     known = {name: getattr(struct, name) for name in struct.__struct_fields__ if name not in (*without, "note")}
-    ends = struct.interval
-    known["interval"] = None if ends is None else (_end(ends[0], -math.inf), _end(ends[1], math.inf))
+    known["interval"] = _interval(struct.interval)
     known["cautions"] = tuple(struct.cautions)
     return kind(**known, **also, notes=(struct.note,) if struct.note else ())
 
 
-def _end(value: float | None, unknown: float) -> float:
-    return unknown if value is None else value
+def _interval(ends: Ends) -> Interval | None:
+    """The interval that two ends are; one that is null is unknown."""
+    if ends is None:
+        return None
+    return (-math.inf if ends[0] is None else ends[0], math.inf if ends[1] is None else ends[1])
 
 
 def _keys(kind: type[msgspec.Struct]) -> tuple[str, ...]:

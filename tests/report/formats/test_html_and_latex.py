@@ -107,7 +107,6 @@ def test_a_format_of_one_file_renders_an_evaluation(outline: str) -> None:
 def test_the_formats_that_are_packaged() -> None:
     assert formats.known() == ("table", "csv", "html", "latex", "markdown")
     assert [formats.suffix(name) for name in formats.known()] == [".txt", ".csv", ".html", ".tex", ".md"]
-    assert [name for name in formats.known() if registry[name].tables_only] == ["csv"]
     assert formats.render("md", [Note("x")]) == formats.render("markdown", [Note("x")]) == "x\n"
 
 

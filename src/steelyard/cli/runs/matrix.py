@@ -67,4 +67,4 @@ def _program() -> list[str]:
     if script.exists():
         return [str(script)]
     elsewhere = shutil.which("steelyard")
-    return [elsewhere] if elsewhere else [sys.executable, "-c", "from steelyard.cli.main import main; main()"]
+    return [elsewhere] if elsewhere else [sys.executable, "-m", "steelyard"]

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.confidence import signals
-from steelyard.confidence.calibrators.contract import Floats, methods
+from steelyard.confidence.calibrators.contract import methods
 from steelyard.errors import InputError, printable
+from steelyard.ground.arrays import Floats
 from steelyard.records.derive import ANSWERED
 from steelyard.records.schema import kind_of, texts
 from steelyard.records.table import Records

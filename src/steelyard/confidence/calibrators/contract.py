@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from steelyard.ground.arrays import Floats
 from steelyard.registry import Registry
 
-Floats = npt.NDArray[np.float64]
 Parameters = Mapping[str, float | list[float]]
 
 

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from steelyard.confidence.calibrators.contract import Floats, Method, Parameters, list_of, methods
+from steelyard.confidence.calibrators.contract import Method, Parameters, list_of, methods
+from steelyard.ground.arrays import Floats
 
 
 def fit(features: Floats, y: Floats) -> Parameters:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from steelyard.confidence.calibrators.contract import Floats, Method, Parameters, list_of, methods, number_of
+from steelyard.confidence.calibrators.contract import Method, Parameters, list_of, methods, number_of
+from steelyard.ground.arrays import Floats
 
 
 def fit(features: Floats, y: Floats) -> Parameters:

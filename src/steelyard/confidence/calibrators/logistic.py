@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from steelyard.confidence.calibrators.contract import Floats, Method, Parameters, methods, sigmoid
+from steelyard.confidence.calibrators.contract import Method, Parameters, methods, sigmoid
 from steelyard.confidence.calibrators.linear import problem, score
 from steelyard.errors import InputError
+from steelyard.ground.arrays import Floats
 
 
 def fit(features: Floats, y: Floats) -> Parameters:

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
-from steelyard.confidence.calibrators.contract import Floats, Method, Parameters, methods, number_of, sigmoid
+from steelyard.confidence.calibrators.contract import Method, Parameters, methods, number_of, sigmoid
 from steelyard.errors import UsageError
+from steelyard.ground.arrays import Floats
 
 LOWEST, HIGHEST = 0.05, 10.0
 _CLIP = 1e-6

@@ -30,21 +30,18 @@ class Format:
     suffix: str
     render: Render
     aliases: tuple[str, ...] = ()
-    tables_only: bool = False  # headings, notes and figures are left out
 
 
 formats: Registry[Format] = Registry("format")
 
 
-def report_format(
-    name: str, *, suffix: str, aliases: tuple[str, ...] = (), tables_only: bool = False
-) -> Callable[[Render], Render]:
+def report_format(name: str, *, suffix: str, aliases: tuple[str, ...] = ()) -> Callable[[Render], Render]:
     """Register a function as the format of a name."""
 
     def register(render: Render) -> Render:
         formats.add(
             name,
-            Format(name=name, suffix=suffix, render=render, aliases=aliases, tables_only=tables_only),
+            Format(name=name, suffix=suffix, render=render, aliases=aliases),
             aliases=aliases,
         )
         return render

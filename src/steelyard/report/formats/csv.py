@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"[+-]?[0-9][0-9,]*(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _FORMULA = re.compile(r" *[=+\-@＝＋－＠]")  # wide forms count too: some spreadsheets read them as the narrow ones
 
 
-@report_format("csv", suffix=".csv", tables_only=True)
+@report_format("csv", suffix=".csv")
 def render(document: Document) -> str:
     """Every table, one after the other, with a blank line between them."""
     blocks = []
