@@ -322,7 +322,10 @@ def test_groups_must_agree() -> None:
     base = run(answers(80, 0.5, 1), **{"group.site": site})
     new = run(answers(80, 0.5, 1), **{"group.site": site[::-1]})
     with pytest.raises(InputError, match=r"group\.site: differs"):
-        compare(base, new, ["accuracy"])
+        compare(base, new, ["accuracy"], by="group.site")
+    with pytest.raises(InputError, match=r"group\.site: differs"):
+        compare(base, new, ["fairness_gap(accuracy, by=group.site)"])
+    assert compare(base, new, ["accuracy"])["accuracy"].n == 80  # nobody asked for the groups
 
 
 def test_labels_that_no_target_has_are_warned_about() -> None:

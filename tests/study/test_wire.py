@@ -33,6 +33,7 @@ def table(seed: int) -> sy.Records:
     return sy.Records.from_columns({name: [row[name] for row in rows] for name in rows[0]}, cluster="patient")
 
 
+UNCERTAINTY = evaluate(table(2), ["accuracy"], resamples=0).to_dict()["uncertainty"]
 METRICS = ["accuracy", "aurc", "ece", "f1", "selective_accuracy", "fairness_gap(accuracy, by=group.site)"]
 
 
@@ -92,8 +93,12 @@ def test_a_gate_can_judge_what_was_loaded(tmp_path: Path) -> None:
     [
         ({"kind": "other"}, "its kind is another"),
         ({"schema_version": "9"}, "version 9; this program reads 1"),
-        ({"estimates": [{"metric": "accuracy"}]}, "not a valid evaluation document"),
-        ({"uncertainty": {}}, "not a valid evaluation document"),
+        ({"schema_version": 1}, "schema_version: Expected `str`, got `int`"),
+        ({"estimates": [{"metric": "accuracy"}]}, r"estimates\[0\]: Object missing required field"),
+        ({"uncertainty": {}}, "uncertainty: Object missing required field"),
+        ({"uncertainty": {**UNCERTAINTY, "level": -1.0}}, "uncertainty: .*level"),
+        ({"uncertainty": {**UNCERTAINTY, "seed": -1}}, "uncertainty: .*seed"),
+        ({"uncertainty": {**UNCERTAINTY, "method": "x"}}, "uncertainty.method: one of the documented words"),
     ],
 )
 def test_what_is_no_evaluation_is_refused(tmp_path: Path, change: dict[str, object], problem: str) -> None:

@@ -1,7 +1,8 @@
 """trec_eval's own numbers, from a process of its own.
 
 Its C code writes past its arrays for some judgements (negative grades among them), which kills the process sooner or
-later, depending on what else is in its memory. So it runs apart, and is asked again where it died.
+later, or lets it run for ever, depending on what else is in its memory. So it runs apart, and is asked again where it
+died or gave no answer.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pytest
 from hypothesis import reject
 
 _TRIES = 3
+_PATIENCE = 60.0  # seconds; an answer takes milliseconds
 _PEER: list[ProcessPoolExecutor] = []
 
 
@@ -26,9 +28,12 @@ def trec_eval(judged: Mapping[str, Any], run: Mapping[str, Any], asked: set[str]
         if not _PEER:
             _PEER.append(ProcessPoolExecutor(1, mp_context=get_context("spawn")))
         try:
-            return _PEER[0].submit(_evaluated, judged, run, asked, level).result(timeout=300)
-        except BrokenProcessPool:
-            _PEER.pop().shutdown(wait=False)
+            return _PEER[0].submit(_evaluated, judged, run, asked, level).result(timeout=_PATIENCE)
+        except (BrokenProcessPool, TimeoutError):
+            peer = _PEER.pop()
+            for process in list((peer._processes or {}).values()):
+                process.kill()
+            peer.shutdown(wait=False)
     return reject()
 
 

@@ -24,7 +24,8 @@ import typer
 from steelyard.errors import UsageError, printable
 from steelyard.registry import closest
 
-_KEPT = ("run.json", "evaluation.json")  # what lies in the folder of a run that was kept
+_KEPT = ("run.json", "evaluation.json", "evidence.npz")  # what lies in the folder of a run that was kept
+_STORE = re.compile(r"\.index/.*|[^/]+/(tenants/[^/]+/)?(runs|active|gates|shifts)/.*")  # the store's, under results
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,7 @@ class _Call:
             if mark.document:
                 documents[option] = value
         if out is not None:
+            _check_folder("--out", out, self.inputs)
             if documents:
                 raise UsageError(f"{next(iter(documents))} names a file, --out a folder: give one of them")
             target = out / shape.writes
@@ -196,18 +198,19 @@ class _Call:
 
     def present(self, shown: Shown) -> None:
         """Check every output again, now that all are known; then write, print, and do what comes afterwards."""
-        from steelyard.ground.files import write_atomic
+        from steelyard.ground.files import write_files
 
         named = {option: [*self.outputs.get(option, ()), *files] for option, files in shown.files.items()}
         named |= {option: [path] for option, path in shown.also_writes.items()}
         check_outputs({**self.outputs, **{k: dict.fromkeys(v) for k, v in named.items()}}, [*self.inputs, *shown.reads])
-        for files in shown.files.values():
-            write(files)
-        written = dict(self._rendered(shown))
-        for path, text in written.items():
-            write_atomic(path, text)
+        further = {path: given for files in shown.files.values() for path, given in files.items()}
+        outputs = {path: given if isinstance(given, Output) else Output(given) for path, given in further.items()}
+        rendered = dict(self._rendered(shown))
+        write_files({**{path: output.content for path, output in outputs.items()}, **rendered})
+        for path, output in outputs.items():
+            say(f"wrote {path}{output.about}")
         self._print(shown)
-        for path in written:
+        for path in rendered:
             say(f"wrote {path}")
         if shown.afterwards is not None:
             shown.afterwards(self.formats[0])
@@ -263,8 +266,10 @@ def _suffix(format_: str) -> str:
 
 
 def _paths(mark: Reads, value: Any) -> list[str | Path]:
+    """What is read for a value: the files that it names, and the task files next to them."""
     given = value if isinstance(value, list) else [value]
-    return [path for each in given for path in mark.files(each)]
+    named = [Path(path) for each in given for path in mark.files(each)]
+    return [*named, *(path.parent / file for path in named for file in (f"{path.stem}.task.yaml", ".task.yaml"))]
 
 
 def _texts(value: Any) -> list[str]:
@@ -290,13 +295,25 @@ def check_outputs(outputs: Mapping[str, Iterable[Path]], inputs: Iterable[str | 
     for _, path in written:
         if any(_same_file(path, name) for name in read):
             raise UsageError(f"{printable(path)} is what would be read; name another file to write to")
-        if os.path.exists(path) and all(os.path.isfile(path.parent / name) for name in _KEPT):
+        if any(os.path.isdir(name) and _inside(Path(name), path) for name in read):
+            raise UsageError(f"{printable(path)} is in a folder that is read; name another place to write to")
+        if _is_kept(path):
             raise UsageError(f"{printable(path)} belongs to a run that was kept; name another file to write to")
     for (one, path), (two, other) in combinations(written, 2):
         if _same_file(path, other) and (os.path.isfile(path) or not os.path.exists(path)):  # a device takes both
             raise UsageError(f"{one} and {two} would both write {printable(other)}; name two files")
         if _inside(path, other) or _inside(other, path):
             raise UsageError(f"{one} and {two}: what is a file to one is a folder to the other; name two places")
+
+
+def _is_kept(path: Path) -> bool:
+    """True for a file next to those of a kept run, and for the store's own: runs, pointers, attempts, the index."""
+    real = Path(os.path.realpath(path))
+    if any(all(os.path.isfile(folder / name) for name in _KEPT) for folder in real.parents):
+        return True
+    return any(
+        _STORE.fullmatch(real.relative_to(folder).as_posix()) for folder in real.parents if folder.name == "results"
+    )
 
 
 def _check_folder(option: str, folder: Path, inputs: Iterable[str | Path]) -> None:
@@ -319,16 +336,6 @@ def _inside(folder: Path, path: Path) -> bool:
 
 
 # -- what is said and written ------------------------------------------------------------------------------------------
-
-
-def write(files: Mapping[Path, str | bytes | Output]) -> None:
-    """Write files, and name each."""
-    from steelyard.ground.files import write_atomic
-
-    for path, given in files.items():
-        output = given if isinstance(given, Output) else Output(given)
-        write_atomic(path, output.content)
-        say(f"wrote {path}{output.about}")
 
 
 _PARAMETER = re.compile(r"`([a-z_]+)=([^`]*)`")

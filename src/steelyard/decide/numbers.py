@@ -332,8 +332,12 @@ def _as_usable(number: Number, resamples: int, unit: str) -> GateNumber:
 def _left_out(d: Delta) -> dict[str, int]:
     """The pairs that a delta was not taken over, by reason."""
     failed = "left with clusters in which others failed" if "clusters_left" in d.companions else "failed in either run"
-    counts = {failed: d.n_failed, "lacking what it reads": d.n_missing}
-    return {reason: count for reason, count in counts.items() if count}
+    counts = {
+        failed: d.n_failed,
+        "lacking what it reads": d.n_missing,
+        "left with clusters in which others lack it": d.n_asked - d.n_missing - d.n,
+    }
+    return {reason: count for reason, count in counts.items() if count > 0}
 
 
 def _left(d: Delta) -> str:

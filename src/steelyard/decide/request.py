@@ -19,6 +19,7 @@ from steelyard.decide.gate import Gate
 from steelyard.decide.subject import NumberOptions, of_records, of_runs
 from steelyard.errors import UsageError, printable
 from steelyard.records.readers import read, readers
+from steelyard.records.readers.choosing import is_bundle
 from steelyard.records.table import Records
 from steelyard.runs.attempts import counted, tried
 from steelyard.runs.index import Index
@@ -144,7 +145,11 @@ def _of_answers(source: Any, request: Request) -> Records | None:
         raise UsageError("a run is a file of answers, records, a run folder, or a run's id")
     if not isinstance(source, SavedRun):
         _check_walls(Path(source), request.view)
-    if isinstance(source, SavedRun) or not os.path.isfile(source) or Path(source).name == NAME:
+    if (
+        isinstance(source, SavedRun)
+        or Path(source).name == NAME
+        or not (os.path.isfile(source) or _is_folder_of_answers(source))
+    ):
         return None
     return read(source, **request.reading)
 
@@ -161,6 +166,11 @@ def _looks_like_file(source: Any) -> bool:
 
 def _is_folder(source: Any) -> bool:
     return os.path.isfile(Path(source) / NAME) or (Path(source).name == NAME and os.path.isfile(source))
+
+
+def _is_folder_of_answers(source: Any) -> bool:
+    """True for a folder of answers: one that a reader recognises, and no run's."""
+    return os.path.isdir(source) and not _is_folder(source) and is_bundle(os.fspath(source))
 
 
 def _no_file(source: Any) -> str:

@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -49,29 +49,44 @@ def write_atomic(path: Path, content: str | bytes) -> None:
     Whatever fails, the file that was there before is intact and nothing half-written stays behind. A link is followed;
     a device or a pipe is written to as it is.
     """
-    data = content.encode() if isinstance(content, str) else content
-    path = Path(os.path.realpath(path))
-    try:
-        if path.is_dir():
-            raise StorageError(f"cannot write {printable(path)}: it is a folder")
-        if path.exists() and not path.is_file():
-            path.write_bytes(data)
-            return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, data)
-        flush_folder(path.parent)
-    except OSError as problem:
-        raise StorageError(f"cannot write {printable(path)}: {problem.strerror or type(problem).__name__}") from None
+    write_files({path: content})
 
 
-def _replace(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+def write_files(files: Mapping[Path, str | bytes]) -> None:
+    """Write several files as `write_atomic` does one: none is renamed into place before all are on disk."""
+    temporary: dict[Path, Path] = {}
+    new_folders: list[Path] = []
+    path = Path()
     try:
-        _write_flushed(temporary, data)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+        for path, content in files.items():
+            real, data = Path(os.path.realpath(path)), content.encode() if isinstance(content, str) else content
+            if real.is_dir():
+                raise StorageError(f"cannot write {printable(real)}: it is a folder")
+            if real.exists() and not real.is_file():
+                real.write_bytes(data)
+                continue
+            _make_folders(real.parent, new_folders)
+            temporary[real] = real.with_name(f".{real.name}.{secrets.token_hex(6)}")
+            _write_flushed(temporary[real], data)
+        for path, written in temporary.items():
+            os.replace(written, path)
+            flush_folder(path.parent)
+    except BaseException as problem:
+        for written in temporary.values():
+            with suppress(OSError):  # it was not made
+                written.unlink()
+        _remove_empty(new_folders)
+        if isinstance(problem, OSError):
+            shown = problem.strerror or type(problem).__name__
+            raise StorageError(f"cannot write {printable(path)}: {shown}") from None
         raise
+
+
+def _remove_empty(folders: Sequence[Path]) -> None:
+    """Take back folders that were made for nothing; in some there may be something by now."""
+    for empty in reversed(folders):
+        with suppress(OSError):
+            empty.rmdir()
 
 
 def flush_folder(folder: Path) -> None:
@@ -102,9 +117,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
             raise
         flush_folder(folder.parent)
     except OSError as problem:
-        for empty in reversed(new_folders):
-            with suppress(OSError):  # another run is in it by now
-                empty.rmdir()
+        _remove_empty(new_folders)
         raise StorageError(f"cannot write {printable(folder)}: {problem.strerror or type(problem).__name__}") from None
 
 

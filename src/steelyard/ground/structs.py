@@ -34,11 +34,16 @@ def converted(document: Any, kind: type[T], name: str, place: str = "") -> T:
     try:
         return msgspec.convert(fields, kind)
     except msgspec.ValidationError as problem:
-        text = str(problem)
-        at = _PLACE.search(text)
-        field = _joined(place, at["path"].lstrip(".") if at else "")
-        said = "one of the documented words is expected" if text.startswith("Invalid enum value") else text
-        raise InputError(printable(_PLACE.sub("", said)), file=name, field=field or None) from None
+        raise refused(problem, name, place) from None
+
+
+def refused(problem: msgspec.ValidationError, name: str, place: str = "") -> InputError:
+    """What is wrong with a document, and in which field."""
+    text = str(problem)
+    at = _PLACE.search(text)
+    field = _joined(place, at["path"].lstrip(".") if at else "")
+    said = "one of the documented words is expected" if text.startswith("Invalid enum value") else text
+    return InputError(printable(_PLACE.sub("", said)), file=name, field=field or None)
 
 
 def schema(kind: type[msgspec.Struct], title: str) -> dict[str, Any]:

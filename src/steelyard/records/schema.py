@@ -64,7 +64,7 @@ FIELDS: Mapping[str, Field] = {
             "probability that the answer is right",
             low=0,
             high=1,
-            hint="a confidence is a probability: divide percentages by 100, or rank by another column with rank=",
+            hint="a confidence is a probability: divide percentages by 100, or rank by another column with `rank=`",
         ),
         Field("should_abstain", ("bool",), "whether declining was the right thing to do"),
         Field("latency_ms", _NUMBER, "milliseconds to the answer", low=0),
@@ -231,7 +231,7 @@ def check(columns: Mapping[str, pa.Array], where: Where) -> list[str]:
     if "item" not in columns:
         have = ", ".join(printable(c) for c in columns) or "none"
         near = closest("item", list(columns)) or next((c for c in columns if c.lower().endswith("id")), None)
-        hint = f"; rename one to it: item={printable(near)}" if near else ""
+        hint = f"; map one to it: `rename=item={printable(near)}`" if near else ""
         raise InputError(f"the column 'item' is required; columns: {have}{hint}", file=where(0)[0])
     for name, array in columns.items():
         field = field_of(name)

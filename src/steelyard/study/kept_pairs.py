@@ -153,7 +153,7 @@ class KeptPair(Pair):
         return _with_labels(known[0][0], joint), _with_labels(known[1][0], joint)
 
     def checked(self, metric: Metric) -> None:
-        for name in metric.reads:
+        for name in dict.fromkeys((*metric.reads, *metric.grouped_by)):
             if not describes_question(name):
                 continue
             one, two = (None if k.columns is None else k.columns.get(name) for k in (self.base, self.new))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import Any
@@ -60,7 +61,16 @@ def unpacked(data: bytes) -> list[KeptSlice]:
                 )
             reader = _Reader(loaded)
             return [reader.make(part) for part in header["parts"]]
-    except (zipfile.BadZipFile, ValueError, KeyError, TypeError, OSError, EOFError) as problem:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        LookupError,
+        AttributeError,
+        ValueError,
+        TypeError,
+        OSError,
+        EOFError,
+    ) as problem:
         raise StorageError(f"the evidence cannot be read ({type(problem).__name__})") from None
 
 

@@ -242,9 +242,6 @@ def _paired(base: Records, new: Records, align: str, unmatched: UnmatchedRows) -
     pair = RowPair(base.take(at_mine), new.take(at_theirs))
     for name in dict.fromkeys(("target", *base.cluster_columns, *new.cluster_columns)):
         _agree(pair, name)
-    for name in base.stated:
-        if name.startswith("group.") and name in new:
-            _agree(pair, name, lackable=True)
     return pair
 
 
@@ -286,8 +283,8 @@ def _joint_keys(base: Records, new: Records, names: Sequence[str]) -> tuple[Any,
     return keys[: len(base)], keys[len(base) :]
 
 
-def _agree(pair: RowPair, name: str, *, lackable: bool = False) -> None:
-    """Targets, clusters and groups must be the same on both sides; where it is lackable, one side may lack a value."""
+def _agree(pair: RowPair, name: str) -> None:
+    """Targets, clusters and groups that are read must be the same on both sides."""
     if name not in pair.base and name not in pair.new:
         return
     if name not in pair.base or name not in pair.new:
@@ -296,7 +293,7 @@ def _agree(pair: RowPair, name: str, *, lackable: bool = False) -> None:
             raise InputError("one run has targets and the other has none", file=lacking.name)
         raise InputError(f"the column '{printable(name)}' is missing in one run", file=lacking.name)
     different = _different(pair, name)
-    if lackable or name in LACKABLE:  # a row that lacks it on one side leaves both, metric by metric
+    if name in LACKABLE:  # a row that lacks it on one side leaves both, metric by metric
         nulls = [t.column(name).is_null().to_numpy(zero_copy_only=False) for t in pair.tables]
         different &= ~(nulls[0] | nulls[1])
     if different.any():

@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
-from steelyard.errors import InputError
+from steelyard.errors import InputError, UsageError
 from steelyard.ground.json import head, plain, read_strict, refusal
+from steelyard.ground.structs import refused
 from steelyard.metrics import metrics as registry
 from steelyard.naming import slice_text
 from steelyard.records.labels import value_name
@@ -124,15 +125,38 @@ class EvaluationFile(msgspec.Struct):
     warnings: list[str]
 
 
+class ComparedInputs(msgspec.Struct):
+    """The files of both runs."""
+
+    base: list[InputFile]
+    new: list[InputFile]
+
+
+class ComparedPopulation(msgspec.Struct, omit_defaults=True):
+    """The rows of both runs by outcome, and the pairs."""
+
+    base: dict[str, int]
+    new: dict[str, int]
+    paired: int | None = None
+
+
+class UnmatchedCounts(msgspec.Struct):
+    """What found no partner in the other run."""
+
+    cells: list[dict[str, Any]]
+    base_rows: int
+    new_rows: int
+
+
 class ComparisonFile(msgspec.Struct):
     """`comparison.json`: every paired delta of two runs."""
 
     schema_version: str
     kind: str
     tool: Tool
-    inputs: dict[str, list[InputFile]]
-    population: dict[str, Any]
-    unmatched: dict[str, Any]
+    inputs: ComparedInputs
+    population: ComparedPopulation
+    unmatched: UnmatchedCounts
     uncertainty: UncertaintySettings
     deltas: list[DeltaDocument]
     warnings: list[str]
@@ -153,7 +177,11 @@ def load(path: str | os.PathLike[str]) -> Evaluation | Comparison:
         raise InputError(future, file=name, field="schema_version")
     try:
         return read_evaluation(document) if kind == "evaluation" else read_comparison(document)
-    except (msgspec.ValidationError, ValueError, KeyError, TypeError):
+    except msgspec.ValidationError as problem:
+        raise refused(problem, name) from None
+    except UsageError as problem:
+        raise InputError(str(problem), file=name, field="uncertainty") from None
+    except (ValueError, KeyError, TypeError):
         raise InputError(f"not a valid {kind} document", file=name) from None
 
 
@@ -179,13 +207,13 @@ def read_comparison(document: Mapping[str, Any]) -> Comparison:
             read_delta(delta, level=file.uncertainty.level, read_from=_read_from(delta)) for delta in document["deltas"]
         ),
         settings=file.uncertainty.settings,
-        population=file.population,
+        population=msgspec.to_builtins(file.population),
         cluster=tuple(file.uncertainty.cluster),
         sources={
-            side: tuple(Source(each.path, each.sha256, each.rows) for each in inputs)
-            for side, inputs in file.inputs.items()
+            side: tuple(Source(each.path, each.sha256, each.rows) for each in getattr(file.inputs, side))
+            for side in file.inputs.__struct_fields__
         },
-        unmatched=file.unmatched,
+        unmatched=msgspec.to_builtins(file.unmatched),
         warnings=tuple(file.warnings),
     )
 

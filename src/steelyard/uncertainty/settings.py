@@ -37,7 +37,7 @@ class Settings:
         if self.stream not in STREAMS:
             raise UsageError(f"stream is one of {', '.join(STREAMS)}")
         if self.stream == "legacy" and self.method == "bca":
-            raise UsageError("the legacy stream is documented with plain percentile intervals; drop method=bca")
+            raise UsageError("the legacy stream is documented with plain percentile intervals; drop `method=bca`")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, with the edition of the rules."""

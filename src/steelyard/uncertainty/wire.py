@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from steelyard.ground.json import plain
+from steelyard.metrics.definition import Better
 from steelyard.uncertainty.intervals import Interval
-from steelyard.uncertainty.number import Delta, Estimate, Number
+from steelyard.uncertainty.number import Caution, Delta, Estimate, Number, Outcome
 
 Ends = tuple[float | None, float | None] | None
 N = TypeVar("N", bound=Number)
@@ -34,12 +35,12 @@ class EstimateDocument(msgspec.Struct):
     clusters: int
     excluded: dict[str, int]
     undefined_resamples: int
-    better: str | None
+    better: Better | None
     unit: str
     note: str
     detail: Any = None
     clusters_scarcest: int | None = None
-    cautions: list[str] = []
+    cautions: list[Caution] = []
     n_abstained: int | None = None
     n_predictions: int | None = None
     n_missing: int | None = None
@@ -59,8 +60,8 @@ class DeltaDocument(msgspec.Struct):
     interval: Ends
     p_value: float | None
     p_adjusted: float | None
-    better: str | None
-    verdict: str
+    better: Better | None
+    verdict: Outcome
     verdict_from: str
     n: int
     n_base: int
@@ -71,7 +72,7 @@ class DeltaDocument(msgspec.Struct):
     note: str
     companions: dict[str, Any]
     clusters_scarcest: int | None = None
-    cautions: list[str] = []
+    cautions: list[Caution] = []
     unchanged: bool = False
     n_asked: int = 0
     n_missing: int = 0
@@ -154,7 +155,7 @@ def _read_form(document: Mapping[str, Any], of: DeltaDocument, level: float) -> 
         interval=_interval(form.interval),
         level=level,
         p_value=form.p_value,
-        better=of.better,  # type: ignore[arg-type]
+        better=of.better,
         n=form.n,
         n_base=form.n,
         n_new=form.n,

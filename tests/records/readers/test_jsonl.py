@@ -215,7 +215,7 @@ def test_a_torn_last_line_is_an_error_at_its_line_or_salvaged(tmp_path: Path, cu
     content = (whole + GOOD[:cut] + end).encode()
     error = refused(tmp_path, content)
     assert error.line == 4
-    assert "salvage keeps the 3 whole records" in error.problem
+    assert "`salvage=True` keeps the 3 whole records" in error.problem
     kept = read(written(tmp_path, content), salvage=True)
     assert len(kept) == 3
     assert any(":4: " in warning and "3 whole records were kept" in warning for warning in kept.warnings)

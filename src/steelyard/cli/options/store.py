@@ -72,3 +72,10 @@ def matrix_labels() -> dict[str, str]:
     """What a matrix that runs this command wants to find it by."""
     named = {"matrix": os.environ.get("STEELYARD_MATRIX"), "variant": os.environ.get("STEELYARD_VARIANT")}
     return {key: value for key, value in named.items() if value}
+
+
+def usable(index: Any, *, workflow: str | None = None) -> Any:
+    """The runs that can be used; those that cannot be are said, as a choice without them may be another one."""
+    for problem in index.problems():
+        say(f"cannot be used: {problem.problem}")
+    return index.runs(workflow=workflow)

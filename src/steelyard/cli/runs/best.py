@@ -25,7 +25,7 @@ def best(
     from steelyard.runs.wire import best_document
 
     with place.index() as index:
-        runs = index.runs(workflow=workflow)
+        runs = store.usable(index, workflow=workflow)
     key = known_key(runs, metric)
     order = candidates(runs, key)
     if not order:

@@ -29,7 +29,7 @@ def compare(
     if top < 1:
         raise UsageError("--top is at least 1")
     with place.index() as index:
-        runs = index.runs(workflow=workflow)
+        runs = store.usable(index, workflow=workflow)
         reference = index.find(against) if against else None
         key = known_key(runs, metric, cells=True)
     rows = compared(ranked(runs, key), key, reference)

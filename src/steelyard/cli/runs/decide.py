@@ -39,7 +39,7 @@ def decide(
         say("--require-significant is what is done anyway; --point decides by eps alone")
     scope = place.view.scope()
     with replace(place, domain=scope.domain).index() as index:
-        runs = index.runs()
+        runs = store.usable(index)
     choice, key, applied = decided(scope, runs, metric, profile, eps=eps, point=point, apply=apply)
     return Shown(
         document=choice_document(choice, key, profile, applied=applied),

@@ -131,7 +131,7 @@ def _task(
     tasks = list(by_file.values())
     if any(other != tasks[0] for other in tasks[1:]):
         files = ", ".join(map(printable, by_file))
-        raise UsageError(f"the files belong to different tasks ({files}); name the one that holds with task=")
+        raise UsageError(f"the files belong to different tasks ({files}); name the one that holds with `task=`")
     return tasks[0] if tasks else None
 
 

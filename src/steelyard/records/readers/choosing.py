@@ -51,6 +51,15 @@ def entered(
             yield reader, source
 
 
+def is_bundle(folder: str) -> bool:
+    """True if some reader recognises a folder."""
+    try:
+        recognised(folder_head(folder), folder)
+    except (SteelyardError, OSError):
+        return False
+    return True
+
+
 def _of_file(path: str, name: str, stream: BinaryIO, format: str | None) -> tuple[Reader, BinaryIO, Bundle | None]:
     """The reader of an opened file, all its bytes, and its members if it is read as a bundle."""
     if format is not None and readers[format].takes == "file":

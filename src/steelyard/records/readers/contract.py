@@ -198,7 +198,7 @@ class Input:
 
     def torn(self, line: int, whole: int) -> InputError:
         """The input ends inside its last record."""
-        hint = f"; salvage keeps the {whole:,} whole records before it" if whole else ""
+        hint = f"; `salvage=True` keeps the {whole:,} whole records before it" if whole else ""
         return self.error(f"the last record is incomplete, the file ends inside it{hint}", line=line)
 
     def salvaged(self, line: int, whole: int) -> str:
