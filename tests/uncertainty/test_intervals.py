@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -85,7 +86,10 @@ def test_equal_shares_in_every_cluster_have_no_interval() -> None:
 def test_bca_agrees_with_scipy_on_the_same_replicates() -> None:
     rng = np.random.default_rng(5)
     sample = rng.gamma(2, size=60)
-    scipys = stats.bootstrap((sample,), lambda x, axis: x.mean(axis=axis) ** 2, method="BCa", n_resamples=5000, rng=rng)
+    seeded = "rng" if "rng" in signature(stats.bootstrap).parameters else "random_state"  # before scipy 1.15
+    scipys = stats.bootstrap(
+        (sample,), lambda x, axis: x.mean(axis=axis) ** 2, method="BCa", n_resamples=5000, **{seeded: rng}
+    )
     value = float(sample.mean() ** 2)
     left_out = np.array([np.delete(sample, i).mean() ** 2 for i in range(60)])
     found = intervals.bca(value, scipys.bootstrap_distribution, left_out, 0.025)
