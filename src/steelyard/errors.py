@@ -12,6 +12,7 @@ may hold patient data. Names of columns and files are shown, with control charac
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 
@@ -28,19 +29,42 @@ class UsageError(SteelyardError):
 
 
 class InputError(SteelyardError):
-    """The data breaks a rule. Knows the file, the line and the field where it can."""
+    """The data breaks a rule. Knows the file, the line and the field where it can.
+
+    `rows` is how many rows break it; `others` are further problems of the same data.
+    """
 
     exit_code = 3
 
     def __init__(
-        self, problem: str, *, file: str | None = None, line: int | None = None, field: str | None = None
+        self,
+        problem: str,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        field: str | None = None,
+        rows: int = 1,
+        others: tuple[InputError, ...] = (),
     ) -> None:
         self.problem, self.file, self.line, self.field = problem, file, line, field
+        self.rows, self.others = rows, others
         where = printable(file) if file else ""
         if line is not None:
             where = f"{where}:{line}" if where else f"row {line}"
         parts = [part for part in (where, printable(field) if field else "", problem) if part]
-        super().__init__(": ".join(parts))
+        counted = f" (in {rows:,} rows, this is the first)" if rows > 1 else ""
+        more = f"; {len(others)} other problem{'s' if len(others) > 1 else ''}" if others else ""
+        super().__init__(": ".join(parts) + counted + more)
+
+    @classmethod
+    def together(cls, problems: Sequence[InputError]) -> InputError:
+        """Several problems as one: the first, with the others in it."""
+        first, *others = problems
+        if not others:
+            return first
+        return cls(
+            first.problem, file=first.file, line=first.line, field=first.field, rows=first.rows, others=tuple(others)
+        )
 
 
 class BackendError(SteelyardError):

@@ -29,8 +29,8 @@ from steelyard.cli import (
     selective,
     shift,
 )
-from steelyard.cli.command import as_options
-from steelyard.errors import SteelyardError, printable
+from steelyard.cli.command import as_options, say
+from steelyard.errors import InputError, SteelyardError, printable
 
 if TYPE_CHECKING:
     from typer import TyperException
@@ -38,6 +38,7 @@ else:
     # the root of the parser's errors; typer before 0.28 does not name it
     TyperException = getattr(typer, "TyperException", typer.BadParameter.__mro__[2])
 
+SHOWN_PROBLEMS = 20  # of one file
 SOFTWARE_FAULT = 70
 
 app = typer.Typer(
@@ -84,6 +85,9 @@ def main() -> None:
         sys.exit(code)
     except SteelyardError as problem:
         _take_back()
+        others = problem.others if isinstance(problem, InputError) else ()
+        for other in others[: SHOWN_PROBLEMS - 1]:
+            say(f"also: {as_options(str(other))}")
         _fail(as_options(str(problem)), problem.exit_code)
     except TyperException as problem:
         _refuse(problem)

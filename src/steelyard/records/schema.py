@@ -6,7 +6,7 @@ Columns are Arrow arrays of five kinds: text, int, float, bool and null (nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -150,9 +150,9 @@ def _first_offender(name: str, values: list[Any], kinds: set[str], where: Where)
         kind = _python_kind(type(value))
         if value is None or kind == expected or {kind, expected} == {"int", "float"}:
             if kind == "int" and abs(value) > (LARGEST_INT if "float" in kinds else 2**63 - 1):
-                return _at(where, row, name, "a whole number this large cannot be kept exactly")
+                return _at_row(where, row, name, "a whole number this large cannot be kept exactly")
             continue
-        return _at(
+        return _at_row(
             where,
             row,
             name,
@@ -167,6 +167,7 @@ SHOWN = {
     "float": "a number",
     "bool": "true or false",
     "list": "a list",
+    "object": "an object",
 }
 
 
@@ -226,55 +227,81 @@ def _cast(name: str, array: pa.Array, kind: pa.DataType) -> pa.Array:
         raise InputError("a number in this column is too large to keep exactly", field=name) from None
 
 
-def check(columns: Mapping[str, pa.Array], where: Where) -> list[str]:
-    """Apply every rule of the vocabulary; returns warnings about unknown columns that look misspelt."""
+@dataclass(frozen=True)
+class Findings:
+    """What the rules say of a table: problems that refuse it, those of columns that need not be read, and warnings."""
+
+    problems: list[InputError]
+    deferred: dict[str, InputError]
+    warnings: list[str]
+
+
+def check(columns: Mapping[str, pa.Array], where: Where, *, also: Sequence[str] = ()) -> Findings:
+    """Apply every rule of the vocabulary; `also` are names that the table has and this is not given.
+
+    A column of the vocabulary must be as it should be. What is wrong with another one matters once it is read.
+    """
     if "item" not in columns:
-        have = ", ".join(printable(c) for c in columns) or "none"
-        near = closest("item", list(columns)) or next((c for c in columns if c.lower().endswith("id")), None)
-        hint = f"; map one to it: `rename=item={printable(near)}`" if near else ""
-        raise InputError(f"the column 'item' is required; columns: {have}{hint}", file=where(0)[0])
+        raise InputError(_no_item([*columns, *also]), file=where(0)[0])
+    problems: list[InputError] = []
+    deferred: dict[str, InputError] = {}
     for name, array in columns.items():
-        field = field_of(name)
-        if field is not None:
-            _check_kind(field, array, where)
-            _check_range(field, array, where)
-        if kind_of(array) in ("float", "list"):
-            _check_finite(name, array, where)
+        wrong = list(_wrong(name, array, where))
+        if name in FIELDS:
+            problems += wrong
+        elif wrong:
+            deferred[name] = wrong[0]
     for name in ("item", "cluster"):
         if name in columns and columns[name].null_count:
-            raise _at(where, _first(pc.is_null(columns[name])), name, "a value is required in every row")
-    _check_outcome(columns, where)
-    return [warning for name in columns if (warning := _misspelt(name, columns))]
+            problems.append(_at(where, pc.is_null(columns[name]), name, "a value is required in every row"))
+    if not problems:
+        problems += _wrong_outcomes(columns, where)
+    warnings = [warning for name in (*columns, *also) if (warning := _misspelt(name, columns))]
+    return Findings(problems, deferred, warnings)
 
 
-def _check_kind(field: Field, array: pa.Array, where: Where) -> None:
+def _no_item(names: Sequence[str]) -> str:
+    have = ", ".join(printable(c) for c in names) or "none"
+    near = closest("item", list(names)) or next((c for c in names if c.lower().endswith("id")), None)
+    hint = f"; map one to it: `rename=item={printable(near)}`" if near else ""
+    return f"the column 'item' is required; columns: {have}{hint}"
+
+
+def _wrong(name: str, array: pa.Array, where: Where) -> Iterator[InputError]:
+    """What breaks the rules of one column."""
+    field = field_of(name)
     kind = kind_of(array)
-    if kind == "null" or kind in field.kinds:
+    if field is not None and kind != "null" and kind not in field.kinds:
+        said = f"{expected(field)} is expected, this is {SHOWN[kind]}"
+        yield _at(where, pc.is_valid(array), name, said)
         return
-    row = _first(pc.is_valid(array))
-    raise _at(where, row, field.name, f"{expected(field)} is expected, this is {SHOWN[kind]}")
+    if field is not None:
+        yield from _out_of_range(field, array, where)
+    if kind in ("float", "list"):
+        yield from _not_finite(name, array, where)
 
 
-def _check_finite(name: str, array: pa.Array, where: Where) -> None:
+def _not_finite(name: str, array: pa.Array, where: Where) -> Iterator[InputError]:
     if kind_of(array) == "list":
         inside = array.flatten()
         if kind_of(inside) == "float":
             bad = pc.invert(pc.is_finite(inside))
             if pc.any(bad).as_py():
                 row = int(pc.list_parent_indices(array)[_first(bad)].as_py())
-                raise _at(where, row, name, "the list holds a number that is not finite")
+                file, line = where(row)
+                yield InputError("the list holds a number that is not finite", file=file, line=line, field=name)
         return
     bad = pc.invert(pc.is_finite(array))
     if pc.any(bad).as_py():
-        raise _at(where, _first(bad), name, "a finite number is expected (a missing value is null, or None in a list)")
+        yield _at(where, bad, name, "a finite number is expected (a missing value is null, or None in a list)")
 
 
-def _check_range(field: Field, array: pa.Array, where: Where) -> None:
+def _out_of_range(field: Field, array: pa.Array, where: Where) -> Iterator[InputError]:
     kind = kind_of(array)
     if kind == "int" and "float" in field.kinds:
         large = pc.or_(pc.greater(array, LARGEST_INT), pc.less(array, -LARGEST_INT))
         if pc.any(large).as_py():
-            raise _at(where, _first(large), field.name, "a whole number this large cannot be kept exactly")
+            yield _at(where, large, field.name, "a whole number this large cannot be kept exactly")
     if kind not in _NUMBER or field.low is None:
         return
     bad = pc.less(array, field.low)
@@ -284,21 +311,22 @@ def _check_range(field: Field, array: pa.Array, where: Where) -> None:
         bounds = f"in [{field.low:g}, {field.high:g}]"
     if pc.any(bad).as_py():
         hint = f"; {field.hint}" if field.hint else ""
-        raise _at(where, _first(bad), field.name, f"a number {bounds} is expected{hint}")
+        yield _at(where, bad, field.name, f"a number {bounds} is expected{hint}")
 
 
-def _check_outcome(columns: Mapping[str, pa.Array], where: Where) -> None:
+def _wrong_outcomes(columns: Mapping[str, pa.Array], where: Where) -> Iterator[InputError]:
     outcome = columns.get("outcome")
     if outcome is None or kind_of(outcome) == "null":
         return
-    unknown = pc.and_(pc.is_valid(outcome), pc.invert(pc.is_in(outcome, pa.array(OUTCOMES))))
+    unknown = pc.and_(pc.is_valid(outcome), pc.invert(pc.is_in(outcome, pa.array(OUTCOMES, outcome.type))))
     if pc.any(unknown).as_py():
-        raise _at(where, _first(unknown), "outcome", f"one of {', '.join(OUTCOMES)} is expected")
+        yield _at(where, unknown, "outcome", f"one of {', '.join(OUTCOMES)} is expected")
     prediction = columns.get("prediction")
     if prediction is not None:
-        empty = pc.and_(pc.fill_null(pc.equal(outcome, "answered"), False), pc.is_null(prediction))
+        answered = pc.equal(outcome, pa.scalar("answered", outcome.type))
+        empty = pc.and_(pc.fill_null(answered, False), pc.is_null(prediction))
         if pc.any(empty).as_py():
-            raise _at(where, _first(empty), "outcome", "says answered, but the prediction is null")
+            yield _at(where, empty, "outcome", "says answered, but the prediction is null")
 
 
 def _misspelt(name: str, columns: Mapping[str, pa.Array]) -> str | None:
@@ -329,6 +357,12 @@ def _first(mask: pa.Array) -> int:
     return int(pc.index(mask, True).as_py())
 
 
-def _at(where: Where, row: int, name: str, problem: str) -> InputError:
+def _at(where: Where, bad: pa.Array, name: str, problem: str) -> InputError:
+    """A problem with the rows where `bad` is true, at the first of them."""
+    file, line = where(_first(bad))
+    return InputError(problem, file=file, line=line, field=name, rows=int(pc.sum(bad).as_py()))
+
+
+def _at_row(where: Where, row: int, name: str, problem: str) -> InputError:
     file, line = where(row)
     return InputError(problem, file=file, line=line, field=name)

@@ -7,7 +7,8 @@ column only when it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,10 @@ import pyarrow.compute as pc
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.ground.arrays import Codes, Floats
 from steelyard.records import derive
-from steelyard.records.labels import Labels, by_text, encode, frozen, label_key, value_name, value_of
-from steelyard.records.schema import CELL, KEY, OUTCOMES, SHOWN, UNPERTURBED, Where, check, kind_of, to_arrow
+from steelyard.records.breaches import breaches
+from steelyard.records.extras import Extra
+from steelyard.records.labels import Labels, by_text, encode, frozen, value_name, value_of
+from steelyard.records.schema import CELL, KEY, OUTCOMES, SHOWN, UNPERTURBED, check, kind_of, to_arrow
 from steelyard.records.sources import Source, where_of
 from steelyard.records.task import Task
 from steelyard.registry import closest
@@ -40,8 +43,12 @@ class Records:
         warnings: Sequence[str] = (),
         rows: npt.NDArray[np.int64] | None = None,
         origin: npt.NDArray[np.int64] | None = None,
+        extras: Mapping[str, Extra] | None = None,
+        skipped: Sequence[str] = (),
     ) -> None:
         self._base = dict(columns)
+        self._extras = dict(extras or {})  # kept, and raised when they are asked for
+        self.skipped = tuple(skipped)  # columns of the sources that nobody wanted
         self._cluster = cluster
         self.task = task or Task()
         self.sources = tuple(sources)
@@ -82,34 +89,51 @@ class Records:
         task: Task,
         sources: Sequence[Source],
         warnings: Sequence[str] = (),
+        problems: Sequence[InputError] = (),
+        extras: Mapping[str, Extra] | None = None,
+        skipped: Sequence[str] = (),
+        asked: Collection[str] = (),
     ) -> Records:
-        """A table after every rule at the door: kinds, ranges, outcomes, unique keys, targets within the task."""
+        """A table after every rule at the door: kinds, ranges, outcomes, unique keys, targets within the task.
+
+        All problems are raised together. `extras` are columns that cannot be read, which matters for those `asked` for.
+        """
         where = where_of(sources)
         name = sources[0].name if sources else None
         if not arrays or not len(next(iter(arrays.values()))):
-            raise InputError("there are no records", file=name)
-        warned = check(arrays, where)
-        if "perturbation" in arrays:
-            arrays = {**arrays, "perturbation": derive.unperturbed_as_null(arrays["perturbation"])}
-        records = cls(arrays, cluster=cluster, task=task, sources=sources, warnings=(*warnings, *warned))
-        if cluster is not None and cluster not in arrays:
+            raise InputError.together([*problems, InputError("there are no records", file=name)])
+        findings = check(arrays, where, also=(*(extras or {}), *skipped))
+        unread = {**(extras or {}), **{n: Extra(arrays[n], problem) for n, problem in findings.deferred.items()}}
+        arrays = {n: array for n, array in arrays.items() if n not in unread}
+        if "perturbation" in arrays and not problems:
+            arrays["perturbation"] = derive.unperturbed_as_null(arrays["perturbation"])
+        records = cls(
+            arrays,
+            cluster=cluster,
+            task=task,
+            sources=sources,
+            warnings=(*warnings, *findings.warnings),
+            extras=unread,
+            skipped=skipped,
+        )
+        if cluster is not None and cluster not in records:
             raise UsageError(
                 f"the cluster column '{printable(cluster)}' is not in the data; "
-                f"columns: {', '.join(map(printable, arrays))}"
+                f"columns: {', '.join(map(printable, (*arrays, *unread, *skipped)))}"
             )
-        if cluster is not None and arrays[cluster].null_count:
-            row = int(pc.index(pc.is_null(arrays[cluster]), True).as_py())
-            file, line = where(row)
-            raise InputError("every row needs its cluster", file=file, line=line, field=cluster)
-        records._check_unique(where)
-        records._check_labels(where)
+        wanted = dict.fromkeys((*((cluster,) if cluster else ()), *asked))
+        wrong = [*problems, *findings.problems, *(unread[name].problem for name in wanted if name in unread)]
+        if not wrong:
+            wrong += breaches(records, cluster, where)
+        if wrong:
+            raise InputError.together(wrong)
         return records
 
     def __len__(self) -> int:
         return self._size
 
     def __contains__(self, name: object) -> bool:
-        return name in self._base
+        return name in self._base or name in self._extras
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{n} {outcome}" for outcome, n in self.counts().items() if n)
@@ -117,8 +141,13 @@ class Records:
 
     @property
     def stated(self) -> tuple[str, ...]:
-        """The names of the columns that came in."""
+        """The names of the columns that came in and can be read."""
         return tuple(self._base)
+
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """The names of columns that are kept and cannot be read: `column` raises what is wrong with one."""
+        return tuple(self._extras)
 
     @property
     def name(self) -> str | None:
@@ -139,6 +168,8 @@ class Records:
 
     def column(self, name: str, *, needed_by: str = "this") -> pa.Array:
         """The Arrow column, or an error that says what the table has."""
+        if name in self._extras:
+            raise self._extras[name].problem
         if name not in self._base:
             raise InputError(self.lacks(name, needed_by))
         if self._rows is None:
@@ -282,7 +313,14 @@ class Records:
             sources=self.sources,
             warnings=self.warnings,
             origin=origin,
+            extras=self._extras if self._rows is None else {n: self.extra(n) for n in self._extras},
+            skipped=self.skipped,
         )
+
+    def extra(self, name: str) -> Extra:
+        """A column that cannot be read, as it is kept."""
+        extra = self._extras[name]
+        return extra if self._rows is None else replace(extra, column=extra.column.take(pa.array(self._rows)))
 
     def as_reference(self) -> Records:
         """Every row as its unperturbed partner answered it; needs the `reference.*` columns."""
@@ -304,45 +342,15 @@ class Records:
             warnings=self.warnings,
             rows=rows,
             origin=self._origin,
+            extras=self._extras,
+            skipped=self.skipped,
         )
 
     # -- checks ------------------------------------------------------------------------------------------------
 
-    def _check_unique(self, where: Where) -> None:
-        names = [name for name in KEY if name in self]
-        if names == ["item"] and len(self.column("item").dictionary_encode().dictionary) == len(self):
-            return
-        key = self.keys()
-        ordered = np.sort(key)  # cheaper than the order itself, which only a duplicate needs
-        if not (ordered[1:] == ordered[:-1]).any():
-            return
-        order = np.argsort(key, kind="stable")
-        same = np.flatnonzero(key[order][1:] == key[order][:-1])
-        place = same[np.argmin(order[same + 1])]
-        (earlier, one), (file, two) = where(int(order[place])), where(int(order[place + 1]))
-        first = f"line {one}" if earlier in (file, None) else f"{printable(earlier)}:{one}"
-        raise InputError(
-            f"the same record appears twice, first at {first}: ({', '.join(names)}) must be unique. "
-            "Several answers to one item need a repeat, model, strategy or perturbation column",
-            file=file,
-            line=two,
-        )
-
     def keys(self) -> Codes:
         """One integer per row for its record key, within this table."""
         return derive.combine([_key_codes(self, n) for n in KEY if n in self], len(self))
-
-    def _check_labels(self, where: Where) -> None:
-        allowed = self.task.labels
-        if allowed is None or "target" not in self:
-            return
-        target = self.labels("target")
-        known = {label_key(label) for label in allowed}
-        outside = np.array([label_key(v) not in known for v in target.values] + [False])
-        rows = np.flatnonzero(outside[target.codes])
-        if len(rows):
-            file, line = where(int(rows[0]))
-            raise InputError("the target is not among the task's labels", file=file, line=line, field="target")
 
     def _labels_or_error(self, name: str) -> Labels:
         if name not in self and name != "outcome":
@@ -350,8 +358,9 @@ class Records:
         return self.labels(name)
 
     def lacks(self, name: str, needed_by: str) -> str:
-        have = ", ".join(map(printable, self._base))
-        near = closest(name, list(self._base))
+        names = (*self._base, *self._extras, *self.skipped)
+        have = ", ".join(map(printable, names))
+        near = closest(name, list(names))
         hint = f"; did you mean '{printable(near)}'?" if near else ""
         what = "needs" if needed_by != "this" else "request needs"
         return f"{needed_by} {what} column '{printable(name)}'; {self.name or 'the table'} has: {have}{hint}"

@@ -6,6 +6,8 @@ Comes from `read(..., task=...)`, or a `.task.yaml` next to the data:
     range: [0, 3]                    # of numeric targets, or just the width: 3
     direction: higher                # of row scores that another tool computed: mean(score)
     facts: {wall_seconds: 812.5}     # facts of the whole table: values without interval
+    abstain: ["I don't know"]        # predictions that mean that the model declined
+    unparsed: ["N/A"]                # predictions that mean that its reply could not be read
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ class Task:
     range: float | None = None
     direction: str | None = None
     facts: Mapping[str, float] = field(default_factory=dict)
+    abstain: tuple[str, ...] = ()  # predictions that mean that the model declined
+    unparsed: tuple[str, ...] = ()  # predictions that mean that its reply could not be read
 
     @classmethod
     def load(cls, path: Path | str) -> Task:
@@ -47,7 +51,7 @@ class Task:
             return cls()
         if not isinstance(document, Mapping):
             raise UsageError(f"{printable(source)}: a mapping with labels, range or direction is expected")
-        known = ["labels", "range", "direction", "facts"]
+        known = ["labels", "range", "direction", "facts", "abstain", "unparsed"]
         for key in document:
             if key not in known:
                 near = closest(str(key), known)
@@ -58,6 +62,8 @@ class Task:
             _range(document.get("range"), source),
             _direction(document.get("direction"), source),
             _facts(document.get("facts"), source),
+            _texts(document.get("abstain"), "abstain", source),
+            _texts(document.get("unparsed"), "unparsed", source),
         )
 
 
@@ -71,6 +77,13 @@ def _labels(value: Any, source: str) -> tuple[Label, ...] | None:
     if len(set(value)) != len(value):
         raise UsageError(f"{printable(source)}: a label appears twice in labels")
     return tuple(value)
+
+
+def _texts(value: Any, key: str, source: str) -> tuple[str, ...]:
+    texts = [] if value is None else [value] if isinstance(value, str) else value
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) and text.strip() for text in texts):
+        raise UsageError(f"{printable(source)}: {key} is a text or a list of texts")
+    return tuple(texts)
 
 
 def _range(value: Any, source: str) -> float | None:

@@ -17,6 +17,8 @@ from typing import BinaryIO, get_args
 
 from steelyard.errors import InputError, SteelyardError, UsageError, printable
 from steelyard.ground.files import STANDARD_INPUT, opened, reason
+from steelyard.records.answers import LabelRules
+from steelyard.records.demand import Demand
 from steelyard.records.readers.bundles import Bundle, folder_bundle, folder_head
 from steelyard.records.readers.contract import Certainty, Input, Reader, readers
 from steelyard.records.readers.head import Head, look, shallowest
@@ -26,13 +28,19 @@ from steelyard.registry import load_entry_points
 
 @contextmanager
 def entered(
-    path: str, format: str | None, *, rename: Mapping[str, str] | None = None, salvage: bool = False
+    path: str,
+    format: str | None,
+    *,
+    rename: Mapping[str, str] | None = None,
+    salvage: bool = False,
+    demand: Demand | None = None,
+    labels: LabelRules | None = None,
 ) -> Iterator[tuple[Reader, Input]]:
     """The reader of a file, a folder or standard input, and the input opened for it.
 
     `format` names a reader; by default the content decides, and standard input is JSON lines.
     """
-    prepared = partial(Input, rename=rename, salvage=salvage)
+    prepared = partial(Input, rename=rename, salvage=salvage, demand=demand, labels=labels)
     if os.path.isdir(path):
         try:
             reader = readers[format] if format is not None else recognised(folder_head(path), path)

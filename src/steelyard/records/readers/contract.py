@@ -22,7 +22,7 @@ import fnmatch
 import hashlib
 import mmap
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
@@ -32,6 +32,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from steelyard.errors import InputError, UsageError, printable
+from steelyard.ground.arrays import Mask
+from steelyard.records.answers import LabelRules
+from steelyard.records.demand import SCORED, Demand, Want
+from steelyard.records.extras import Extra
 from steelyard.records.readers.bundles import Bundle
 from steelyard.records.readers.head import Head
 from steelyard.records.schema import kind_of
@@ -64,6 +68,10 @@ class Table:
     lines: npt.NDArray[np.int64] | None = None
     first_line: int = 1
     warnings: tuple[str, ...] = ()
+    problems: tuple[InputError, ...] = ()  # of columns that are read: the table is refused, with all of them
+    extras: Mapping[str, Extra] = field(default_factory=dict)  # columns that are kept and cannot be read
+    skipped: tuple[str, ...] = ()  # names of columns that nobody wanted
+    no_answers: Mapping[str, Mask] = field(default_factory=dict)  # rows whose prediction stands for an outcome, by it
     task: Task | None = None
     about: Mapping[str, str] = field(default_factory=dict)
 
@@ -90,8 +98,13 @@ class Input:
         rename: Mapping[str, str] | None = None,
         salvage: bool = False,
         bundle: Bundle | None = None,
+        demand: Demand | None = None,
+        labels: LabelRules | None = None,
     ) -> None:
         self.name, self.salvage, self.bundle = name, salvage, bundle
+        self.labels = labels or LabelRules()
+        self.demand = demand or Demand()
+        self.scored = False  # whether the table has targets and predictions, once its first columns are known
         self.renamed: set[str] = set()
         self.neighbours: list[Input] = []  # what `siblings` opened
         self.is_read = False  # whether any of it was
@@ -117,7 +130,13 @@ class Input:
         """A member of the bundle as an input of its own: errors name it, and its columns are renamed alike."""
         if self.bundle is None:
             raise self.error("a folder or a zip archive is expected")
-        member = Input(self.bundle.place(name), self.bundle.open(name), salvage=self.salvage)
+        member = Input(
+            self.bundle.place(name),
+            self.bundle.open(name),
+            salvage=self.salvage,
+            demand=self.demand,
+            labels=self.labels,
+        )
         member._known, member.renamed, member._is_member = self._known, self.renamed, True
         self._members.append(member)
         return member
@@ -152,9 +171,23 @@ class Input:
         """The name that a column would have, if there is one."""
         return self._known.get(original, original)
 
-    def error(self, problem: str, *, line: int | None = None, field: str | None = None) -> InputError:
+    def begins_with(self, originals: Iterable[str]) -> None:
+        """Say which columns the input begins with: its header, its schema, or the keys of its first record."""
+        self.scored = {self.known_as(original) for original in originals} >= SCORED
+
+    def want(self, original: str) -> Want:
+        """Whether a column is read, kept as it is, or skipped."""
+        return self.demand.of(self.known_as(original), scored=self.scored)
+
+    def goes_inside(self, original: str) -> bool:
+        """True if an object of this name is taken apart into columns."""
+        below = f"{original}."
+        mapped = any(name.startswith(below) for name in self._known)
+        return mapped or self.demand.goes_inside(original, scored=self.scored)
+
+    def error(self, problem: str, *, line: int | None = None, field: str | None = None, rows: int = 1) -> InputError:
         """A problem at a place in this input."""
-        return InputError(problem, file=self.name, line=line, field=field)
+        return InputError(problem, file=self.name, line=line, field=field, rows=rows)
 
     def blocks(self) -> Iterator[Block]:
         """The text, a piece of whole lines at a time, without its byte order mark.

@@ -6,9 +6,9 @@ numbers: numbers, all true or false: booleans, else text. `007` has a meaning th
 text. Known columns hold what the vocabulary says; ids are text unless all are whole numbers. `target` and
 `prediction` are decided together, so that the label 1 of one is the label 1 of the other.
 
-White space around a value is refused, with its line, in every known column (ids, labels, groups, signals), and in
-other columns where the same value occurs without it: "A" and "A<tab>" would silently be two classes. Characters
-within a value, control characters included, are kept as they are.
+White space around a value is removed where labels are stripped, counted and said, in every column that is read. In other
+columns it is kept; where the same value occurs without it, nobody can read the column: "A" and "A<tab>" would silently be
+two classes. Characters within a value, control characters included, are kept as they are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -26,6 +27,8 @@ import pyarrow.compute as pc
 
 from steelyard.errors import InputError
 from steelyard.ground.json import TOO_LARGE
+from steelyard.records.answers import BLANK, removed, stripped
+from steelyard.records.extras import Extra
 from steelyard.records.readers.contract import (
     LONGEST_LINE,
     MOST_COLUMNS,
@@ -37,7 +40,7 @@ from steelyard.records.readers.contract import (
     reader,
 )
 from steelyard.records.readers.head import Head
-from steelyard.records.schema import Field, expected, field_of
+from steelyard.records.schema import FIELDS, Field, expected, field_of
 
 _BATCH = 2_000  # rows; small enough to stay in the cache
 _INT = r"0|-?[1-9][0-9]{0,17}"
@@ -46,7 +49,6 @@ _FRACTION = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]*(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+
 _PATTERNS = {"int": _INT, "float": f"-0|{_EXACT}|{_FRACTION}", "bool": "(?i:true|false)"}
 _NOT_FINITE = r"[+-]?(?i:nan|inf|infinity)"
 _FINITE = "a finite number is expected (leave the cell empty where a value is missing)"
-_BLANK = r"[\s\x0b\x{a0}\x{feff}]"
 
 
 def sniff(head: Head) -> Certainty:
@@ -69,24 +71,25 @@ def load_tabs(source: Input) -> Table:
 def _load(source: Input, delimiter: str) -> Table:
     limit = csv.field_size_limit(LONGEST_LINE)
     try:
-        names, cells, lines, warnings = _cells(source, delimiter)
+        cells, skipped, lines, warnings = _cells(source, delimiter)
     finally:
         csv.field_size_limit(limit)
     first, count = int(lines[0]), len(lines)
-    return Table(
-        _typed(source, dict(zip(names, cells, strict=True)), lines),
-        count,
+    typed = _typed(source, cells, lines)
+    return replace(
+        typed,
         lines=None if int(lines[-1]) == first + count - 1 else lines,
         first_line=first,
-        warnings=tuple(warnings),
+        warnings=(*warnings, *typed.warnings),
+        skipped=tuple(skipped),
     )
 
 
 # -- rows ------------------------------------------------------------------------------------------------------
 
 
-def _cells(source: Input, delimiter: str) -> tuple[list[str], list[Column], npt.NDArray[np.int64], list[str]]:
-    """The columns' names, their cells as text, the line of each row, and warnings."""
+def _cells(source: Input, delimiter: str) -> tuple[dict[str, Column], list[str], npt.NDArray[np.int64], list[str]]:
+    """The wanted columns as text, the names of the others, the line of each row, and warnings."""
     reader = csv.reader(_lines(source), delimiter=delimiter, strict=True)
     batches: list[list[Column]] = []
     rows: list[list[str]] = []
@@ -95,7 +98,10 @@ def _cells(source: Input, delimiter: str) -> tuple[list[str], list[Column], npt.
     line = 1
     try:
         header = next(reader, [])
-        names = _names(source, header, delimiter)
+        header = _header(source, header, delimiter)
+        source.begins_with(header)
+        names = _names(source, header)
+        wanted = [place for place, name in enumerate(header) if source.want(name) != "skip"]
         width, line = len(names), reader.line_num + 1
         for row in reader:
             if len(row) == width:
@@ -109,7 +115,7 @@ def _cells(source: Input, delimiter: str) -> tuple[list[str], list[Column], npt.
                 break
             line = reader.line_num + 1
             if len(rows) == _BATCH:
-                batches.append(_batch(rows))
+                batches.append(_batch(rows, wanted))
                 rows = []
     except csv.Error as problem:
         torn = "unexpected end of data" in str(problem) and reader.line_num == line  # else whole rows may be in it
@@ -119,8 +125,14 @@ def _cells(source: Input, delimiter: str) -> tuple[list[str], list[Column], npt.
     if not lines:
         raise source.error("there are no records: the file has a header and no rows")
     if rows:
-        batches.append(_batch(rows))
-    return names, [joined(list(chunks)) for chunks in zip(*batches, strict=True)], np.array(lines), warnings
+        batches.append(_batch(rows, wanted))
+    columns = {}
+    for place in wanted:
+        columns[names[place]] = joined(
+            [batch.pop(0) for batch in batches]
+        )  # so that a column is not held twice for long
+    skipped = [name for place, name in enumerate(names) if place not in set(wanted)]
+    return columns, skipped, np.array(lines), warnings
 
 
 def _lines(source: Input) -> Iterator[str]:
@@ -138,8 +150,8 @@ def _lines(source: Input) -> Iterator[str]:
             number += 1
 
 
-def _names(source: Input, header: Sequence[str], delimiter: str) -> list[str]:
-    """The names of the columns, as the table is to call them."""
+def _header(source: Input, header: Sequence[str], delimiter: str) -> list[str]:
+    """The names in the header; a column without one is called by its place."""
     if not any(name.strip() for name in header):
         raise source.error("there are no records: the file is empty, or its first line is blank", line=1)
     if len(header) == 1 and (other := next((d for d in ";\t," if d != delimiter and d in header[0]), None)):
@@ -147,13 +159,15 @@ def _names(source: Input, header: Sequence[str], delimiter: str) -> list[str]:
         raise source.error(f"the columns are separated by {shown[other]}, {shown[delimiter]} are expected", line=1)
     if len(header) > MOST_COLUMNS:
         raise source.error(f"more than {MOST_COLUMNS:,} columns", line=1)
-    for place, name in enumerate(header, 1):
-        if not name:
-            raise source.error(f"column {place} has no name in the header", line=1)
-        if name != name.strip():
-            raise source.error("white space surrounds the column's name in the header", line=1, field=name)
-        if header.count(name) > 1:
+    named = [name.strip() or f"column {place}" for place, name in enumerate(header, 1)]
+    for name in named:
+        if named.count(name) > 1:
             raise source.error("the column appears twice in the header", line=1, field=name)
+    return named
+
+
+def _names(source: Input, header: Sequence[str]) -> list[str]:
+    """The names of the columns, as the table is to call them."""
     names = [source.column(name) for name in header]
     for name in names:
         if names.count(name) > 1:
@@ -161,8 +175,9 @@ def _names(source: Input, header: Sequence[str], delimiter: str) -> list[str]:
     return names
 
 
-def _batch(rows: list[list[str]]) -> list[Column]:
-    return [pa.array(cells, pa.string()) for cells in zip(*rows, strict=True)]
+def _batch(rows: list[list[str]], wanted: Sequence[int]) -> list[Column]:
+    columns = list(zip(*rows, strict=True))
+    return [pa.array(columns[place], pa.string()) for place in wanted]
 
 
 def _ragged(source: Input, line: int, width: int, cells: int, delimiter: str) -> InputError:
@@ -181,30 +196,56 @@ def _misquoted(source: Input, line: int, problem: str) -> InputError:
 # -- kinds -----------------------------------------------------------------------------------------------------
 
 
-def _typed(source: Input, cells: Mapping[str, Column], lines: npt.NDArray[np.int64]) -> dict[str, Column]:
-    """The columns in their kinds."""
-    texts: dict[str, Column] = {
-        name: pc.if_else(pc.equal(column, pa.scalar("", column.type)), pa.scalar(None, column.type), column)
-        for name, column in cells.items()
-    }
+def _typed(source: Input, cells: dict[str, Column], lines: npt.NDArray[np.int64]) -> Table:
+    """The columns in their kinds; those of which something is wrong are no columns of the table."""
+    texts, warnings = {}, []
+    rules = source.labels
+    while cells:
+        name, column = cells.popitem()
+        column = pc.if_else(pc.equal(column, pa.scalar("", column.type)), pa.scalar(None, column.type), column)
+        if rules.labels != "exact" and (field_of(name) is not None or name in source.demand.asked):
+            column, count = stripped(column)
+            warnings += [removed(name, count)] if count else []
+        texts[name] = column
+    texts = dict(reversed(texts.items()))
+    no_answers = rules.no_answers(texts["prediction"]) if "prediction" in texts else {}
+    for mask in no_answers.values():
+        texts["prediction"] = pc.if_else(pa.array(mask), pa.scalar(None, pa.string()), texts["prediction"])
     labels = [texts[name] for name in ("target", "prediction") if name in texts]
-    columns = {}
-    for name, column in texts.items():
+    columns: dict[str, Column] = {}
+    problems: list[InputError] = []
+    extras: dict[str, Extra] = {}
+    for name in list(texts):
+        column = texts.pop(name)
         try:
-            columns[name] = _column(column, field_of(name), labels if name in ("target", "prediction") else [column])
-        except _CellError as problem:
-            raise source.error(problem.problem, line=int(lines[problem.row]), field=name) from None
-    return columns
+            judged = labels if name in ("target", "prediction") else [column]
+            columns[name] = _column(column, field_of(name), judged, exact=rules.labels == "exact")
+        except _CellError as wrong:
+            line = int(lines[wrong.row])
+            problem = source.error(wrong.problem, line=line, field=name, rows=wrong.rows)
+            if name in FIELDS:
+                problems.append(problem)
+            else:
+                extras[name] = Extra(column, problem)
+    return Table(
+        columns,
+        len(lines),
+        warnings=tuple(reversed(warnings)),
+        problems=tuple(problems),
+        extras=extras,
+        no_answers=no_answers,
+    )
 
 
 class _CellError(Exception):
-    """What is wrong with the first of the cells that `bad` is true for."""
+    """What is wrong with the cells that `bad` is true for."""
 
     def __init__(self, problem: str, bad: Column) -> None:
         self.problem, self.row = problem, int(pc.index(bad, pa.scalar(True)).as_py())
+        self.rows = int(pc.sum(bad).as_py())
 
 
-def _column(column: Column, field: Field | None, judged: Sequence[Column]) -> Column:
+def _column(column: Column, field: Field | None, judged: Sequence[Column], *, exact: bool) -> Column:
     """A column of text in the kind of all the `judged` ones."""
     kinds = field.kinds if field else ("int", "float", "bool", "text")
     if kinds == ("int", "float"):
@@ -216,7 +257,8 @@ def _column(column: Column, field: Field | None, judged: Sequence[Column]) -> Co
     if kind == "text":
         if field is not None and "text" not in kinds:
             raise _unlike(column, kinds[0], field)
-        _check_edges(column, known=field is not None)
+        if field is None and not exact:
+            _check_edges(column)
         if "float" in kinds:
             _check_not_finite(column)
         return column
@@ -244,15 +286,15 @@ def _unlike(column: Column, kind: str, field: Field) -> _CellError:
     return _CellError(problem, bad)
 
 
-def _check_edges(column: Column, *, known: bool) -> None:
-    edged: Column = pc.match_substring_regex(column, f"^{_BLANK}|{_BLANK}$")
+def _check_edges(column: Column) -> None:
+    """Refuse a column in which a value occurs with white space around it and without."""
+    edged: Column = pc.match_substring_regex(column, f"^{BLANK}|{BLANK}$")
     if not pc.any(edged).as_py():
         return
-    if not known:
-        trimmed = partial(pc.replace_substring_regex, pattern=f"^{_BLANK}+|{_BLANK}+$", replacement="")
-        counts: Column = pc.value_counts(trimmed(pc.unique(column)))
-        merged = counts.filter(pc.greater(counts.field("counts"), pa.scalar(1))).field("values")
-        edged = pc.and_(edged, pc.is_in(trimmed(column), merged))
+    trimmed = partial(pc.replace_substring_regex, pattern=f"^{BLANK}+|{BLANK}+$", replacement="")
+    counts: Column = pc.value_counts(trimmed(pc.unique(column)))
+    merged = counts.filter(pc.greater(counts.field("counts"), pa.scalar(1))).field("values")
+    edged = pc.and_(edged, pc.is_in(trimmed(column), merged))
     if pc.any(edged).as_py():
         raise _CellError("white space (a blank, tab or line end) surrounds the value; remove it", edged)
 

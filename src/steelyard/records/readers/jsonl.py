@@ -13,6 +13,7 @@ exactly as many colons as the rows have fields, no key is a duplicate. Otherwise
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import msgspec
@@ -20,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from steelyard.errors import InputError
+from steelyard.errors import InputError, printable
 from steelyard.ground.json import TOO_LARGE, Flaw, NotJsonError, parse_line
+from steelyard.records.extras import Extra
 from steelyard.records.readers.contract import (
     DEEPEST,
     LONGEST_LINE,
@@ -35,8 +37,8 @@ from steelyard.records.readers.contract import (
     reader,
 )
 from steelyard.records.readers.head import Head
-from steelyard.records.readers.json_fields import KINDS, Leaf, Node, extract, fit, inexact
-from steelyard.records.schema import FIELDS, SHOWN, expected
+from steelyard.records.readers.json_fields import KINDS, Batch, Leaf, MisfitError, Node, extract, fit, inexact
+from steelyard.records.schema import FIELDS, SHOWN
 
 _REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -76,7 +78,9 @@ class _Lines:
         self._stale = True  # whether something was learned since the Structs were made
         self._patience = 1  # how many lines teach before a Struct is made; doubles, as making one is slow
         self._columns: dict[str, str] = {}  # column -> the field it comes from
-        self._batches: list[tuple[int, dict[str, Column]]] = []
+        self._batches: list[Batch] = []
+        self._problems: dict[tuple[str, str], set[int]] = {}  # what is wrong with which column -> the lines
+        self._nulled: dict[str, set[int]] = {}  # column that nobody reads -> lines with a number that is not finite
         self._rows = 0
         self._next = 1  # the number of the first line of the next block
         self._blank: list[int] = []
@@ -86,6 +90,23 @@ class _Lines:
         """Read the lines of a block into batches; a new field or kind closes a batch."""
         if len(block.data) > LONGEST_LINE and block.data.find(b"\n", 0, LONGEST_LINE + 1) < 0:
             raise self._source.error(f"the line is longer than {LONGEST_LINE // 2**20} MiB", line=self._next)
+        first_line = self._next
+        self._read(block)
+        self._check_encoding(block, first_line)
+
+    def _check_encoding(self, block: Block, first_line: int) -> None:
+        """Refuse bytes that are not UTF-8 in values that nobody decoded."""
+        if not any(leaf.kind == "json" for leaf in self._root.leaves()):
+            return
+        try:
+            block.data.decode()
+        except UnicodeDecodeError as problem:
+            if block.last and problem.reason == "unexpected end of data":
+                return  # a torn line, which was left out
+            line = first_line + block.data.count(b"\n", 0, problem.start)
+            raise self._source.not_utf8(block.offset + problem.start, line=line) from None
+
+    def _read(self, block: Block) -> None:
         rows = self._at_once(block.data)
         if rows is not None:
             self._close(rows, block.data, self._next)
@@ -142,8 +163,36 @@ class _Lines:
         lines = None
         if self._blank:
             lines = np.setdiff1d(np.arange(1, self._next), self._blank)[: self._rows]
-        columns = {leaf.column: self._joined(leaf, lines) for leaf in self._root.leaves()}
-        return Table(columns, self._rows, lines=lines, warnings=tuple(self._warnings))
+        columns: dict[str, Column] = {}
+        extras: dict[str, Extra] = {}
+        for leaf in self._root.leaves():
+            if leaf.want == "skip":
+                continue
+            column = self._joined(leaf, lines)
+            if leaf.kind == "json":
+                problem, line = leaf.problem or ("holds values of several kinds", 1)
+                error = self._source.error(problem, line=line, field=leaf.column)
+                extras[leaf.column] = Extra(column, error, is_json=True)
+            else:
+                columns[leaf.column] = column
+        return Table(
+            columns,
+            self._rows,
+            lines=lines,
+            warnings=(*self._warnings, *self._said()),
+            problems=tuple(
+                self._source.error(problem, line=min(at), field=column, rows=len(at))
+                for (column, problem), at in self._problems.items()
+            ),
+            extras=extras,
+            skipped=tuple(leaf.column for leaf in self._root.leaves() if leaf.want == "skip"),
+        )
+
+    def _said(self) -> list[str]:
+        return [
+            f"{len(at):,} values of '{printable(column)}' are not finite numbers and taken as missing"
+            for column, at in self._nulled.items()
+        ]
 
     # -- lines -------------------------------------------------------------------------------------------------
 
@@ -184,39 +233,91 @@ class _Lines:
     # -- learning fields and kinds -----------------------------------------------------------------------------
 
     def _learn(self, node: Node, values: dict[str, Any], path: tuple[str, ...], number: int) -> bool:
-        """Check an object against the fields known so far and add what is new; True if anything was."""
+        """Check an object against the fields known so far and add what is new; True if anything was.
+
+        What must not pass is replaced by null in `values`: with a problem where the column is read, else counted.
+        """
+        if not self._columns and not path:
+            self._source.begins_with(_names(values))
         changed = False
         for key, value in values.items():
             name = ".".join((*path, key))
-
-            def refuse(problem: str, field: str = name) -> NoReturn:
-                raise self._source.error(problem, line=number, field=self._source.known_as(field))
-
+            if isinstance(value, Flaw) and value.key is not None:
+                raise self._source.error(value.problem, line=number, field=f"{name}.{value.key}")
             child = node.fields.get(key)
-            if isinstance(value, Flaw):
-                refuse(value.problem, name if value.key is None else f"{name}.{value.key}")
-            if isinstance(value, dict):
-                column = self._source.known_as(name)
-                if (rule := FIELDS.get(column)) is not None:
-                    refuse(f"{expected(rule)} is expected, this is an object")
-                if len(path) + 1 >= DEEPEST:
-                    refuse(f"objects nest deeper than {DEEPEST} levels")
-                if child is None or (isinstance(child, Leaf) and child.kind == "null"):
-                    self._columns.pop(column, None)
-                    node.fields[key] = child = Node()
-                    changed = True
-                if isinstance(child, Leaf):
-                    refuse(f"{SHOWN[child.kind]} is expected as in the rows before, this is an object")
-                changed |= self._learn(child, value, (*path, key), number)
-                continue
-            if child is None:
-                node.fields[key] = child = self._leaf(name, number)
+            if child is None or (isinstance(child, Leaf) and child.kind == "null" and isinstance(value, dict)):
+                met = self._met(child, name, value, len(path) + 1, number)
+                changed |= met is not child
+                node.fields[key] = child = met
+            if isinstance(child, Node):
+                if isinstance(value, dict):
+                    changed |= self._learn(child, value, (*path, key), number)
+                    continue
+                if value is None:
+                    continue
+                leaf = self._collapsed(child, name, value, number)
+                if leaf is None:
+                    values[key] = None
+                    continue
+                node.fields[key] = child = leaf
                 changed = True
-            if isinstance(child, Leaf):
-                changed |= fit(child, value, refuse)
-            elif value is not None:
-                refuse(f"an object is expected as in the rows before, this is {SHOWN[KINDS[type(value)]]}")
+            changed |= self._fit(child, values, key, number)
         return changed
+
+    def _fit(self, leaf: Leaf, values: dict[str, Any], key: str, number: int) -> bool:
+        """Check a value against its column; True if the column learned from it."""
+        value = values[key]
+        if leaf.kind != "json":
+            try:
+                return fit(leaf, value)
+            except MisfitError as problem:
+                if leaf.want == "read":
+                    self._problems.setdefault((leaf.column, str(problem)), set()).add(number)
+                    values[key] = None
+                    return False
+                if isinstance(value, Flaw):
+                    self._nulled.setdefault(leaf.column, set()).add(number)
+                    values[key] = None
+                    return False
+                leaf.demote(str(problem), number)
+                values[key] = self._cleaned(leaf, value, number)
+                return True
+        values[key] = self._cleaned(leaf, value, number)
+        return False
+
+    def _cleaned(self, leaf: Leaf, value: Any, number: int) -> Any:
+        """A value that nobody reads, with null for numbers that are not finite; a duplicate key in it is an error."""
+        if isinstance(value, Flaw):
+            if value.key is not None:
+                raise self._source.error(value.problem, line=number, field=f"{leaf.column}.{value.key}")
+            self._nulled.setdefault(leaf.column, set()).add(number)
+            return None
+        if isinstance(value, dict):
+            return {key: self._cleaned(leaf, part, number) for key, part in value.items()}
+        return [self._cleaned(leaf, part, number) for part in value] if isinstance(value, list) else value
+
+    def _met(self, known: Leaf | None, name: str, value: Any, depth: int, number: int) -> Leaf | Node:
+        """What a field is that is met for the first time, or for the first time with an object."""
+        taken_apart = depth < DEEPEST and self._source.known_as(name) not in FIELDS and self._source.goes_inside(name)
+        if isinstance(value, dict) and taken_apart:
+            if known is not None:
+                self._columns.pop(known.column, None)
+            return Node()
+        return known or self._leaf(name, number)
+
+    def _collapsed(self, node: Node, name: str, value: Any, number: int) -> Leaf | None:
+        """The leaf that an object becomes where a row has another kind of value; None where its parts are read."""
+        problem = f"an object is expected as in the rows before, this is {_shown(value)}"
+        read = [leaf for leaf in node.leaves() if leaf.want == "read"]
+        if read:
+            self._problems.setdefault((read[0].column, problem), set()).add(number)
+            return None
+        for leaf in node.leaves():
+            self._columns.pop(leaf.column, None)
+        collapsed = self._leaf(name, number)
+        collapsed.former = node
+        collapsed.demote(problem, number)
+        return collapsed
 
     def _leaf(self, name: str, number: int) -> Leaf:
         column = self._source.column(name)
@@ -227,7 +328,7 @@ class _Lines:
         if len(self._columns) >= MOST_COLUMNS:
             raise self._source.error(f"more than {MOST_COLUMNS:,} different fields", line=number, field=name)
         self._columns[column] = name
-        return Leaf(column)
+        return Leaf(column, self._source.want(name))
 
     def _structs(self, objects: list[tuple[int, dict[str, Any]]]) -> list[msgspec.Struct]:
         """Objects, with their lines, as Structs; if something was learned from them, make these first."""
@@ -245,26 +346,29 @@ class _Lines:
         """Turn decoded rows into columns, once it is certain that no key was a duplicate and no number was rounded."""
         if not rows:
             return
-        arrays: dict[str, Column] = {}
-        keys = np.full(len(rows), self._root.size)
-        extract(self._root.built, rows, arrays, keys)
-        colons, total = np.count_nonzero(np.frombuffer(text, np.uint8) == ord(":")), int(keys.sum())
-        rounded = any(inexact(array) is not None for array in arrays.values() if "double" in str(array.type))
-        if rounded or (colons != total and _most_keys(text) != total):
+        batch = Batch(len(rows), self._root.size)
+        extract(self._root.built, rows, batch)
+        inner = [_most_keys(b"\n".join(raw)) for raw in batch.raw.values()]
+        colons, total = np.count_nonzero(np.frombuffer(text, np.uint8) == ord(":")), int(batch.keys.sum()) + sum(inner)
+        rounded = any(inexact(array) is not None for array in batch.arrays.values() if "double" in str(array.type))
+        repeated = any(_may_repeat_keys(raw) for raw in batch.raw.values())
+        if rounded or repeated or (colons != total and _most_keys(text) != total):
             lines = [(number + at, line) for at, line in enumerate(text.split(b"\n")) if line.strip()]
-            for (at, line), known in zip(lines, keys.tolist(), strict=True):
-                if rounded or _most_keys(line) != known:
+            inside = [sum(map(_most_keys, raws)) for raws in zip(*batch.raw.values(), strict=True)] or [0] * len(rows)
+            for (at, line), known, below in zip(lines, batch.keys.tolist(), inside, strict=True):
+                if rounded or repeated or _most_keys(line) != known + below:
                     self._learn(self._root, self._object(line, at), (), at)
-        self._batches.append((len(rows), arrays))
+        batch.settle()
+        self._batches.append(batch)
         self._rows += len(rows)
 
     def _joined(self, leaf: Leaf, lines: npt.NDArray[np.int64] | None) -> Column:
         """One array of the column's final kind from all batches."""
         chunks: list[Column] = []
-        for rows, arrays in self._batches:
-            chunk = arrays.pop(leaf.column, None)  # so that a column is not held twice for long
+        for batch in self._batches:
+            chunk = batch.column(leaf)
             if chunk is None or pa.types.is_null(chunk.type):
-                chunk = pa.nulls(rows, leaf.arrow)
+                chunk = pa.nulls(batch.rows, leaf.arrow)
             elif chunk.type != leaf.arrow:
                 if (place := inexact(chunk)) is not None:
                     row = sum(map(len, chunks)) + place
@@ -273,6 +377,31 @@ class _Lines:
                 chunk = chunk.cast(leaf.arrow)
             chunks.append(chunk)
         return joined(chunks)
+
+
+def _names(values: dict[str, Any], path: str = "") -> Iterator[str]:
+    """The names of an object's fields, with those of objects in it."""
+    for key, value in values.items():
+        yield path + key
+        if isinstance(value, dict):
+            yield from _names(value, f"{path}{key}.")
+
+
+def _shown(value: Any) -> str:
+    return "no finite number" if isinstance(value, Flaw) else SHOWN[KINDS[type(value)]]
+
+
+def _may_repeat_keys(raw: list[bytes]) -> bool:
+    """True unless no object in these texts has a duplicate key: decoding loses those, and writing again shows it."""
+    nested = [text for text in raw if b"{" in text]
+    if not nested:
+        return False
+    text = b"\n".join(nested)
+    try:
+        written = msgspec.json.Encoder().encode_lines(msgspec.json.Decoder().decode_lines(text))
+    except _REFUSED:
+        return True
+    return _most_keys(written) != _most_keys(text)
 
 
 def _most_keys(text: bytes) -> int:

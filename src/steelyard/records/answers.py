@@ -1,0 +1,190 @@
+"""Labels as people write them: white space around them, other cases, a full stop, and texts that mean no answer.
+
+    exact   labels are what was written
+    strip   white space around a text is removed, counted and said
+    fold    the same, and capital letters and a final full stop make no difference: labels are spelt as the targets are
+
+A prediction that is one of the `abstain` texts means that the model declined, one of `unparsed` that its reply could
+not be read. They are compared as labels are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from steelyard.errors import UsageError, printable
+from steelyard.ground.arrays import Mask
+from steelyard.records.labels import encode, is_named
+from steelyard.records.schema import kind_of, text_array, texts
+
+Labelling = Literal["exact", "strip", "fold"]
+Column = Any  # an Arrow array
+
+BLANK = r"[\s\x0b\x{a0}\x{feff}]"  # what counts as white space around a value
+_EDGES = re.compile(r"^[\s\xa0\ufeff]+|[\s\xa0\ufeff]+$")
+_LAST = (0x20, 0xA0, 0xBF)  # the last byte of any text that ends in one: up to a blank, or of U+00A0 and U+FEFF
+_FIRST = (0x20, 0xC2, 0xEF)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelRules:
+    """How labels are compared, and which predictions are no answers."""
+
+    labels: Labelling = "strip"
+    abstain: tuple[str, ...] = ()
+    unparsed: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.labels not in get_args(Labelling):
+            raise UsageError(f"`labels=` is one of {', '.join(get_args(Labelling))}")
+        both = {self.key(text) for text in self.abstain} & {self.key(text) for text in self.unparsed}
+        if both:
+            raise UsageError("a text stands for declining and for an unread reply: it is in `abstain=` and `unparsed=`")
+
+    def key(self, text: str) -> str:
+        """What makes two texts one label."""
+        if self.labels == "exact":
+            return text
+        stripped = _EDGES.sub("", text)
+        return stripped if self.labels == "strip" else _folded(stripped)
+
+    def outcome_of(self, text: str) -> str | None:
+        """The outcome that a predicted text stands for, None where it is an answer."""
+        if not (self.abstain or self.unparsed):
+            return None
+        key = self.key(text)
+        if any(self.key(each) == key for each in self.abstain):
+            return "abstained"
+        return "unparsed" if any(self.key(each) == key for each in self.unparsed) else None
+
+    def no_answers(self, prediction: Column) -> dict[str, Mask]:
+        """The rows whose prediction stands for an outcome, by that outcome."""
+        if not (self.abstain or self.unparsed) or kind_of(prediction) in ("null", "list"):
+            return {}
+        labels = encode(prediction)
+        outcomes = [self._meant(value) for value in labels.values]
+        masks = {}
+        for outcome in ("abstained", "unparsed"):
+            named = np.array([*(each == outcome for each in outcomes), False])
+            if named.any():
+                masks[outcome] = named[labels.codes]
+        return masks
+
+    def _meant(self, value: Any) -> str | None:
+        if isinstance(value, str):
+            return self.outcome_of(value)
+        named = (("abstained", self.abstain), ("unparsed", self.unparsed))
+        return next((outcome for outcome, given in named if any(is_named(value, text) for text in given)), None)
+
+
+def _folded(text: str) -> str:
+    return text.removesuffix(".").rstrip().casefold()
+
+
+def stripped(column: Column) -> tuple[Column, int]:
+    """A column of text without white space around its values, and how many had any; what is left empty is null."""
+    edged = _edged(column)
+    count = int(edged.sum())
+    if not count:
+        return column, 0
+    rows = pa.array(np.flatnonzero(edged))
+    values = [_EDGES.sub("", text or "") or None for text in texts(column.take(rows))]
+    return pc.replace_with_mask(column, pa.array(edged), text_array(values).cast(column.type)), count
+
+
+def _edged(column: Column) -> Mask:
+    """The rows whose text begins or ends with white space; the bytes at its ends tell most that do not."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    _, offsets_buffer, data_buffer = column.buffers()
+    size = np.int64 if pa.types.is_large_string(column.type) else np.int32
+    offsets = np.frombuffer(offsets_buffer, size)[column.offset : column.offset + len(column) + 1]
+    edged = np.zeros(len(column), bool)
+    if data_buffer is None:
+        return edged
+    data = np.frombuffer(data_buffer, np.uint8)
+    rows = np.flatnonzero(np.diff(offsets))
+    first, last = data[offsets[:-1][rows]], data[offsets[1:][rows] - 1]
+    maybe = rows[(first <= _FIRST[0]) | np.isin(first, _FIRST[1:]) | (last <= _LAST[0]) | np.isin(last, _LAST[1:])]
+    if len(maybe):
+        suspects = texts(column.take(pa.array(maybe)))
+        edged[maybe] = [text is not None and _EDGES.search(text) is not None for text in suspects]
+    return edged
+
+
+def labelled(
+    columns: Mapping[str, Column], rules: LabelRules, names: Iterable[str]
+) -> tuple[dict[str, Column], list[str]]:
+    """The columns with labels as the rules say, and what was done to them in words. `names` are those that are read."""
+    done: dict[str, Column] = dict(columns)
+    said: list[str] = []
+    if rules.labels != "exact":
+        for name in names:
+            if name in done and kind_of(done[name]) == "text":
+                done[name], count = stripped(done[name])
+                if count:
+                    said.append(removed(name, count))
+    if "prediction" in done:
+        masks = rules.no_answers(done["prediction"])
+        done |= with_outcomes(done, masks)
+        said += [counted(outcome, int(mask.sum())) for outcome, mask in masks.items()]
+    if rules.labels == "fold":
+        folded, note = _spelt_alike(done)
+        done |= folded
+        said += note
+    return done, said
+
+
+def removed(name: str, count: int) -> str:
+    """That white space was removed."""
+    return f"white space around {count:,} values of '{printable(name)}' was removed; `labels=exact` keeps it"
+
+
+def counted(outcome: str, count: int) -> str:
+    """That predictions stand for an outcome."""
+    what = "that the model declined" if outcome == "abstained" else "that the reply could not be read"
+    return f"{count:,} predictions are texts that mean {what}"
+
+
+def with_outcomes(columns: Mapping[str, Column], masks: Mapping[str, Mask]) -> dict[str, Column]:
+    """Prediction and outcome, where some predictions stand for an outcome."""
+    if not masks:
+        return {}
+    prediction = columns["prediction"]
+    outcome = columns.get("outcome")
+    if outcome is None or kind_of(outcome) == "null":
+        outcome = pa.nulls(len(prediction), pa.string())
+    for name, mask in masks.items():
+        chosen = pa.array(mask)
+        prediction = pc.if_else(chosen, pa.scalar(None, prediction.type), prediction)
+        outcome = pc.if_else(chosen, pa.scalar(name, outcome.type), outcome)
+    return {"prediction": prediction, "outcome": outcome}
+
+
+def _spelt_alike(columns: Mapping[str, Column]) -> tuple[dict[str, Column], list[str]]:
+    """Targets and predictions in one spelling each, the targets' own where there is one."""
+    names = [name for name in ("target", "prediction") if name in columns and kind_of(columns[name]) == "text"]
+    spelling: dict[str, str] = {}
+    for name in names:
+        counts = pc.value_counts(columns[name].drop_null()).to_pylist()
+        for each in sorted(counts, key=lambda each: -each["counts"]):
+            spelling.setdefault(_folded(each["values"]), each["values"])
+    done, said = {}, []
+    for name in names:
+        encoded = columns[name].dictionary_encode()
+        before = texts(encoded.dictionary)
+        after = [spelling[_folded(text or "")] for text in before]
+        changed = np.array([*(one != two for one, two in zip(before, after, strict=True)), False])
+        codes = pc.fill_null(encoded.indices, len(before)).to_numpy(zero_copy_only=False)
+        count = int(changed[codes].sum())
+        if count:
+            done[name] = text_array([*after, None]).take(pa.array(codes))
+            said.append(f"{count:,} values of '{name}' are spelt as the same label is elsewhere")
+    return done, said

@@ -1,0 +1,64 @@
+"""Rules of a whole table: every row has its cluster, no record appears twice, no target is outside the task's labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from steelyard.errors import InputError, printable
+from steelyard.records.labels import label_key
+from steelyard.records.schema import KEY, Where
+
+if TYPE_CHECKING:
+    from steelyard.records.table import Records
+
+
+def breaches(records: Records, cluster: str | None, where: Where) -> Iterator[InputError]:
+    """What breaks a rule of the whole table: clusters that are missing, records that appear twice, other labels."""
+    if cluster is not None and records.column(cluster).null_count:
+        bad = pc.is_null(records.column(cluster))
+        file, line = where(int(pc.index(bad, True).as_py()))
+        rows = int(pc.sum(bad).as_py())
+        yield InputError("every row needs its cluster", file=file, line=line, field=cluster, rows=rows)
+    yield from _duplicates(records, where)
+    yield from _other_labels(records, where)
+
+
+def _duplicates(records: Records, where: Where) -> Iterator[InputError]:
+    names = [name for name in KEY if name in records]
+    if names == ["item"] and len(records.column("item").dictionary_encode().dictionary) == len(records):
+        return
+    key = records.keys()
+    ordered = np.sort(key)  # cheaper than the order itself, which only a duplicate needs
+    repeated = int((ordered[1:] == ordered[:-1]).sum())
+    if not repeated:
+        return
+    order = np.argsort(key, kind="stable")
+    same = np.flatnonzero(key[order][1:] == key[order][:-1])
+    place = same[np.argmin(order[same + 1])]
+    (earlier, one), (file, two) = where(int(order[place])), where(int(order[place + 1]))
+    first = f"line {one}" if earlier in (file, None) else f"{printable(earlier)}:{one}"
+    yield InputError(
+        f"the same record appears twice, first at {first}: ({', '.join(names)}) must be unique. "
+        "Several answers to one item need a repeat, model, strategy or perturbation column",
+        file=file,
+        line=two,
+        rows=repeated,
+    )
+
+
+def _other_labels(records: Records, where: Where) -> Iterator[InputError]:
+    allowed = records.task.labels
+    if allowed is None or "target" not in records:
+        return
+    target = records.labels("target")
+    known = {label_key(label) for label in allowed}
+    outside = np.array([label_key(v) not in known for v in target.values] + [False])
+    rows = np.flatnonzero(outside[target.codes])
+    if len(rows):
+        file, line = where(int(rows[0]))
+        said = "the target is not among the task's labels"
+        yield InputError(said, file=file, line=line, field="target", rows=len(rows))

@@ -1,0 +1,58 @@
+"""Which columns of a file are read, which are kept as they are, and which are not even held in memory.
+
+A column of the vocabulary is read: what it holds must be as it should be. Any other is kept as it is, and what is wrong
+with it is said when somebody uses it. A command knows what it will use and skips the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from steelyard.records.schema import FIELDS, PREFIXES
+
+Want = Literal["read", "keep", "skip"]
+Rest = Literal["keep", "skip", "skip if scored"]
+SCORED = frozenset({"target", "prediction"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demand:
+    """What is wanted of a file. `rest` is what becomes of columns outside the vocabulary that nobody asked for.
+
+    "skip if scored" keeps them where the table has no targets or predictions: one may be a score of another tool.
+    """
+
+    asked: frozenset[str] = frozenset()
+    rest: Rest = "keep"
+    only: frozenset[str] | None = None
+    drop: frozenset[str] = frozenset()
+
+    def of(self, column: str, *, scored: bool) -> Want:
+        """What is wanted of a column, by the name that the table gives it."""
+        named = self.only is None or column in self.only or column in self.asked or column == "item"
+        if column in self.drop or not named:
+            return "skip"
+        if column in FIELDS:
+            return "read"
+        if column in self.asked or column.partition(".")[0] in PREFIXES:
+            return "keep"
+        return "skip" if self.rest == "skip" or (self.rest == "skip if scored" and scored) else "keep"
+
+    def goes_inside(self, path: str, *, scored: bool) -> bool:
+        """True if an object of this name is taken apart into columns."""
+        if path in self.drop:
+            return False
+        below = f"{path}."
+        if path in PREFIXES or any(name.startswith(below) for name in self.asked | (self.only or frozenset())):
+            return True
+        return self.only is None and (self.rest == "keep" or (self.rest == "skip if scored" and not scored))
+
+
+def demand(
+    asked: Iterable[str] = (), *, rest: Rest = "keep", only: Iterable[str] = (), drop: Iterable[str] = ()
+) -> Demand:
+    """A demand from names in any order."""
+    named = frozenset(only)
+    return Demand(asked=frozenset(asked), rest=rest, only=named or None, drop=frozenset(drop))
