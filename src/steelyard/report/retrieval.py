@@ -57,7 +57,10 @@ def retrieval_report(retrieval: Retrieval, corpus: Corpus, named: NamedShift | N
         ]
         columns = ("metric", "baseline", "shifted", "delta", level, "p", "p adjusted", "verdict")
         document.append(Table(columns, tuple(rows)))
-    document.append(Note("map@1 is 1/rank of the one relevant document, not cut off at 1: the same as mrr"))
+    if corpus.judged is None:
+        document.append(Note("map@1 is 1/rank of the one relevant document, not cut off at 1: the same as mrr"))
+    elif retrieval.depth < len(corpus.doc_ids):
+        document.append(Note(f"rankings end after {retrieval.depth:,} documents"))
     numbers = retrieval.baseline.evaluation if retrieval.comparison is None else retrieval.comparison
     said = [note for entry in numbers for note in entry.notes if note != MEANING]
     notes = dict.fromkeys((*said, *remarks(retrieval, corpus, named)))

@@ -52,6 +52,7 @@ def remarks(retrieval: Retrieval, corpus: Corpus, named: NamedShift | None) -> l
     copies = len(corpus) - len(set(corpus.digests))
     if copies and corpus.clusters is None:
         notes.append(f"{copies} queries are copies of others, and intervals count them as new; give copies one cluster")
+    notes += corpus.notes
     if named is not None:
         notes += named.notes
     said = [w for side in (retrieval.baseline, retrieval.shifted) if side is not None for w in side.evaluation.warnings]
@@ -70,6 +71,7 @@ def retrieval_document(retrieval: Retrieval, corpus: Corpus, named: NamedShift |
         "inputs": whole["inputs"],
         "uncertainty": whole["uncertainty"],
         "ties": TIES,
+        **({} if corpus.judged is None else {"depth": retrieval.depth}),
         "effective_queries": len(corpus),
         "left_out": corpus.reasons,
         "documents": len(corpus.doc_ids),
