@@ -290,13 +290,19 @@ def check_outputs(outputs: Mapping[str, Iterable[Path]], inputs: Iterable[str | 
     for _, path in written:
         if any(_same_file(path, name) for name in read):
             raise UsageError(f"{printable(path)} is what would be read; name another file to write to")
-        if os.path.exists(path) and all(os.path.isfile(path.parent / name) for name in _KEPT):
+        if os.path.exists(path) and _is_kept(path.parent):
             raise UsageError(f"{printable(path)} belongs to a run that was kept; name another file to write to")
     for (one, path), (two, other) in combinations(written, 2):
         if _same_file(path, other) and (os.path.isfile(path) or not os.path.exists(path)):  # a device takes both
             raise UsageError(f"{one} and {two} would both write {printable(other)}; name two files")
         if _inside(path, other) or _inside(other, path):
             raise UsageError(f"{one} and {two}: what is a file to one is a folder to the other; name two places")
+
+
+def _is_kept(folder: Path) -> bool:
+    """True if a folder is that of a run in a store; the same files elsewhere are copies for other tools."""
+    place = Path(os.path.realpath(folder))
+    return place.parent.parent.name == "runs" and all(os.path.isfile(place / name) for name in _KEPT)
 
 
 def _check_folder(option: str, folder: Path, inputs: Iterable[str | Path]) -> None:
