@@ -77,7 +77,7 @@ def eval_(
     relevance = Relevance(_indices(relevant), k, mrr_index)
     references, asked = read_vectors(refs), read_vectors(queries)
     same_dimension(references, asked)
-    named = named_shift(shift or "none", scope=scope, scale=scale, allow_cancelled=allow_cancelled)
+    named = named_shift(shift or "none", scope=scope, view=place.view, scale=scale, allow_cancelled=allow_cancelled)
     diagnosis = diagnose(
         asked.matrix,
         references.matrix,

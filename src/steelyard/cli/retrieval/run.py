@@ -84,7 +84,12 @@ def run(
         labels=labels,
         own_labels=store.matrix_labels(),
     )
-    asked: dict[str, Any] = {"scope": scope, "scale": scale, "allow_cancelled": allow_cancelled}
+    asked: dict[str, Any] = {
+        "scope": scope,
+        "view": place.view,
+        "scale": scale,
+        "allow_cancelled": allow_cancelled,
+    }
     if wanted is not None:
         named_shift(wanted, **asked)  # what is wrong with it is better said before documents are embedded
     if save:
