@@ -63,6 +63,7 @@ def test_an_array_that_is_missing_is_named_with_those_that_are_there(
     done = world(*group, "--docs", docs, "--queries", "q.npz", cwd=tmp_path)
     assert done.code == 3
     assert "steelyard: error: q.npz has no array gold; it has: ids, embeddings, relevant" in done.err
+    assert "a search takes judgements instead: --qrels" in done.err
     np.savez(tmp_path / "d.npz", a=world.docs, b=np.zeros(30))
     done = world(*group, "--docs", "d.npz", "--queries", world.folder / "queries.json", cwd=tmp_path)
     assert done.code == 3

@@ -109,5 +109,5 @@ def test_ids_that_lines_of_words_cannot_hold(id: str) -> None:
     check_ids(["a"], ["b#"])
     with pytest.raises(InputError, match="cannot be named in a TREC run"):
         check_ids([id], ["q"])
-    with pytest.raises(InputError, match="the query"):
+    with pytest.raises(InputError, match="query 1 cannot"):
         check_ids(["d"], [id])

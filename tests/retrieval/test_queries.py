@@ -104,7 +104,7 @@ def test_texts_become_vectors(tmp_path: Path) -> None:
         (lines({"id": "a", "text": SECRET, "Text": SECRET}), 1, "Text", "same as 'text'"),
         (lines({"id": "a", "text": SECRET}, {"id": "b", "vector": [1]}), 1, "vector", "all of them or none"),
         (lines({"id": "a", "text": "x", "cluster": 1}, {"id": "b", "text": "x"}), 2, "cluster", "all of them or none"),
-        (lines({"id": "a", "text": "x", "gold": [SECRET, "d"]}), 1, "gold", "judgements in a file of their own"),
+        (lines({"id": "a", "text": "x", "gold": [SECRET, "d"]}), 1, "gold", "judgements: `qrels=`"),
         (lines({"id": "a", "text": "x", "gold": {"a": SECRET}}), 1, "gold", "text or a number"),
         (lines({"id": "a", "vector": []}), 1, "vector", "a list of numbers"),
         (lines({"id": "a", "vector": [1, True]}), 1, "vector", "a list of numbers"),

@@ -99,7 +99,7 @@ def embedded(
 def _of_vectors(vectors: Vectors) -> Queries:
     ids = vectors.ids or tuple(map(str, range(len(vectors))))
     gold = vectors.gold or (None,) * len(vectors)
-    meaning = "gold has the id of each query's relevant document; judgements in a file of their own do as well"
+    meaning = "gold has the id of each query's relevant document; a search takes judgements instead: `qrels=`"
     return Queries(
         ids=ids,
         texts=None,
@@ -118,7 +118,7 @@ def _gold(row: Row) -> str | None:
         return row.label("gold")
     if len(value) > 1:
         raise row.error(
-            "several relevant documents: a query names one here; judgements in a file of their own may name several",
+            "several relevant documents: a query names one here; a search takes several as judgements: `qrels=`",
             "gold",
         )
     return row.label("gold", value[0]) if value and value[0] is not None else None

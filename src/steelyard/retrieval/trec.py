@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from steelyard.errors import InputError, printable
+from steelyard.errors import InputError
 from steelyard.retrieval.corpus import Corpus
 from steelyard.retrieval.search import Hits
 
@@ -21,11 +21,11 @@ from steelyard.retrieval.search import Hits
 def check_ids(docs: Sequence[str], queries: Sequence[str]) -> None:
     """Refuse ids that lines of words cannot hold."""
     for what, ids in (("document", docs), ("query", queries)):
-        for id in ids:
+        for place, id in enumerate(ids, 1):
             if len(id.split()) != 1 or id != id.strip() or id.startswith("#"):
                 raise InputError(
-                    f"the {what} '{printable(id)}' cannot be named in a TREC run: "
-                    "its columns are words, and a line that starts with # is a comment"
+                    f"{what} {place} cannot be named in a TREC run: its id has white space or starts with #, and "
+                    "the columns of such a file are words"
                 )
 
 
