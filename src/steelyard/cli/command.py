@@ -307,13 +307,16 @@ def check_outputs(outputs: Mapping[str, Iterable[Path]], inputs: Iterable[str | 
 
 
 def _is_kept(path: Path) -> bool:
-    """True for a file next to those of a kept run, and for the store's own: runs, pointers, attempts, the index."""
+    """True for a file in the folder of a kept run, and for the store's own: runs, pointers, attempts, the index.
+
+    The same files elsewhere are copies for other tools.
+    """
     real = Path(os.path.realpath(path))
-    if any(all(os.path.isfile(folder / name) for name in _KEPT) for folder in real.parents):
+    runs = [folder for folder in real.parents if folder.parent.parent.name == "runs"]
+    if any(all(os.path.isfile(folder / name) for name in _KEPT) for folder in runs):
         return True
-    return any(
-        _STORE.fullmatch(real.relative_to(folder).as_posix()) for folder in real.parents if folder.name == "results"
-    )
+    stores = [folder for folder in real.parents if folder.name == "results"]
+    return any(_STORE.fullmatch(real.relative_to(folder).as_posix()) for folder in stores)
 
 
 def _check_folder(option: str, folder: Path, inputs: Iterable[str | Path]) -> None:
