@@ -38,8 +38,8 @@ def check(
     pool: Sequence[str] = (),
     cluster: str | None = None,
     task: Any = None,
-    rename: Mapping[str, str] | None = None,
-    where: Mapping[str, str] | None = None,
+    map: Mapping[str, str] | None = None,
+    where: Any = None,
     format: str | None = None,
     resamples: int | None = None,
     seed: int | None = None,
@@ -50,10 +50,12 @@ def check(
     root: str | os.PathLike[str] | None = None,
     tenant: str | None = None,
     domain: str | None = None,
+    rename: Mapping[str, str] | None = None,
 ) -> Any:
     """The decision of a gate; a failed test with the table of rules where it does not pass.
 
-    `allow_inconclusive=True` is the earlier form of `inconclusive="pass"`.
+    Files are read as `steelyard.read` reads them: `cluster`, `task`, `map`, `where`, `format`.
+    `allow_inconclusive=True` is the earlier form of `inconclusive="pass"`, `rename` the earlier name of `map`.
     """
     __tracebackhide__ = True
     from dataclasses import replace
@@ -69,6 +71,9 @@ def check(
     from steelyard.runs.environment import domain_of, root_of, tenant_of
     from steelyard.runs.layout import View
 
+    if rename is not None:
+        warnings.warn("rename= is map= now", DeprecationWarning, stacklevel=2)
+        map = rename
     if allow_inconclusive:
         warnings.warn("allow_inconclusive=True is inconclusive='pass' now", DeprecationWarning, stacklevel=2)
         inconclusive = "pass"
@@ -81,7 +86,7 @@ def check(
         view = View(
             root_of(place, os.environ, _said), tenant_of(tenant, os.environ, _said), domain_of(domain, os.environ)
         )
-        reading = {"cluster": cluster, "task": task, "rename": rename, "where": where, "format": format}
+        reading = {"cluster": cluster, "task": task, "map": map, "where": where, "format": format}
         request = Request(
             run=run,
             baseline=baseline,

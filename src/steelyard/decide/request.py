@@ -107,7 +107,7 @@ def _check_baseline(gate: Gate, request: Request) -> None:
 
 def _for_files(request: Request) -> dict[str, Any]:
     """What only files can use, and whether it was asked for."""
-    words = {"format": "the input format", "task": "the task file", "rename": "the map", "salvage": "salvaging"}
+    words = {"format": "the input format", "task": "the task file", "map": "the map", "salvage": "salvaging"}
     how = {words.get(name, name): given for name, given in request.reading.items()}
     return {**how, "align": request.asked.align != "strict", "pool": request.asked.pool}
 
