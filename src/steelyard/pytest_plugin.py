@@ -104,6 +104,8 @@ def check(
     if judged is None:  # outside the handler, so that the message stands alone
         pytest.fail(problem, pytrace=False)
     decision = judged.decision
+    if judged.unit is not None:
+        _said(f"{judged.unit}: cluster={judged.unit.column!r}")
     if decision.verdict == "pass":
         return decision
     reason = f"gate {decision.verdict}: {printable(decision.reason, limit=400)}"
@@ -117,5 +119,5 @@ def check(
 
 
 def _said(message: str) -> None:
-    """Show where the store is taken from with the test's output."""
+    """Show what is said next to a decision with the test's output."""
     print(message)

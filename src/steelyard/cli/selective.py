@@ -81,6 +81,7 @@ def selective(
 
     calibrators = [read_calibrator(path) for path in calibration or []]
     runs = [reading.run(path, one) for path, one in zip(input_, modes, strict=True)]
+    of.say_unit_of(*runs)
     with progress("resampling") as bar:
         selection = selection_of(
             *runs,

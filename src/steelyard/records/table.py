@@ -205,6 +205,11 @@ class Records:
     # -- clusters ----------------------------------------------------------------------------------------------
 
     @property
+    def states_cluster(self) -> bool:
+        """True if it was said what a cluster is, by the call or by a column `cluster`."""
+        return self._cluster is not None or "cluster" in self
+
+    @property
     def cluster_columns(self) -> tuple[str, ...]:
         """What a cluster is: the column asked for, else `cluster`, else (task, item)."""
         if self._cluster is not None:

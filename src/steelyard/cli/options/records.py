@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from steelyard.cli.command import PLUGINS, READS, Bundle, say
+from steelyard.cli.command import PLUGINS, READS, Bundle, say, shell_text
 from steelyard.errors import UsageError, printable
 from steelyard.ground.commas import listed, pair_of, split_commas, unquoted
 
@@ -144,6 +144,19 @@ def versus_of(text: str) -> tuple[str, str, str]:
     if base is None or len(rest) != 1 or sides in ([], [base[1]]):
         raise UsageError("--versus takes a column and two values: model=old,new")
     return (*base, sides[0])
+
+
+def say_unit_of(*tables: Any) -> None:
+    """Say once if a column looks like the unit of the tables and nobody said so."""
+    from steelyard.records.unit import likely_unit
+
+    say_unit(next(filter(None, map(likely_unit, tables)), None))
+
+
+def say_unit(unit: Any) -> None:
+    """Say which column looks like the unit, if any does, with the option to type."""
+    if unit is not None:
+        say(f"{unit}: --cluster {shell_text(unit.column)}")
 
 
 def default_metrics(records: Any, *, comparable: bool = False) -> list[str]:
