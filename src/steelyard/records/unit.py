@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.errors import printable
-from steelyard.records.derive import combine
 from steelyard.records.schema import FIELDS, kind_of
 from steelyard.records.table import Records
 
@@ -73,11 +72,14 @@ def _units(records: Records, names: list[str]) -> Iterator[tuple[Unit, bool]]:
         if kind_of(column) not in ("text", "int") or column.null_count:
             continue
         ids, cluster = records.cluster
-        codes = records.codes(name)
-        values = len(np.unique(codes))
-        both = len(np.unique(combine([codes, cluster], len(records))))
-        if 1 < values < both:
-            yield Unit(name, values, len(records)), both == len(ids)
+        encoded = column.dictionary_encode()  # unsorted, so cheaper than labels
+        values = len(encoded.dictionary)
+        if 1 < values < len(records):
+            codes = encoded.indices.to_numpy().astype(np.int64)
+            ordered = np.sort(codes * len(ids) + cluster)
+            both = 1 + int((ordered[1:] != ordered[:-1]).sum())
+            if values < both:
+                yield Unit(name, values, len(records)), both == len(ids)
 
 
 def _unit_name(name: str) -> str:
