@@ -13,9 +13,12 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
+
+if TYPE_CHECKING:
+    from steelyard.records.conditions import Conditions
 
 _INCONCLUSIVE = ("fail", "skip", "xfail", "pass")
 
@@ -39,7 +42,7 @@ def check(
     cluster: str | None = None,
     task: Any = None,
     map: Mapping[str, str] | None = None,
-    where: Any = None,
+    where: Conditions | None = None,
     format: str | None = None,
     resamples: int | None = None,
     seed: int | None = None,

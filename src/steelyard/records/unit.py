@@ -53,10 +53,11 @@ def likely_unit(records: Records) -> Unit | None:
     """
     if records.states_cluster:
         return None
-    named = sorted((n for n in records.stated if _unit_name(n)), key=lambda n: _UNITS.index(_unit_name(n)))
+    names = [name for name in records.stated if may_be_unit(name)]
+    named = sorted(filter(_unit_name, names), key=lambda name: _UNITS.index(_unit_name(name)))
     for unit, _ in _units(records, named):
         return unit
-    ids = [unit for unit, nested in _units(records, [n for n in records.stated if _is_id(n)]) if nested]
+    ids = [unit for unit, nested in _units(records, [name for name in names if name not in named]) if nested]
     return max(ids, key=lambda unit: unit.values, default=None)
 
 
