@@ -15,6 +15,7 @@ from steelyard.cli.options.records import pairs
 from steelyard.cli.options.retrieval import run_files
 from steelyard.cli.options.uncertainty import Intervals
 from steelyard.errors import UsageError
+from steelyard.ground.commas import split_commas
 
 
 @command()
@@ -143,7 +144,7 @@ def _gate(profile: str | None, rules: list[str] | None, baseline: bool) -> Any:
 
 
 def _indices(text: str) -> tuple[int, ...]:
-    parts = [part.strip() for part in text.split(",")]
+    parts = split_commas(text)
     if not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts):
         raise UsageError("--relevant takes indices from 0: 0,3,7")
     return tuple(int(part) for part in parts)

@@ -1,7 +1,7 @@
 """From files to records: which reader takes a file, how several become one table, of which task they are.
 
     records = read("answers.jsonl", cluster="patient")
-    records = read(["monday.csv", "tuesday.csv"], rename={"item": "item_id"}, where={"model": "a"})
+    records = read(["monday.csv", "tuesday.csv"], map={"item": "item_id"}, where="model=a")
 
 One file per format; `contract` says how to add one, `choosing` how the format of a file is recognised.
 """
@@ -20,6 +20,7 @@ import pyarrow as pa
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.ground.files import STANDARD_INPUT
 from steelyard.ground.json import TOO_LARGE
+from steelyard.records.conditions import Condition, Conditions, conditions
 from steelyard.records.readers.bundles import Bundle
 from steelyard.records.readers.choosing import entered
 from steelyard.records.readers.contract import (
@@ -34,6 +35,7 @@ from steelyard.records.readers.contract import (
     widened,
 )
 from steelyard.records.readers.head import Head
+from steelyard.records.renaming import check_renamed, renames
 from steelyard.records.schema import SHOWN, kind_of
 from steelyard.records.table import Records, Source
 from steelyard.records.task import Task
@@ -50,9 +52,10 @@ def read(
     format: str | None = None,
     cluster: str | None = None,
     task: Task | Mapping[str, Any] | str | os.PathLike[str] | None = None,
-    rename: Mapping[str, str] | None = None,
-    where: Mapping[str, str] | None = None,
+    map: Mapping[str, str] | None = None,
+    where: Conditions | None = None,
     salvage: bool = False,
+    rename: Mapping[str, str] | None = None,
 ) -> Records:
     """The records in a file, in several, or on standard input ("-"), after every rule at the door.
 
@@ -61,35 +64,33 @@ def read(
     cluster  the column whose values are resampled together, such as patient
     task     what is known of the task: a `Task`, a mapping or a file. By default `<stem>.task.yaml` next to
              the data, else `.task.yaml` in its folder, where there is one, else what the format itself says
-    rename   {name here: name in the file}, as in {"item": "item_id"}
-    where    {column: value}: the rows to keep, compared as text, after all rows have been checked
+    map      {name here: name in the file}, as in {"item": "item_id"}
+    where    the rows to keep, after all rows have been checked: "age>=65", ["age>=65", "race=A,B"], {column: value}
+             or {column: [value, value]}; `records.conditions` says how values compare
     salvage  leave out an incomplete last record, with a warning, instead of refusing the file
+    rename   the earlier name of `map`
 
     The rows of several files follow each other. A column that one of them lacks is null there; whole numbers in
     one and fractions in the other become fractions; other kinds do not meet. Every file's sha256 is in `sources`.
     """
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
-    _check_request(paths, rename or {})
+    names, wanted = renames(map, rename), conditions(where or ())
+    _check_request(paths, names)
     stated = task if isinstance(task, Task) else _task(task, paths)
     tables, sources, neighbours, renamed = [], [], list[Source](), set[str]()
     for each in paths:
-        with entered(os.fspath(each), format, rename=rename, salvage=salvage) as (format_reader, source):
+        with entered(os.fspath(each), format, rename=names, salvage=salvage) as (format_reader, source):
             table = format_reader.load(source)
             tables.append(table)
             sources.append(_source(source, table))
             neighbours += [Source(other.name, other.sha256, 0) for other in source.neighbours if other.is_read]
             renamed |= source.renamed
     columns = _together(tables, sources)
-    for original in (rename or {}).values():
-        if original not in renamed:
-            raise UsageError(
-                f"cannot rename '{printable(original)}': there is no such column; "
-                f"columns: {', '.join(map(printable, columns))}"
-            )
+    check_renamed(names, renamed, columns)
     warnings = [warning for table in tables for warning in table.warnings]
     known = stated or next((table.task for table in tables if table.task), None) or Task()
     records = Records.checked(columns, cluster=cluster, task=known, sources=[*sources, *neighbours], warnings=warnings)
-    return _kept(records, where) if where else records
+    return _kept(records, wanted) if wanted else records
 
 
 def _check_request(paths: Sequence[str | os.PathLike[str]], rename: Mapping[str, str]) -> None:
@@ -171,8 +172,8 @@ def _clash(name: str, arrays: Sequence[Column], sources: Sequence[Source]) -> In
     )
 
 
-def _kept(records: Records, where: Mapping[str, str]) -> Records:
-    kept = records.filter(where)
+def _kept(records: Records, wanted: Sequence[Condition]) -> Records:
+    kept = records.filter(wanted)
     if not len(kept):
-        raise UsageError(f"no row has {' and '.join(f'{printable(c)}={printable(v)}' for c, v in where.items())}")
+        raise UsageError(f"no row has {' and '.join(map(printable, wanted))}")
     return kept
