@@ -6,9 +6,11 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from steelyard.pytest_plugin import check
 from tests.support.answers import lines, rows
 from tests.support.commands import command
 
@@ -98,3 +100,15 @@ def test_gates_as_tests(project: Path) -> None:
     assert 'File "' not in done.stdout
     attempts = json.loads((project / "results/evaluation/gates/attempts.json").read_text())["Attempts"]
     assert [a["RunId"] for a in attempts] == ["new", "new", "new", "old"]
+
+
+def test_files_are_read_as_read_reads_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines([{**row, "age": i} for i, row in enumerate(rows(3, 0.9))]).replace('"item"', '"q"'))
+    asked: dict[str, Any] = {"rules": "accuracy >= 0.5", "resamples": 200, "root": tmp_path}
+    decision = check(path, map={"item": "q"}, where=["age>=40", "group.site=x,y"], cluster="patient", **asked)
+    assert decision.rules[0].number.n == 80
+    assert "clustered" not in capsys.readouterr().out
+    with pytest.warns(DeprecationWarning, match="rename= is map= now"):
+        check(path, rename={"item": "q"}, **asked)
+    assert "rows look clustered by 'patient' (40 values in 160 rows): cluster='patient'" in capsys.readouterr().out

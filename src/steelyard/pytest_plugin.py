@@ -13,9 +13,12 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
+
+if TYPE_CHECKING:
+    from steelyard.records.conditions import Conditions
 
 _INCONCLUSIVE = ("fail", "skip", "xfail", "pass")
 
@@ -38,8 +41,8 @@ def check(
     pool: Sequence[str] = (),
     cluster: str | None = None,
     task: Any = None,
-    rename: Mapping[str, str] | None = None,
-    where: Mapping[str, str] | None = None,
+    map: Mapping[str, str] | None = None,
+    where: Conditions | None = None,
     format: str | None = None,
     resamples: int | None = None,
     seed: int | None = None,
@@ -50,10 +53,12 @@ def check(
     root: str | os.PathLike[str] | None = None,
     tenant: str | None = None,
     domain: str | None = None,
+    rename: Mapping[str, str] | None = None,
 ) -> Any:
     """The decision of a gate; a failed test with the table of rules where it does not pass.
 
-    `allow_inconclusive=True` is the earlier form of `inconclusive="pass"`.
+    Files are read as `steelyard.read` reads them: `cluster`, `task`, `map`, `where`, `format`.
+    `allow_inconclusive=True` is the earlier form of `inconclusive="pass"`, `rename` the earlier name of `map`.
     """
     __tracebackhide__ = True
     from dataclasses import replace
@@ -69,6 +74,9 @@ def check(
     from steelyard.runs.environment import domain_of, root_of, tenant_of
     from steelyard.runs.layout import View
 
+    if rename is not None:
+        warnings.warn("rename= is map= now", DeprecationWarning, stacklevel=2)
+        map = rename
     if allow_inconclusive:
         warnings.warn("allow_inconclusive=True is inconclusive='pass' now", DeprecationWarning, stacklevel=2)
         inconclusive = "pass"
@@ -81,7 +89,7 @@ def check(
         view = View(
             root_of(place, os.environ, _said), tenant_of(tenant, os.environ, _said), domain_of(domain, os.environ)
         )
-        reading = {"cluster": cluster, "task": task, "rename": rename, "where": where, "format": format}
+        reading = {"cluster": cluster, "task": task, "map": map, "where": where, "format": format}
         request = Request(
             run=run,
             baseline=baseline,
@@ -99,6 +107,8 @@ def check(
     if judged is None:  # outside the handler, so that the message stands alone
         pytest.fail(problem, pytrace=False)
     decision = judged.decision
+    if judged.unit is not None:
+        _said(f"{judged.unit}: cluster={judged.unit.column!r}")
     if decision.verdict == "pass":
         return decision
     reason = f"gate {decision.verdict}: {printable(decision.reason, limit=400)}"
@@ -112,5 +122,5 @@ def check(
 
 
 def _said(message: str) -> None:
-    """Show where the store is taken from with the test's output."""
+    """Show what is said next to a decision with the test's output."""
     print(message)

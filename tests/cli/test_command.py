@@ -124,6 +124,6 @@ def test_an_output_that_only_the_body_knows_is_checked_before_anything_is_writte
 
 
 def test_messages_of_the_library_are_translated_once() -> None:
-    assert as_options("use `align=intersection` or `rename=target=x`") == "use --align intersection or --map target=x"
+    assert as_options("use `align=intersection` or `map=target=x`") == "use --align intersection or --map target=x"
     assert as_options("say `allow_in_sample=True`; `tau=` is missing") == "say --allow-in-sample; --tau is missing"
     assert as_options("see `steelyard metrics`") == "see `steelyard metrics`"

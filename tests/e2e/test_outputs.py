@@ -48,11 +48,13 @@ READ = [
     ("o/ingest.json", "retrieval run --docs d.json --queries q.json --shift o/ingest.json --out o"),
     ("o/evidence.npz", "retrieval run --docs d.json --queries q.json --embedder npz:o/evidence.npz --out o"),
     ("o/ingest.json", "retrieval run --docs d.json --queries q.json --embedder openai:m --cache o --out o"),
+    ("qrels.txt", "retrieval run --docs d.json --queries q.json --qrels qrels.txt --trec-run qrels.txt"),
     ("o/evidence.npz", "retrieval eval --refs o/evidence.npz --queries v.npz --out o"),
     ("o/evidence.npz", "retrieval eval --refs v.npz --queries o/evidence.npz --out o"),
     ("o/evidence.npz", "retrieval eval --refs v.npz --queries v.npz --shift additive:o/evidence.npz --out o"),
 ]
 TWICE = [
+    ("--trec-run and --out", "retrieval run --docs d.json --queries q.json --trec-run new/run.json --out new"),
     ("--per-query and --out", "rank qrels.txt base.run --per-query o/evaluation.json --out o"),
     ("--per-query and --out", "rank qrels.txt base.run --per-query new/evaluation.json --out ./p/../new"),
     ("--per-query and --out", "rank qrels.txt base.run --per-query link/evaluation.json --out o"),
@@ -155,7 +157,8 @@ WRITES: list[tuple[str, Any]] = [
     ("segment compare p/segment-comparison.json --out new", FEW),
     ("shift apply none --queries v.npz -o new.npz", ()),
     ("retrieval run --docs docs.json --queries queries.json --no-save --shift none --out new", FEW),
-    ("retrieval eval --refs v.npz --queries w.npz --baseline --gate-profile rank --out new", FEW),
+    ("retrieval run --docs docs.json --queries queries.json --no-save --trec-run new/run.txt", FEW),
+    ("retrieval eval --refs v.npz --queries w.npz --baseline --gate-profile rank --no-save --out new", FEW),
 ]
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import re
 import shlex
 import shutil
@@ -118,10 +119,13 @@ SCENARIOS: dict[str, list[str]] = {
         f"shift best --format {EVERY}",
         f"retrieval run {INSURANCE} --shift best --workflow PosNeg --run-id shifted --resamples 300",
         "retrieval eval --refs vectors.npy --queries vectors.npy --shift delta.json --baseline --resamples 300 "
-        f"--gate-profile rank+cosine --format {EVERY}",
+        f"--gate-profile rank+cosine --no-save --format {EVERY}",
+        "retrieval eval --refs vectors.npy --queries vectors.npy --shift delta.json --resamples 300 --run-id eval",
+        f"retrieval run {INSURANCE} --qrels qrels.json --trec-run run.txt --depth 3 --no-save --resamples 300",
         "shift apply delta.json --queries vectors.npy -o moved.npz",
         f"segment propose {PER_QUERY} --rule {{gap|learned|oracle}} -o segments-{{one}}.json",
         f"segment compare segments-learned.json --resamples 300 --format {EVERY}",
+        "segment propose --shifted shifted --rule gap --tau 0.05 -o segments-run.json",
         f"runs compare -m map@1 --against baseline --format {STORE}",
     ],
     "selective": [
@@ -166,6 +170,9 @@ def folder() -> Path:
     (made / "matrix.yaml").write_text(MATRIX)
     grid = np.arange(60.0).reshape(12, 5) % 7 + np.eye(12, 5)
     np.save(made / "vectors.npy", grid)
+    rows = json.loads((made / "examples/insurance/queries-drifted.json").read_text())
+    relevant = {row["id"]: {row["relevantDocId"]: 2, "pet-plus-riverdale": 1} for row in rows[:40]}
+    (made / "qrels.json").write_text(json.dumps(relevant))
     (made / "delta.json").write_text('{"kind": "additive", "vector": [-0.5, 0, 0.25, 0, 0]}')
     return made
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from steelyard.records.asked import uneven_items
 from steelyard.records.table import Records
 from steelyard.study.evaluation import evaluate
+from tests.support.answers import lines
+from tests.support.commands import command
 
 
 def table(asked: dict[str, range], column: str = "model", **more: Any) -> Records:
@@ -49,3 +52,25 @@ def test_an_item_of_another_task_is_another_item() -> None:
 def test_many_models_are_summed_up() -> None:
     (said,) = uneven_items(table({f"m{i}": range(i, 20) for i in range(9)}))
     assert "items: 9 models, 12 to 20 each, 12 in common" in said
+
+
+def test_files_are_counted_together_and_in_a_comparison_each_by_itself(tmp_path: Path) -> None:
+    for name, asked in (("a", {"m": range(8)}), ("b", {"n": range(2, 9)}), ("both", {"m": range(8), "n": range(2, 9)})):
+        rows = [{"model": m, "item": i, "target": "y", "prediction": "y"} for m, items in asked.items() for i in items]
+        (tmp_path / f"{name}.jsonl").write_text(lines(rows))
+    said = "models were asked different items: m 8, n 7, 6 in common; compare them with align='intersection'"
+
+    def warnings(*asked: str) -> list[str]:
+        done = command(*asked, "-m", "accuracy", "--resamples", "100", "--format", "json", cwd=tmp_path)
+        assert done.code == 0, done.err
+        return list(done.json["warnings"])
+
+    assert said in warnings("evaluate", "a.jsonl", "b.jsonl")
+    assert said in warnings("evaluate", "both.jsonl")
+    assert warnings("compare", "both.jsonl", "both.jsonl").count(said) == 1
+    assert said not in warnings("compare", "both.jsonl", "--versus", "model=m,n", "--align", "intersection")
+    unequal = command("compare", "a.jsonl", "b.jsonl", "-m", "accuracy", cwd=tmp_path)
+    assert unequal.code == 3
+    assert "2 rows of the base run and 1 of the new one have no partner" in unequal.err
+    common = command("compare", "a.jsonl", "b.jsonl", "-m", "accuracy", "--align", "intersection", cwd=tmp_path)
+    assert "left out: 2 base rows, 1 new rows" in common.out

@@ -114,7 +114,7 @@ def test_a_folder_and_its_zip_give_the_same_records(tmp_path: Path, capsys: pyte
     paths = [folder, tmp_path / "run.csv", tmp_path / "run.zip", tmp_path / "run"]
     paths[1].write_bytes(zipped())
     paths[2].write_bytes(crafted([(name, content, zstd(content)) for name, content in FILES.items()]))
-    tables = [sy.read(path, rename={"item": "id"}) for path in paths]
+    tables = [sy.read(path, map={"item": "id"}) for path in paths]
     for records, path in zip(tables, paths, strict=True):
         assert records.column("item").to_pylist() == [1, 2, 3]
         assert records.column("model").to_pylist() == ["m"] * 3
@@ -144,13 +144,13 @@ def test_members_are_named_in_errors_and_salvaged_alike(tmp_path: Path) -> None:
     archive.write_bytes(zipped(torn))
     for path in (archive, in_folder(tmp_path / "run", torn)):
         with pytest.raises(InputError) as caught:
-            read(path, rename={"item": "id"})
+            read(path, map={"item": "id"})
         assert (caught.value.file, caught.value.line) == (f"{path}/parts/1.jsonl", 2)
-        records = read(path, rename={"item": "id"}, salvage=True)
+        records = read(path, map={"item": "id"}, salvage=True)
         assert (len(records), records.sources[0].torn) == (3, True)
         assert f"{path}/parts/1.jsonl:2: the last record is incomplete" in records.warnings[0]
         with pytest.raises(UsageError, match="cannot rename 'nothing'"):
-            read(path, rename={"item": "id", "model": "nothing"}, salvage=True)
+            read(path, map={"item": "id", "model": "nothing"}, salvage=True)
 
 
 @pytest.mark.usefixtures("parts")
@@ -194,7 +194,7 @@ def test_a_reader_of_both_gets_a_file_or_a_bundle(tmp_path: Path) -> None:
         paths[1].write_bytes(zipped())
         for path in paths:
             for format in (None, "either"):
-                assert read(path, format=format, rename={"item": "id"}).column("item").to_pylist() == [1]
+                assert read(path, format=format, map={"item": "id"}).column("item").to_pylist() == [1]
     finally:
         readers.remove("either")
 

@@ -160,7 +160,7 @@ def test_a_phq8_document_is_known_by_its_keys(tmp_path: Path) -> None:
 def test_a_reader_of_one_file_is_found_by_content(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reader("shouted", about="SHOUT, then items", sniff=shouted)(load_shouted)
     path = written(tmp_path, "a.csv", b"SHOUT\nq1\nq2\n")
-    records = sy.read(path, rename={"group.word": "prediction", "prediction": "target"})
+    records = sy.read(path, map={"group.word": "prediction", "prediction": "target"})
     assert (records.stated, records.where(1)) == (("item", "prediction", "group.word"), (str(path), 3))
     assert records.sources[0].sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     app(["evaluate", str(path), "-m", "accuracy", "--resamples", "100", "--format", "json"], standalone_mode=False)

@@ -104,7 +104,7 @@ def test_texts_become_vectors(tmp_path: Path) -> None:
         (lines({"id": "a", "text": SECRET, "Text": SECRET}), 1, "Text", "same as 'text'"),
         (lines({"id": "a", "text": SECRET}, {"id": "b", "vector": [1]}), 1, "vector", "all of them or none"),
         (lines({"id": "a", "text": "x", "cluster": 1}, {"id": "b", "text": "x"}), 2, "cluster", "all of them or none"),
-        (lines({"id": "a", "text": "x", "gold": [SECRET, "d"]}), 1, "gold", "`steelyard rank`"),
+        (lines({"id": "a", "text": "x", "gold": [SECRET, "d"]}), 1, "gold", "judgements: `qrels=`"),
         (lines({"id": "a", "text": "x", "gold": {"a": SECRET}}), 1, "gold", "text or a number"),
         (lines({"id": "a", "vector": []}), 1, "vector", "a list of numbers"),
         (lines({"id": "a", "vector": [1, True]}), 1, "vector", "a list of numbers"),
@@ -174,3 +174,15 @@ def test_numbers_are_read_exactly(tmp_path_factory: Any, vectors: list[list[floa
         found = read_queries(path).vectors
         assert found is not None
         assert [vector.tolist() for vector in found] == vectors
+
+
+def test_vectors_alone_are_queries_too(tmp_path: Path) -> None:
+    np.save(tmp_path / "q.npy", np.eye(3))
+    found = read_queries(tmp_path / "q.npy")
+    assert found.ids == ("0", "1", "2")
+    assert found.gold == (None, None, None)
+    assert "q.npy has no array gold; a .npy file has vectors only" in str(found.lacking)
+    np.savez(tmp_path / "q.npz", ids=np.arange(3), embeddings=np.eye(3), relevant=np.array(["a", "b", "c"]))
+    assert "q.npz has no array gold; it has: ids, embeddings, relevant" in str(read_queries(tmp_path / "q.npz").lacking)
+    np.savez(tmp_path / "q.npz", embeddings=np.eye(3), gold=np.array(["a", "b", "c"]))
+    assert read_queries(tmp_path / "q.npz").lacking is None

@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 
 from steelyard.errors import InputError, SteelyardError, UsageError
 from steelyard.retrieval import vectors as module
-from steelyard.retrieval.vectors import Vectors, checked, read_vectors, same_dimension
+from steelyard.retrieval.vectors import Vectors, checked, lacks, read_vectors, same_dimension
 
 ROWS = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
 
@@ -221,3 +221,39 @@ def test_dimensions_that_differ() -> None:
     same_dimension(a, a)
     with pytest.raises(InputError, match="docs have 2 numbers each and those of queries 3"):
         same_dimension(a, b)
+
+
+# -- arrays of any name ------------------------------------------------------------------------------------------------
+
+
+def test_vectors_are_found_by_their_shape(tmp_path: Path) -> None:
+    names = np.array(["a", "b", "c"])
+    found = read_vectors(archive(tmp_path, emb=ROWS, doc_names=names, lengths=np.ones(3), title=np.array("policies")))
+    assert found.matrix.tolist() == ROWS.tolist()
+    assert found.ids == ("a", "b", "c")
+    assert found.arrays == ("emb", "doc_names", "lengths", "title")
+    table = np.array([["x", "y"], ["x", "y"], ["x", "y"]])
+    assert read_vectors(archive(tmp_path, table=table, numbers=ROWS)).matrix.tolist() == ROWS.tolist()
+
+
+def test_names_that_may_be_something_else_are_no_ids(tmp_path: Path) -> None:
+    for other in (["x", "y", "X"], ["x", "", "y"]):
+        assert read_vectors(archive(tmp_path, emb=ROWS, label=np.array(other))).ids is None
+    one, two = np.array(["a", "b", "c"]), np.array(["d", "e", "f"])
+    assert read_vectors(archive(tmp_path, emb=ROWS, one=one, two=two)).ids is None
+    found = read_vectors(archive(tmp_path, emb=ROWS, names=one, gold=two))
+    assert (found.ids, found.gold) == (("a", "b", "c"), ("d", "e", "f"))
+    found = read_vectors(archive(tmp_path, emb=ROWS, names=one, ids=np.array([3, 4, 5])))
+    assert found.ids == ("3", "4", "5")
+
+
+def test_errors_name_the_arrays_that_there_are(tmp_path: Path) -> None:
+    assert refused(archive(tmp_path, a=np.ones(3), b=np.ones(3))).endswith("it has: a, b")
+    assert "(one, two)" in refused(archive(tmp_path, one=ROWS, two=ROWS))
+    texts = np.array(["a", "b", "c"])
+    problem = lacks(read_vectors(archive(tmp_path, ids=texts, embeddings=ROWS, relevant=texts)), "gold", "It is needed")
+    assert str(problem).startswith(
+        f"{tmp_path / 'refs.npz'} has no array gold; it has: ids, embeddings, relevant. It is needed"
+    )
+    np.save(tmp_path / "refs.npy", ROWS)
+    assert "a .npy file has vectors only" in str(lacks(read_vectors(tmp_path / "refs.npy"), "gold", ""))

@@ -12,7 +12,8 @@ import pytest
 
 from steelyard.errors import StorageError
 from steelyard.ground.files import write_atomic
-from steelyard.runs.saved import SavedRun
+from steelyard.runs.layout import Scope
+from steelyard.runs.saved import Clock, SavedRun, keep, run_folder
 from tests.support.failures import FAILURES, OPERATIONS, disk_full, failing, killed, race
 from tests.support.stores import (
     RUNS,
@@ -22,6 +23,7 @@ from tests.support.stores import (
     listed,
     problems,
     raised,
+    small,
     tree,
 )
 
@@ -53,6 +55,31 @@ def test_whatever_fails_while_a_run_is_saved_it_is_there_whole_or_not_at_all(
     assert {"open", "write", "fsync", "rename"} <= set(uses)
     assert uses.count("fsync") == uses.count("write") + 2  # every file, the folder, and the folder that holds it
     assert listed(tmp_path) == sorted(["old", name])
+
+
+@FAILURES
+def test_whatever_fails_while_two_runs_are_saved_both_are_there_or_none(
+    tmp_path: Path, error: Callable[[], BaseException], for_good: bool
+) -> None:
+    scope = Scope(tmp_path)
+    for k in range(1, 100):
+        pair = [
+            run_folder(small(), workflow=name, clock=Clock(), run_id=f"run{k}")
+            for name in ("Search-Baseline", "Search")
+        ]
+        with pytest.MonkeyPatch.context() as patch:
+            uses = failing(patch, k, error, for_good=for_good)
+            problem = raised(lambda pair=pair: keep(scope, *pair))
+        if problem is None:
+            break
+        assert leftovers(tmp_path) == []
+        if for_good:  # a disk that is gone cannot say whose a folder is: what was written stays, whole
+            for path in tmp_path.rglob("run.json"):
+                SavedRun.at(path.parent).verify()
+            shutil.rmtree(tmp_path / "results", ignore_errors=True)
+        assert tree(tmp_path) == {}
+    assert len(uses) < k
+    assert listed(tmp_path) == [f"run{k}", f"run{k}"]
 
 
 @FAILURES

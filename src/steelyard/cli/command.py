@@ -9,8 +9,10 @@ input and every other output.
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -22,6 +24,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 
 from steelyard.errors import UsageError, printable
+from steelyard.ground.commas import pair_text, split_commas
 from steelyard.registry import closest
 
 _KEPT = ("run.json", "evaluation.json", "evidence.npz")  # what lies in the folder of a run that was kept
@@ -250,10 +253,11 @@ def _formats(text: str) -> tuple[str, ...]:
     from steelyard.report.formats import canonical, known
 
     names = ("table", "json", *(name for name in known() if name != "table"))
-    asked = [canonical(part.strip()) for part in text.split(",")]
-    for name, part in zip(asked, text.split(","), strict=True):
+    parts = split_commas(text)
+    asked = [canonical(part) for part in parts]
+    for name, part in zip(asked, parts, strict=True):
         if name not in names:
-            near = closest(part.strip(), list(names))
+            near = closest(part, list(names))
             hint = f"; did you mean '{near}'?" if near else ""
             raise UsageError(f"--format is one of {', '.join(names)}, not '{printable(part)}'{hint}")
     return tuple(dict.fromkeys(asked))
@@ -307,13 +311,16 @@ def check_outputs(outputs: Mapping[str, Iterable[Path]], inputs: Iterable[str | 
 
 
 def _is_kept(path: Path) -> bool:
-    """True for a file next to those of a kept run, and for the store's own: runs, pointers, attempts, the index."""
+    """True for a file in the folder of a kept run, and for the store's own: runs, pointers, attempts, the index.
+
+    The same files elsewhere are copies for other tools.
+    """
     real = Path(os.path.realpath(path))
-    if any(all(os.path.isfile(folder / name) for name in _KEPT) for folder in real.parents):
+    runs = [folder for folder in real.parents if folder.parent.parent.name == "runs"]
+    if any(all(os.path.isfile(folder / name) for name in _KEPT) for folder in runs):
         return True
-    return any(
-        _STORE.fullmatch(real.relative_to(folder).as_posix()) for folder in real.parents if folder.name == "results"
-    )
+    stores = [folder for folder in real.parents if folder.name == "results"]
+    return any(_STORE.fullmatch(real.relative_to(folder).as_posix()) for folder in stores)
 
 
 def _check_folder(option: str, folder: Path, inputs: Iterable[str | Path]) -> None:
@@ -339,7 +346,8 @@ def _inside(folder: Path, path: Path) -> bool:
 
 
 _PARAMETER = re.compile(r"`([a-z_]+)=([^`]*)`")
-_OPTIONS = {"rename": "map", "task": "task-file", "format": "input-format", "calibrators": "calibration"}
+_WORD = re.compile(r"[\w…@%+=:,./-]+")
+_OPTIONS = {"task": "task-file", "format": "input-format", "calibrators": "calibration"}
 
 
 def as_options(message: str) -> str:
@@ -347,14 +355,32 @@ def as_options(message: str) -> str:
 
     >>> as_options("use `align=intersection`, or `allow_in_sample=True`; `fill=` says")
     'use --align intersection, or --allow-in-sample; --fill says'
+    >>> as_options('write `map={"item": "question_id"}`')
+    'write --map item=question_id'
     """
 
     def option(match: re.Match[str]) -> str:
-        name, value = match[1], match[2]
+        name, value = match[1], _as_pairs(match[2])
         flag = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
         return flag if value in ("", "True") else f"{flag} {value}"
 
     return _PARAMETER.sub(option, message)
+
+
+def _as_pairs(value: str) -> str:
+    """A mapping as an option takes it, `name=value,name=value`; any other value as it is."""
+    if not value.startswith("{"):
+        return value
+    try:
+        pairs = ",".join(pair_text(str(name), str(meant)) for name, meant in json.loads(value).items())
+    except ValueError:
+        return value
+    return shell_text(pairs)
+
+
+def shell_text(text: str) -> str:
+    """A text as one word of a command line that is to be typed: quoted where a shell would read it differently."""
+    return text if _WORD.fullmatch(text) else shlex.quote(text)
 
 
 def say(message: str) -> None:

@@ -39,6 +39,7 @@ def compare(
 
     settings, aligned, same = uncertainty.settings, checked_align(align), checked_unchanged(unchanged)
     tables = [reading.table(paths) for paths in ([files] if versus else [[path] for path in files])]
+    of.say_unit_of(*tables)
     base, new = (tables[0].filter({column: side}) for side in sides) if versus else tables
     with progress("comparing") as bar:
         comparison = compared(

@@ -51,6 +51,7 @@ def evaluate(
     scope = place.scope if keeps else None
     settings = uncertainty.settings
     table = reading.table(files)
+    of.say_unit_of(table)
     with progress("resampling") as bar:
         evaluation = evaluated(
             table,

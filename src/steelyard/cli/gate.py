@@ -108,6 +108,7 @@ def gate(
         ),
     )
     judged = judge(replace(whole, **{k: v for k, v in stated.items() if v is not None}).by(by or []), request)
+    of.say_unit(judged.unit)
     decision = _with_commands(judged.decision)
     report = gate_report(decision, judged.about)
     in_actions = os.environ.get("GITHUB_ACTIONS") == "true"

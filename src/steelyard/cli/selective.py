@@ -12,6 +12,7 @@ from steelyard.cli.options import records as of
 from steelyard.cli.options.uncertainty import Seed, Stream, settings
 from steelyard.cli.progress import progress
 from steelyard.errors import UsageError, printable
+from steelyard.ground.commas import split_commas
 
 
 @command(writes="selective.json")
@@ -80,6 +81,7 @@ def selective(
 
     calibrators = [read_calibrator(path) for path in calibration or []]
     runs = [reading.run(path, one) for path, one in zip(input_, modes, strict=True)]
+    of.say_unit_of(*runs)
     with progress("resampling") as bar:
         selection = selection_of(
             *runs,
@@ -117,6 +119,6 @@ def _grid(text: str | None) -> list[float] | None:
     if text is None:
         return None
     try:
-        return [float(part) for part in text.split(",")]
+        return [float(part) for part in split_commas(text)]
     except ValueError:
         raise UsageError(f"--coverage-grid takes numbers such as 0.1,0.25,0.5, not '{printable(text)}'") from None

@@ -21,6 +21,7 @@ from steelyard.errors import UsageError, printable
 from steelyard.records.readers import read, readers
 from steelyard.records.readers.choosing import is_bundle
 from steelyard.records.table import Records
+from steelyard.records.unit import Unit, likely_unit
 from steelyard.runs.attempts import counted, tried
 from steelyard.runs.index import Index
 from steelyard.runs.layout import TENANTS, Scope, View, results, scopes
@@ -53,6 +54,7 @@ class Judgement:
     baseline: str | None = None
     data: str | None = None
     attempt: int | None = None
+    unit: Unit | None = None  # the column that looks like a forgotten cluster, where rows were judged
     record: Callable[[], Any] = lambda: None  # remember the attempt; after what is written about it was written
 
     @property
@@ -108,7 +110,7 @@ def _check_baseline(gate: Gate, request: Request) -> None:
 
 def _for_files(request: Request) -> dict[str, Any]:
     """What only files can use, and whether it was asked for."""
-    words = {"format": "the input format", "task": "the task file", "rename": "the map", "salvage": "salvaging"}
+    words = {"format": "the input format", "task": "the task file", "map": "the map", "salvage": "salvaging"}
     how = {words.get(name, name): given for name, given in request.reading.items()}
     return {**how, "align": request.asked.align != "strict", "pool": request.asked.pool}
 
@@ -124,7 +126,12 @@ def _judged_records(gate: Gate, request: Request, new: Records) -> Judgement:
         base: Records | None = new.filter({column: old})
         asked = replace(request.asked, versus=(column,))
         decision = gate.check(of_records(gate, new.filter({column: own}), base, asked))
-        return Judgement(decision=decision, run=f"{_name(request.run)} ({column}={own})", baseline=f"{column}={old}")
+        return Judgement(
+            decision=decision,
+            run=f"{_name(request.run)} ({column}={own})",
+            baseline=f"{column}={old}",
+            unit=likely_unit(new),
+        )
     base = None
     if request.baseline is not None:
         base = _of_answers(request.baseline, request)
@@ -134,7 +141,7 @@ def _judged_records(gate: Gate, request: Request, new: Records) -> Judgement:
             raise UsageError(f"the baseline {_no_file(request.baseline)}")
     decision = gate.check(of_records(gate, new, base, request.asked))
     baseline = None if base is None else _name(request.baseline)
-    return Judgement(decision=decision, run=_name(request.run), baseline=baseline)
+    return Judgement(decision=decision, run=_name(request.run), baseline=baseline, unit=likely_unit(new))
 
 
 def _of_answers(source: Any, request: Request) -> Records | None:

@@ -1,4 +1,4 @@
-"""Rules of a whole table: every row has its cluster, no record appears twice, no target is outside the task's labels."""
+"""Rules of a whole table: every row has its cluster, no record appears twice, every target is among the labels."""
 
 from __future__ import annotations
 

@@ -20,9 +20,10 @@ from steelyard.errors import InputError, UsageError, printable
 from steelyard.ground.arrays import Codes, Floats
 from steelyard.records import derive
 from steelyard.records.breaches import breaches
+from steelyard.records.conditions import Conditions, meeting
 from steelyard.records.extras import Extra
 from steelyard.records.labels import Labels, by_text, encode, frozen, value_name, value_of
-from steelyard.records.schema import CELL, KEY, OUTCOMES, SHOWN, UNPERTURBED, check, kind_of, to_arrow
+from steelyard.records.schema import KEY, OUTCOMES, SHOWN, check, kind_of, to_arrow
 from steelyard.records.sources import Source, where_of
 from steelyard.records.task import Task
 from steelyard.registry import closest
@@ -233,6 +234,11 @@ class Records:
     # -- clusters ----------------------------------------------------------------------------------------------
 
     @property
+    def states_cluster(self) -> bool:
+        """True if it was said what a cluster is, by the call or by a column `cluster`."""
+        return self._cluster is not None or "cluster" in self
+
+    @property
     def cluster_columns(self) -> tuple[str, ...]:
         """What a cluster is: the column asked for, else `cluster`, else (task, item)."""
         if self._cluster is not None:
@@ -267,20 +273,12 @@ class Records:
         index = np.flatnonzero(rows) if rows.dtype == bool else np.asarray(rows, np.int64)
         return self._with(rows=index if self._rows is None else self._rows[index])
 
-    def filter(self, conditions: Mapping[str, str]) -> Records:
-        """The rows whose columns have these values (compared as text, as written on a command line)."""
-        keep = np.ones(len(self), bool)
-        for name, wanted in conditions.items():
-            labels = self._labels_or_error(name)
-            if name == "perturbation" and wanted in UNPERTURBED:
-                wanted = "none"
-            place = [i for i, value in enumerate(labels.values) if value_name(value) == wanted]
-            if not place and not (wanted == "none" and labels.missing.any()):
-                raise UsageError(
-                    f"no row has {printable(name)}={printable(wanted)}; the column has {_examples(name, labels.values)}"
-                )
-            keep &= labels.codes == (place[0] if place else -1)
-        return self.take(keep)
+    def filter(self, where: Conditions) -> Records:
+        """The rows that meet all conditions: `{"model": "a"}`, `"age>=65"` or `["age>=65", "race=A,B"]`."""
+        keep, warnings = meeting(self, where)
+        kept = self.take(keep)
+        kept.warnings += tuple(warnings)
+        return kept
 
     def split(self, names: Iterable[str]) -> Iterator[tuple[dict[str, Any], Records]]:
         """The parts with equal values in these columns, in sorted order, each with those values."""
@@ -382,11 +380,3 @@ def _floats(column: pa.Array) -> Floats:
     if kind_of(column) == "null":
         return np.full(len(column), np.nan)
     return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
-
-
-def _examples(name: str, values: tuple[Any, ...]) -> str:
-    """A few of the values, of columns that describe the run; others may hold patient data and are only counted."""
-    if name not in (*CELL, "outcome", "repeat") and not name.startswith("group."):
-        return f"{len(values)} other values"
-    shown = ", ".join(printable(value_name(v), limit=30) for v in values[:8])
-    return f"{shown}, … ({len(values)} values)" if len(values) > 8 else shown

@@ -12,6 +12,7 @@ from steelyard.report.figures.retrieval import held_out_figure
 from steelyard.report.rows import difference, judged, level_name, measured, paired
 from steelyard.retrieval.corpus import Corpus
 from steelyard.retrieval.diagnosis import Diagnosis, evaluators
+from steelyard.retrieval.elsewhere import OtherSearch
 from steelyard.retrieval.ranks import MEANING, Retrieval
 from steelyard.retrieval.shifts.kept import ShiftTrainingResult, StoredTraining, same_queries
 from steelyard.retrieval.shifts.named import NamedShift
@@ -57,7 +58,10 @@ def retrieval_report(retrieval: Retrieval, corpus: Corpus, named: NamedShift | N
         ]
         columns = ("metric", "baseline", "shifted", "delta", level, "p", "p adjusted", "verdict")
         document.append(Table(columns, tuple(rows)))
-    document.append(Note("map@1 is 1/rank of the one relevant document, not cut off at 1: the same as mrr"))
+    if corpus.judged is None:
+        document.append(Note("map@1 is 1/rank of the one relevant document, not cut off at 1: the same as mrr"))
+    elif retrieval.depth < len(corpus.doc_ids):
+        document.append(Note(f"rankings end after {retrieval.depth:,} documents"))
     numbers = retrieval.baseline.evaluation if retrieval.comparison is None else retrieval.comparison
     said = [note for entry in numbers for note in entry.notes if note != MEANING]
     notes = dict.fromkeys((*said, *remarks(retrieval, corpus, named)))
@@ -198,13 +202,13 @@ def history_report(trainings: Sequence[StoredTraining], said: Sequence[str], bes
 def _training(stored: StoredTraining, best: str | None) -> Row:
     result, held_out = stored.result, stored.result.held_out
     score: Row = (Value(None), "") if held_out is None else difference(held_out.score, held_out.interval)
-    status = "best" if stored.id == best else result.why_not or "helps"
+    status = "best" if stored.id == best else stored.why_not or "helps"
     return stored.id, result.workflow_name, *score, Value(result.delta_norm), status
 
 
 def choice_notes(trainings: Sequence[StoredTraining]) -> list[str]:
     """What to bear in mind where one of several trainings is chosen."""
-    usable = [stored for stored in trainings if stored.result.usable]
+    usable = [stored for stored in trainings if not stored.why_not]
     if len(usable) < 2:
         return []
     notes = ["note: the largest of several held-out scores is optimistic"]
@@ -223,3 +227,23 @@ def best_training_report(
     document: Document = [Note("no training can be chosen")] if best is None else training_report(best.result)
     document += [Note(f"not chosen: {each.id}: {reason}") for each, reason in rejected]
     return document + [Note(text) for text in (*choice_notes(stored), *problems)]
+
+
+def search_report(search: OtherSearch) -> Document:
+    """A search that another tool made: its files, and what they say."""
+    facts: list[Row] = [("folder", search.name), *(("file", name) for name in search.files)]
+    document: Document = [
+        Note("made elsewhere: it can be looked at and segmented, and is no run of the store"),
+        Table(("fact", "value"), tuple(facts)),
+    ]
+    means = tuple(
+        (side, metric, Value(value), Count(search.queries[side]))
+        for side, values in search.values.items()
+        for metric, value in values.items()
+    )
+    if means:
+        document += [Heading("queries"), Table(("side", "metric", "mean", "n"), means)]
+    if search.numbers:
+        numbers = tuple((key, Value(value)) for key, value in search.numbers.items())
+        document += [Heading("its own numbers"), Table(("number", "value"), numbers)]
+    return document

@@ -13,6 +13,7 @@ from steelyard.report.details import details_report
 from steelyard.report.document import Cell, Count, Document, Heading, Note, Row, Table, Value, number, text_of
 from steelyard.report.rows import counted, difference, judged, known, measured
 from steelyard.runs.documented import is_documented
+from steelyard.runs.elsewhere import OtherFolder
 from steelyard.runs.index import METRIC_COLUMNS, Problem, RunEntry
 from steelyard.runs.index import Cell as RunCell
 from steelyard.runs.metric_keys import split_key
@@ -23,8 +24,13 @@ from steelyard.runs.standing import Choice, Standing
 _MAIN = 3  # numbers of a run in a list
 
 
-def list_report(runs: Sequence[RunEntry], problems: Sequence[Problem], active: Mapping[str, Sequence[str]]) -> Document:
-    """The runs, newest first, with the first numbers of each and what it is active for."""
+def list_report(
+    runs: Sequence[RunEntry],
+    problems: Sequence[Problem],
+    active: Mapping[str, Sequence[str]],
+    others: Sequence[OtherFolder] = (),
+) -> Document:
+    """The runs, newest first, with the first numbers of each and what it is active for; and what others left there."""
     rows = tuple(
         (
             run.run_id,
@@ -50,7 +56,11 @@ def list_report(runs: Sequence[RunEntry], problems: Sequence[Problem], active: M
         "metrics",
         "labels",
     )
-    return [Table(columns, rows), *(Note(f"cannot be used: {p.problem}") for p in problems)]
+    return [
+        Table(columns, rows),
+        *(Note(f"cannot be used: {p.problem}") for p in problems),
+        *(Note(f"made elsewhere: {other.name}") for other in others),
+    ]
 
 
 def _main(run: RunEntry) -> str:

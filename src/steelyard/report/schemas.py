@@ -13,6 +13,7 @@ from steelyard.registry import Registry
 from steelyard.retrieval.per_query import PerQueryEval
 from steelyard.retrieval.shifts.kept import ShiftTrainingResult
 from steelyard.retrieval.shifts.segments_wire import Segments
+from steelyard.runs.manifest import ManifestFile
 from steelyard.runs.run_json import RunFile
 from steelyard.study.selective_wire import selective_schema
 from steelyard.study.wire import ComparisonFile, EvaluationFile
@@ -27,4 +28,5 @@ schemas.add("shift-training-result", lambda: schema(ShiftTrainingResult, "Shift 
 schemas.add("evaluation", lambda: schema(EvaluationFile, "evaluation.json"))
 schemas.add("comparison", lambda: schema(ComparisonFile, "comparison.json"))
 schemas.add("run", lambda: schema(RunFile, "run.json"))
+schemas.add("run-manifest", lambda: schema(ManifestFile, "run_manifest.json"))
 schemas.add("acceptance-gate", lambda: schema(AcceptanceFile, "acceptance_gate.json"))

@@ -1,4 +1,4 @@
-"""What is asked: queries with the one document that each should find.
+"""What is asked: queries, with the one document that each should find where no judgements say more.
 
     {"queryId": "q1", "query": "…", "relevantDocId": "d7"}
     {"id": "q2", "vector": [0.1, 0.2], "gold": null, "cluster": "patient 4"}
@@ -18,7 +18,7 @@ import numpy as np
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.retrieval.embedders.contract import Embedder
 from steelyard.retrieval.rows import Names, Row, read_rows, same_for_all, unique_ids
-from steelyard.retrieval.vectors import Matrix, Vectors, checked, read_vectors
+from steelyard.retrieval.vectors import Matrix, Vectors, checked, lacks, read_vectors
 
 _FIELDS: Names = {
     "id": ("id", "queryId"),
@@ -33,7 +33,8 @@ _FIELDS: Names = {
 class Queries:
     """Queries as texts or as vectors. `gold` is the relevant document's id, None where no document is relevant.
 
-    Vectors may differ in length: whoever searches says which queries do not fit the documents.
+    Vectors may differ in length: whoever searches says which queries do not fit the documents. `lacking` is what to say
+    of a file of vectors that names no relevant document at all.
     """
 
     ids: tuple[str, ...]
@@ -43,19 +44,20 @@ class Queries:
     clusters: tuple[str, ...] | None
     name: str
     sha256: str
+    lacking: InputError | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
 
 
 def read_queries(path: str | os.PathLike[str]) -> Queries:
-    """The queries in a `.jsonl` file, a `.json` file or a `.npz` archive.
+    """The queries in a `.jsonl` file, a `.json` file, or as vectors in a `.npz` archive or a `.npy` file.
 
-    A `.json` file holds a list of objects, or an object with such a list under `queries`. Queries in an archive that
-    has no `ids` are called 0, 1, 2 and so on.
+    A `.json` file holds a list of objects, or an object with such a list under `queries`. Vectors without ids are
+    called 0, 1, 2 and so on.
     """
     name = os.fspath(path)
-    if Path(name).suffix.lower() == ".npz":
+    if Path(name).suffix.lower() in (".npz", ".npy"):
         return _of_vectors(read_vectors(name))
     rows, sha256 = read_rows(name, _FIELDS, what="queries", inside="queries")
     ids = unique_ids(rows)
@@ -97,6 +99,7 @@ def embedded(
 def _of_vectors(vectors: Vectors) -> Queries:
     ids = vectors.ids or tuple(map(str, range(len(vectors))))
     gold = vectors.gold or (None,) * len(vectors)
+    meaning = "gold has the id of each query's relevant document; a search takes judgements instead: `qrels=`"
     return Queries(
         ids=ids,
         texts=None,
@@ -105,6 +108,7 @@ def _of_vectors(vectors: Vectors) -> Queries:
         clusters=None,
         name=vectors.name,
         sha256=vectors.sha256 or "",
+        lacking=lacks(vectors, "gold", meaning) if vectors.gold is None else None,
     )
 
 
@@ -114,8 +118,7 @@ def _gold(row: Row) -> str | None:
         return row.label("gold")
     if len(value) > 1:
         raise row.error(
-            "several relevant documents: embedding retrieval has one relevant document a query; "
-            "`steelyard rank` takes graded judgements",
+            "several relevant documents: a query names one here; a search takes several as judgements: `qrels=`",
             "gold",
         )
     return row.label("gold", value[0]) if value and value[0] is not None else None

@@ -1,6 +1,6 @@
 """Vectors, one per row: which arrays may enter, and how they are read from NumPy's files.
 
-    refs = read_vectors("refs.npz")   # arrays `vectors`, and as text `ids` and `gold` where there are any
+    refs = read_vectors("refs.npz")   # vectors under any name; as text `ids` and `gold` where there are any
     refs.matrix.shape                 # (documents, dimension)
 
 A vector without a direction (all zeros) or with a NaN has no similarity to anything, so neither passes the door. Files
@@ -43,13 +43,17 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Runtim
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Vectors:
-    """Vectors of one dimension. `ids` names the rows; `gold` is the id of the document that each row should find."""
+    """Vectors of one dimension. `ids` names the rows; `gold` is the id of the document that each row should find.
+
+    `arrays` are the names of all arrays in the archive; a `.npy` file has none.
+    """
 
     name: str
     matrix: Matrix
     ids: tuple[str, ...] | None
     gold: tuple[str | None, ...] | None = None
     sha256: str | None = None
+    arrays: tuple[str, ...] = ()
 
     @property
     def dimension(self) -> int:
@@ -123,8 +127,9 @@ def first_repeat(ids: Sequence[str]) -> tuple[int, int] | None:
 def read_vectors(path: str | os.PathLike[str]) -> Vectors:
     """The vectors in a `.npz` archive or a `.npy` file.
 
-    An archive has them under `vectors` or `embeddings`, or as its only array with rows. `ids` and `gold` are lists of
-    text next to them; an empty text in `gold` says that no document is right.
+    An archive may have them under any name: `vectors` or `embeddings`, else its only array with rows of numbers. Their
+    ids are in `ids`, else in the only list of different texts that has one for each vector. `gold` is a list of text
+    too; an empty one says that no document is right.
     """
     name = os.fspath(path)
     suffix = Path(name).suffix.lower()
@@ -137,6 +142,12 @@ def read_vectors(path: str | os.PathLike[str]) -> Vectors:
             return _archive(name, file, sha256)
         array = _Array(printable(name), os.fstat(file.fileno()).st_size, file)
         return Vectors(name=name, matrix=checked(array.read(file), printable(name)), ids=None, gold=None, sha256=sha256)
+
+
+def lacks(vectors: Vectors, name: str, meaning: str) -> InputError:
+    """What to say of a file without an array that is needed: its name, what it means, and which arrays there are."""
+    there = f"it has: {', '.join(map(printable, vectors.arrays))}" if vectors.arrays else "a .npy file has vectors only"
+    return InputError(f"{printable(vectors.name)} has no array {name}; {there}. {meaning}")
 
 
 def packed(vectors: Vectors) -> bytes:
@@ -200,24 +211,33 @@ def _archive(name: str, file: BinaryIO, sha256: str) -> Vectors:
         with zipfile.ZipFile(file) as archive:
             members = _members(name, archive)
             vectors_name = _vectors_name(name, members)
-            wanted = {vectors_name, "ids", "gold"} & members.keys()
+            other = None if "ids" in members else _other_ids(members, members[vectors_name].shape[:1])
+            wanted = [key for key in (vectors_name, other, "ids", "gold") if key is not None and key in members]
             arrays = {key: members[key].from_archive(archive) for key in wanted}
     except _BROKEN:
         raise InputError("is not a whole .npz archive; write it again with numpy.savez", file=name) from None
     matrix = checked(arrays[vectors_name], members[vectors_name].what)
-    ids = _texts(arrays["ids"], members["ids"].what, len(matrix)) if "ids" in arrays else None
+    ids = _ids(arrays["ids"], members["ids"].what, len(matrix)) if "ids" in arrays else None
+    if other is not None:
+        texts = _texts(arrays[other], members[other].what, len(matrix))
+        ids = texts if all(map(str.strip, texts)) and first_repeat(texts) is None else None
     gold = _texts(arrays["gold"], members["gold"].what, len(matrix)) if "gold" in arrays else None
-    if ids is not None:
-        if not all(map(str.strip, ids)):
-            row = next(row for row, id in enumerate(ids) if not id.strip())
-            raise InputError(f"empty id in {members['ids'].what}, row {row}")
-        if repeat := first_repeat(ids):
-            raise InputError(
-                f"the id '{printable(ids[repeat[1]])}' appears twice in {members['ids'].what}, in rows {repeat[0]} and "
-                f"{repeat[1]}; capital letters make no difference"
-            )
     answers = None if gold is None else tuple(text if text.strip() else None for text in gold)
-    return Vectors(name=name, matrix=matrix, ids=ids, gold=answers, sha256=sha256)
+    return Vectors(name=name, matrix=matrix, ids=ids, gold=answers, sha256=sha256, arrays=tuple(members))
+
+
+def _ids(array: npt.NDArray[Any], what: str, rows: int) -> tuple[str, ...]:
+    """The texts of an array that says whose vector is whose: none is empty, none stands twice."""
+    ids = _texts(array, what, rows)
+    if not all(map(str.strip, ids)):
+        row = next(row for row, id in enumerate(ids) if not id.strip())
+        raise InputError(f"empty id in {what}, row {row}")
+    if repeat := first_repeat(ids):
+        raise InputError(
+            f"the id '{printable(ids[repeat[1]])}' appears twice in {what}, in rows {repeat[0]} and "
+            f"{repeat[1]}; capital letters make no difference"
+        )
+    return ids
 
 
 def _members(name: str, archive: zipfile.ZipFile) -> dict[str, _Array]:
@@ -242,13 +262,19 @@ def _vectors_name(name: str, members: dict[str, _Array]) -> str:
     """Which array has the vectors."""
     candidates = [key for key in _NAMES if key in members]
     if not candidates:
-        candidates = [key for key, array in members.items() if len(array.shape) == 2]
+        candidates = [key for key, array in members.items() if len(array.shape) == 2 and array.kind in "iufO"]
+    shown = ", ".join(map(printable, candidates or members)) or "nothing"
     if not candidates:
-        raise InputError("has no array with one vector a row; name it `vectors`", file=name)
+        raise InputError(f"has no array with one vector a row; it has: {shown}", file=name)
     if len(candidates) > 1:
-        shown = ", ".join(printable(key) for key in candidates)
         raise InputError(f"several arrays could be the vectors ({shown}); keep one, named `vectors`", file=name)
     return candidates[0]
+
+
+def _other_ids(members: dict[str, _Array], rows: tuple[int, ...]) -> str | None:
+    """The only list of text with an entry for each vector, whatever it is called; None where that is not clear."""
+    texts = [key for key, array in members.items() if array.shape == rows and array.kind in "US" and key != "gold"]
+    return texts[0] if len(texts) == 1 else None
 
 
 def _texts(array: npt.NDArray[Any], what: str, rows: int) -> tuple[str, ...]:
@@ -292,6 +318,11 @@ class _Array:
             raise InputError(f"{what}: the header is damaged")
         if self._start + prod(self.shape) * self._dtype.itemsize != size:
             raise InputError(f"{what}: has not as many bytes as its header says; it was cut off or damaged")
+
+    @property
+    def kind(self) -> str:
+        """The letter that NumPy has for its type: f for floats, U for text, O for Python objects."""
+        return str(self._dtype.kind)
 
     def from_archive(self, archive: zipfile.ZipFile) -> npt.NDArray[Any]:
         assert self._info is not None

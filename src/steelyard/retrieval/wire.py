@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from steelyard.ground.json import plain
 from steelyard.retrieval.corpus import Corpus
 from steelyard.retrieval.diagnosis import Diagnosis
@@ -24,6 +26,7 @@ from steelyard.uncertainty.wire import delta_document
 
 TIES = "equal cosines in document order"
 TRAINING_MODE = "posneg-uniform"
+_NEAR_ONE = 0.01  # how far from 1 the length of a normalised vector may be
 
 
 def embedder_of(corpus: Corpus) -> EmbedderResult:
@@ -52,6 +55,7 @@ def remarks(retrieval: Retrieval, corpus: Corpus, named: NamedShift | None) -> l
     copies = len(corpus) - len(set(corpus.digests))
     if copies and corpus.clusters is None:
         notes.append(f"{copies} queries are copies of others, and intervals count them as new; give copies one cluster")
+    notes += corpus.notes
     if named is not None:
         notes += named.notes
     said = [w for side in (retrieval.baseline, retrieval.shifted) if side is not None for w in side.evaluation.warnings]
@@ -70,6 +74,7 @@ def retrieval_document(retrieval: Retrieval, corpus: Corpus, named: NamedShift |
         "inputs": whole["inputs"],
         "uncertainty": whole["uncertainty"],
         "ties": TIES,
+        **({} if corpus.judged is None else {"depth": retrieval.depth}),
         "effective_queries": len(corpus),
         "left_out": corpus.reasons,
         "documents": len(corpus.doc_ids),
@@ -128,6 +133,7 @@ def training_notes(trained: TrainingOutcome, corpus: Corpus) -> list[str]:
     """What must be said of a training."""
     notes = [f"{n} queries left out: {reason}" for reason, n in corpus.reasons.items()]
     training = trained.training
+    notes += _unlike_one(trained, corpus)
     if training.stats.pairs == 0:
         notes.append("every relevant document already stands first, or no direction leads to it: nothing to learn")
     if training.stats.cancel_out_suspected:
@@ -138,6 +144,25 @@ def training_notes(trained: TrainingOutcome, corpus: Corpus) -> list[str]:
         notes.append("not shown to help on held-out queries: `best` will not choose it")
     notes.append("in-sample numbers are judged on the queries the shift was learned from: optimistic")
     return notes
+
+
+def _unlike_one(trained: TrainingOutcome, corpus: Corpus) -> list[str]:
+    """What to say where a longest norm meets vectors that it was not meant for."""
+    longest = trained.options.max_norm
+    lengths = {
+        "documents": np.linalg.norm(corpus.docs.matrix, axis=1),
+        "queries": np.linalg.norm(corpus.queries, axis=1),
+    }
+    odd = {what: each for what, each in lengths.items() if (np.abs(each - 1) > _NEAR_ONE).any()}
+    if not longest or not odd:
+        return []
+    shown = " and ".join(f"{what} have lengths from {each.min():.3g} to {each.max():.3g}" for what, each in odd.items())
+    stats = trained.training.stats
+    what = f"the shift was clipped to it from {stats.norm_before_clip:.3g}" if stats.clipped else "nothing was clipped"
+    return [
+        f"the vectors are not normalised: {shown}, and a longest shift of {longest:.3g} is meant for vectors of "
+        f"length 1 ({what}); normalise them, or choose a norm of their scale"
+    ]
 
 
 def _held_out(trained: TrainingOutcome) -> HeldOutResult:

@@ -38,6 +38,7 @@ import msgspec
 
 from steelyard.errors import SteelyardError, StorageError, UsageError, printable
 from steelyard.ground.yaml import load_yaml
+from steelyard.records.conditions import conditions
 from steelyard.registry import closest
 from steelyard.runs.environment import NO_TENANT
 from steelyard.runs.index import Index, RunEntry
@@ -58,7 +59,7 @@ class Evaluate(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     by: list[str] = []
     pool: list[str] = []
     cluster: str | None = None
-    where: dict[str, str] = {}
+    where: dict[str, str | list[str]] | list[str] | str = {}
     map: dict[str, str] = {}
     task_file: str | None = None
     resamples: int | None = None
@@ -317,6 +318,7 @@ def _check(spec: Spec, path: Path) -> None:
         seen.add(variant.name)
         if (variant.command is None) == (variant.evaluate is None):
             raise UsageError(f"{printable(path)}: the variant '{variant.name}' needs either command or evaluate")
+        _check_where(variant, path)
         if variant.command is not None and not variant.command:
             raise UsageError(f"{printable(path)}: the command of '{variant.name}' is empty")
         secret = next((k for k, v in variant.environment.items() if _SECRET.search(k) and not v.startswith("$")), None)
@@ -327,6 +329,13 @@ def _check(spec: Spec, path: Path) -> None:
             )
         if variant.timeout is not None and not variant.timeout > 0:
             raise UsageError(f"{printable(path)}: the timeout of '{variant.name}' is above 0 seconds")
+
+
+def _check_where(variant: Variant, path: Path) -> None:
+    try:
+        conditions(variant.evaluate.where if variant.evaluate else ())
+    except UsageError as problem:
+        raise UsageError(f"{printable(path)}: the variant '{variant.name}': {problem}") from None
 
 
 _KEYS = [f for kind in (Spec, Variant, Evaluate, CompareSpec, PromoteSpec) for f in kind.__struct_fields__]

@@ -5,16 +5,19 @@ evaluation.json     every estimate with interval and denominator
 evidence.npz        what a later comparison needs instead of the rows
 records.parquet     the rows themselves, only where asked for: they may hold patient data
 
-A retrieval run has its per-query files, its ingest manifest and what its shift did next to them.
+A retrieval run has its per-query files, its ingest manifest and what its shift did next to them; a run of the
+evaluators has run_manifest.json, which says how it came about.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -28,8 +31,10 @@ from steelyard.ground.files import read_plain, write_folder
 from steelyard.ground.json import dumps, refusal, strict
 from steelyard.records.schema import CELL
 from steelyard.records.table import Records
+from steelyard.runs import manifest as manifest_
 from steelyard.runs.documented import details, documented
 from steelyard.runs.layout import Scope, inside
+from steelyard.runs.manifest import RunManifest, manifest_document
 from steelyard.runs.run_json import NAME, RowCounts, Run, read_run, run_document, stamp
 from steelyard.study.cells import several
 from steelyard.study.comparison import Comparison, compare, compare_kept
@@ -42,11 +47,23 @@ from steelyard.uncertainty.settings import Settings
 
 EVALUATION, EVIDENCE, RECORDS = "evaluation.json", "evidence.npz", "records.parquet"
 INGEST, METRICS, METRICS_REPORT = "ingest.json", "metrics-posneg.json", "metrics-posneg.md"
-EVALUATORS, ACCEPTANCE = "evaluators.json", "acceptance_gate.json"
+EVALUATORS, ACCEPTANCE, MANIFEST = "evaluators.json", "acceptance_gate.json", manifest_.NAME
 BASELINE, SHIFTED = "eval.perQuery.baseline.json", "eval.perQuery.posneg.json"
 MOST_COUNTS = 250_000  # of confusion matrices in a run.json; evaluation.json holds them all
 SEEN = "shift_seen"  # the label of a run whose shift was learned from its own queries
-FILES = (EVALUATION, EVIDENCE, RECORDS, BASELINE, SHIFTED, INGEST, METRICS, METRICS_REPORT, EVALUATORS, ACCEPTANCE)
+FILES = (
+    EVALUATION,
+    EVIDENCE,
+    RECORDS,
+    BASELINE,
+    SHIFTED,
+    INGEST,
+    METRICS,
+    METRICS_REPORT,
+    EVALUATORS,
+    ACCEPTANCE,
+    MANIFEST,
+)
 
 
 class Clock:
@@ -72,21 +89,65 @@ def free_place(scope: Scope, workflow: str, run_id: str) -> Path:
     return folder
 
 
-def save(
-    scope: Scope,
+@dataclass(frozen=True)
+class RunFolder:
+    """A run and all files of its folder, run.json included, before they are written anywhere."""
+
+    run: Run
+    files: Mapping[str, bytes]
+
+
+def save(scope: Scope, evaluation: Evaluation, **about: Any) -> tuple[Run, Path]:
+    """Write a run folder, and return the run and where it is; `about` is what `run_folder` takes."""
+    folder = run_folder(evaluation, tenant=scope.tenant, **about)
+    (path,) = keep(scope, folder)
+    return folder.run, path
+
+
+def keep(scope: Scope, *runs: RunFolder) -> list[Path]:
+    """Write run folders, and return where they are; of several, all are there in the end or none."""
+    places = [inside(scope.root, scope.run(each.run.workflow, each.run.run_id)) for each in runs]
+    try:
+        for place, each in zip(places, runs, strict=True):
+            write_folder(place, each.files)
+    except BaseException:
+        for place, each in zip(places, runs, strict=True):
+            if len(runs) > 1:
+                _take_back(scope, place, each)
+        raise
+    return places
+
+
+def _take_back(scope: Scope, place: Path, folder: RunFolder) -> None:
+    """Remove a run folder that was just written, and the folders above it that held nothing else."""
+    try:
+        if read_plain(place / NAME) != folder.files[NAME]:
+            return  # somebody else's run of that name
+    except OSError:  # not there, or not to be told from somebody else's
+        return
+    shutil.rmtree(place, ignore_errors=True)
+    with suppress(OSError):  # the first that is not empty
+        for above in place.parents[: len(place.relative_to(scope.root).parts) - 1]:
+            above.rmdir()
+
+
+def run_folder(
     evaluation: Evaluation,
     *,
     workflow: str,
     clock: Clock,
+    tenant: str | None = None,
     labels: Mapping[str, str] | None = None,
     run_id: str | None = None,
     records: Records | None = None,
     more_files: Mapping[str, bytes] | None = None,
     numbers: Mapping[str, float] | None = None,
-) -> tuple[Run, Path]:
-    """Write a run folder, and return the run and where it is. `records` keeps the rows too.
+    manifest: RunManifest | None = None,
+) -> RunFolder:
+    """A run of an evaluation. `records` keeps the rows too.
 
-    `more_files` are further files of the run, `numbers` further ones among its Metrics.
+    `more_files` are further files of the run, `numbers` further ones among its Metrics; `manifest` says how it came
+    about.
 
     A run on a file of which only a part could be read is kept as incomplete: it can be looked at, not promoted.
     """
@@ -94,13 +155,14 @@ def save(
     if unknown:
         raise ValueError(f"{unknown[0]} is no file of a run")
     name = run_id or str(uuid.uuid4())
-    folder = inside(scope.root, scope.run(workflow, name))
     files = {
         EVALUATION: dumps(evaluation.to_dict()).encode(),
         EVIDENCE: packed(evaluation.kept),
         **({RECORDS: _parquet(records)} if records is not None else {}),
         **(more_files or {}),
     }
+    if manifest is not None:
+        files[MANIFEST] = dumps(manifest_document(manifest, _digests(files))).encode()
     estimates = {flat_key(e.metric, e.slice): e for e in evaluation}
     other_names = {key: number for key, number in documented(evaluation).items() if key not in estimates}
     values = {key: float(e.value) for key, e in estimates.items() if e.value is not None}
@@ -111,7 +173,7 @@ def save(
     run = Run(
         run_id=name,
         workflow=workflow,
-        tenant=scope.tenant,
+        tenant=tenant,
         started_at=clock.began,
         completed_at=clock.now,
         complete=not any(source.torn for source in evaluation.sources),
@@ -121,12 +183,15 @@ def save(
         counted={key: RowCounts(e.n_evaluated, e.n_abstained, e.n_predictions) for key, e in shown.items()},
         better={key: known for key, known in better.items() if known is not None},
         details=details(evaluation, most_counts=MOST_COUNTS),
-        files={file: hashlib.sha256(data).hexdigest() for file, data in files.items()},
+        files=_digests(files),
         inputs=tuple({"Path": s.name, "Sha256": s.sha256, "Rows": s.rows} for s in evaluation.sources),
         sealed=True,
     )
-    write_folder(folder, {**files, NAME: dumps(run_document(run)).encode()})
-    return run, folder
+    return RunFolder(run, {**files, NAME: dumps(run_document(run)).encode()})
+
+
+def _digests(files: Mapping[str, bytes]) -> dict[str, str]:
+    return {file: hashlib.sha256(data).hexdigest() for file, data in files.items()}
 
 
 @dataclass(frozen=True)
@@ -177,6 +242,13 @@ class SavedRun:
         """What was asked, as one digest: equal for runs on the same questions and targets, however they were sliced."""
         cells = sorted(kept.asked_by_value for kept in self.kept if set(kept.slice) <= set(CELL))
         return hashlib.sha256(b"".join(cells)).hexdigest()[:16]
+
+    def file(self, name: str) -> Path:
+        """Where a file of the run is, after it was verified; an error where the run has no such file."""
+        if name not in self.run.files:
+            raise StorageError(f"run {self.name} has no {name}")
+        self._bytes(name)
+        return self.folder / name
 
     def _bytes(self, name: str) -> bytes:
         if name not in FILES:

@@ -7,6 +7,7 @@ from typing import Any
 
 from steelyard.ground.json import plain
 from steelyard.records.schema import CELL
+from steelyard.runs.elsewhere import OtherFolder
 from steelyard.runs.index import METRIC_COLUMNS, Cell, Problem, RunEntry
 from steelyard.runs.pointers import Pointer, pointer_document
 from steelyard.runs.standing import Choice, Standing
@@ -24,9 +25,12 @@ def pivot_document(names: Sequence[str], cells: Sequence[Cell]) -> dict[str, Any
 
 
 def listed_document(
-    runs: Sequence[RunEntry], problems: Sequence[Problem], active: Mapping[str, Sequence[str]]
+    runs: Sequence[RunEntry],
+    problems: Sequence[Problem],
+    active: Mapping[str, Sequence[str]],
+    others: Sequence[OtherFolder] = (),
 ) -> dict[str, Any]:
-    """`runs list` as data."""
+    """`runs list` as data; `elsewhere` are folders that other tools left, where there are any."""
     return {
         "runs": [
             {
@@ -44,6 +48,7 @@ def listed_document(
             for run in runs
         ],
         "problems": _problems(problems),
+        **({"elsewhere": [{"run": other.name, "folder": str(other.folder)} for other in others]} if others else {}),
     }
 
 

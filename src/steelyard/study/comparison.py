@@ -15,6 +15,7 @@ from steelyard.errors import InputError, UsageError, printable
 from steelyard.ground.arrays import Progress
 from steelyard.metrics.definition import Metric, metric_of
 from steelyard.naming import slice_text
+from steelyard.records.asked import uneven_items
 from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL, OUTCOMES
 from steelyard.records.table import Records
@@ -178,7 +179,7 @@ def _judged(
 
 
 def _warnings(records: Records, asked: Sequence[Metric]) -> list[str]:
-    return [*unmet_labels(records), *class_warnings(records, asked)]
+    return [*unmet_labels(records), *uneven_items(records), *class_warnings(records, asked)]
 
 
 def _elsewhere(metric: Metric, pair: KeptPair, pairs: Iterable[KeptPair]) -> bool:

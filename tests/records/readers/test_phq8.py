@@ -101,11 +101,11 @@ def test_a_run_of_two_modes(tmp_path: Path) -> None:
 def test_columns_are_renamed(tmp_path: Path) -> None:
     path = written(tmp_path, run(experiment("m", person(7), model="cedar")), "run.txt")
     renamed = {"confidence": "signal.token_msp", "patient": "cluster"}
-    records = read(path, format="phq8", rename=renamed, cluster="patient", task={"range": 10})
+    records = read(path, format="phq8", map=renamed, cluster="patient", task={"range": 10})
     assert records.stated == ("strategy", "model", "item", "patient", *FIXED[3:], "confidence")
     assert (records.cluster[0], records.task.range) == (((7,),), 10)
     with pytest.raises(UsageError, match=r"'signal.token_msp' to 'item': .*run.txt has a column of that name already"):
-        read(path, format="phq8", rename={"item": "signal.token_msp"})
+        read(path, format="phq8", map={"item": "signal.token_msp"})
 
 
 @pytest.mark.parametrize("stated", [({"mode": "a"}, {}), ({}, {"mode": "a"}), ({"mode": None}, {"mode": "a"})])

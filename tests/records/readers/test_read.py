@@ -72,7 +72,7 @@ def test_a_reader_from_outside(tmp_path: Path) -> None:
     try:
         path = tmp_path / "a.words"
         path.write_text("one two")
-        records = read(path, rename={"item": "word"})
+        records = read(path, map={"item": "word"})
         assert records.column("item").to_pylist() == ["one", "two"]
         assert records.sources[0].sha256 == hashlib.sha256(b"one two").hexdigest()
     finally:
@@ -166,29 +166,29 @@ def test_rename(tmp_path: Path) -> None:
     table.write_text("item_id,epoch,meta.site\n1,2,x\n")
     pq.write_table(pa.Table.from_pylist([rows]), tmp_path / "a.parquet")
     for each in (path, table, tmp_path / "a.parquet"):
-        records = read(each, rename={"item": "item_id", "repeat": "epoch", "group.site": "meta.site"})
+        records = read(each, map={"item": "item_id", "repeat": "epoch", "group.site": "meta.site"})
         assert records.stated == ("item", "repeat", "group.site")
-        swapped = read(each, rename={"item_id": "epoch", "epoch": "item_id", "item": "meta.site"})
+        swapped = read(each, map={"item_id": "epoch", "epoch": "item_id", "item": "meta.site"})
         assert swapped.column("item_id").to_pylist() == [2]
         with pytest.raises(UsageError, match=r"cannot rename 'epoch' to 'item_id'.*already"):
-            read(each, rename={"item_id": "epoch"})
+            read(each, map={"item_id": "epoch"})
         with pytest.raises(
             UsageError, match="cannot rename 'nothing': there is no such column; columns: item_id, epoch"
         ):
-            read(each, rename={"item": "nothing"})
+            read(each, map={"item": "nothing"})
         with pytest.raises(UsageError, match="cannot rename 'meta'"):
-            read(each, rename={"item": "item_id", "group": "meta"})
+            read(each, map={"item": "item_id", "group": "meta"})
         with pytest.raises(UsageError, match="'epoch' is renamed twice"):
-            read(each, rename={"item": "epoch", "repeat": "epoch"})
+            read(each, map={"item": "epoch", "repeat": "epoch"})
         with pytest.raises(InputError) as caught:
-            read(each, rename={"item": "item_id", "outcome": "epoch"})
+            read(each, map={"item": "item_id", "outcome": "epoch"})
         assert caught.value.field == "outcome"
 
 
 def test_renamed_columns_follow_the_rules_of_their_new_name(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "a.jsonl", {"item": 1, "p": 0.5}, {"item": 2, "p": "0.5"})
     with pytest.raises(InputError, match=r"a\.jsonl:2: confidence: a number is expected"):
-        read(path, rename={"confidence": "p"})
+        read(path, map={"confidence": "p"})
 
 
 def test_where_filters_after_every_row_was_checked(answers: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from steelyard.ground.json import dumps
 from steelyard.retrieval.corpus import Corpus
 from steelyard.retrieval.shifts.kept import training_document
 from steelyard.retrieval.shifts.training import Options, train
-from steelyard.retrieval.wire import training_result
+from steelyard.retrieval.wire import training_notes, training_result
 from steelyard.uncertainty.folds import held_out_folds
 from tests.support.retrieval import corpus_of, drifted
 from tests.support.search import naive_rank, naive_training
@@ -280,3 +280,22 @@ def test_a_longest_shift_that_is_not_finite_is_refused_or_can_be_kept(max_norm: 
 def test_the_scale_is_finite(scale: float) -> None:
     with pytest.raises(UsageError):
         train(drifted(0), Options(scale=scale), resamples=100)
+
+
+# -- norms -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("factor", "clipped"), [(1.0, False), (40.0, True), (1e-6, False)])
+def test_a_longest_norm_is_meant_for_vectors_of_length_one(factor: float, clipped: bool) -> None:
+    made = drifted(3)
+    unit = [matrix / np.linalg.norm(matrix, axis=1, keepdims=True) for matrix in (made.docs.matrix, made.queries)]
+    docs, queries = (np.float16(matrix) if factor == 1 else matrix * factor for matrix in unit)
+    corpus = corpus_of(docs, queries, made.gold.tolist())
+    for longest in (1.5, None):
+        outcome = train(corpus, Options(max_norm=longest), resamples=100)
+        said = [note for note in training_notes(outcome, corpus) if "not normalised" in note]
+        assert bool(said) == (factor != 1 and longest is not None)
+        if said:
+            assert ("clipped to it from" in said[0]) == clipped
+            assert f"documents have lengths from {factor:.3g} to {factor:.3g}" in said[0]
+            assert "a longest shift of 1.5" in said[0]

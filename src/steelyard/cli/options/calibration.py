@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from steelyard.cli.command import DOCUMENT, READS, Shown
+from steelyard.cli.options.records import say_unit_of
 from steelyard.errors import UsageError
 
 Input = Annotated[str, typer.Option("--input", help="The training run: a run's JSON output, or a records file."), READS]
@@ -26,6 +27,7 @@ def fitted(records: Any, method: str, plot: Path | None, **how: Any) -> Shown:
     from steelyard.report.calibration import calibrator_report
     from steelyard.study.calibrating import calibrate
 
+    say_unit_of(records)
     calibration = calibrate(records, method, **how)
     files = {}
     if plot is not None:

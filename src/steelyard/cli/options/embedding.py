@@ -29,11 +29,13 @@ def _files_of(text: str) -> list[str]:
 
 Docs = Annotated[
     str,
-    typer.Option("--docs", help="A folder of .txt and .md files, a .jsonl or .json file, or vectors in a .npz."),
+    typer.Option("--docs", help="A folder of .txt and .md files, a .jsonl or .json file, or vectors in .npz, .npy."),
     READS,
 ]
 Queries = Annotated[
-    str, typer.Option("--queries", help="A .json or .jsonl file with id, text and relevantDocId; or a .npz."), READS
+    str,
+    typer.Option("--queries", help="A .json or .jsonl file with id, text and relevantDocId; or vectors in .npz, .npy."),
+    READS,
 ]
 EmbedderName = Annotated[
     str | None,
@@ -86,7 +88,7 @@ class Embedding(Bundle):
     chunk_size: ChunkSize = None
     overlap: Overlap = 0
 
-    def corpus(self, texts: Texts) -> Any:
+    def corpus(self, texts: Texts, **more: Any) -> Any:
         """Documents and queries, embedded."""
         from steelyard.retrieval.corpus import load
 
@@ -96,7 +98,13 @@ class Embedding(Bundle):
         embedder = None if texts.embedder is None else self._embedder(texts.embedder)
         with progress("embedding") as bar:
             corpus = load(
-                texts.docs, texts.queries, embedder, chunk_size=self.chunk_size, overlap=self.overlap, progress=bar
+                texts.docs,
+                texts.queries,
+                embedder,
+                chunk_size=self.chunk_size,
+                overlap=self.overlap,
+                progress=bar,
+                **more,
             )
         if embedder is not None and embedder.damaged:
             say(

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from steelyard.cli.command import PLUGINS, READS, Bundle, say
+from steelyard.cli.command import PLUGINS, READS, Bundle, say, shell_text
 from steelyard.errors import UsageError, printable
+from steelyard.ground.commas import listed, pair_of, split_commas, unquoted
 
 Metrics = Annotated[
     list[str] | None,
@@ -45,7 +46,12 @@ Map = Annotated[
     list[str] | None,
     typer.Option("--map", help="Rename columns: item=item_id,repeat=epoch (known=original)."),
 ]
-Where = Annotated[list[str] | None, typer.Option("--where", help="Keep rows with this value: model=a. Repeatable.")]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where", help='Keep rows: model=a, race=A,B, "age>=65" (= != < <= > >=); all must hold. Repeatable.'
+    ),
+]
 TaskFile = Annotated[
     Path | None, typer.Option("--task-file", help="YAML with labels, range, direction of the task."), READS
 ]
@@ -75,8 +81,8 @@ class Reading(Bundle):
             "format": self.input_format,
             "cluster": self.cluster,
             "task": self.task_file,
-            "rename": pairs(self.map_, "map"),
-            "where": pairs(self.where, "where"),
+            "map": pairs(self.map_, "map"),
+            "where": self.where,
         }
         return {name: value for name, value in named.items() if value}
 
@@ -115,28 +121,42 @@ def pairs(texts: list[str] | None, option: str) -> dict[str, str]:
     """`a=b,c=d` and repeated options as a mapping."""
     known: dict[str, str] = {}
     for text in texts or []:
-        for part in text.split(","):
-            name, equals, value = part.partition("=")
-            if not equals or not name.strip() or not value.strip():
+        for part in split_commas(text):
+            pair = pair_of(part)
+            if pair is None:
                 raise UsageError(f"--{option} takes name=value, not '{printable(part)}'")
-            if name.strip() in known:
-                raise UsageError(f"--{option} names '{printable(name.strip())}' twice")
-            known[name.strip()] = value.strip()
+            if pair[0] in known:
+                raise UsageError(f"--{option} names '{printable(pair[0])}' twice")
+            known[pair[0]] = pair[1]
     return known
 
 
 def names(texts: list[str]) -> list[str]:
     """`a,b` and repeated options as a list."""
-    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
+    return [name for text in texts for name in listed(text)]
 
 
 def versus_of(text: str) -> tuple[str, str, str]:
     """A column, and the values of it that are the base run and the new one."""
-    column, equals, values = text.partition("=")
-    sides = tuple(v.strip() for v in values.split(","))
-    if not equals or len(sides) != 2 or not all(sides) or sides[0] == sides[1]:
+    first, *rest = split_commas(text)
+    base = pair_of(first)
+    sides = [unquoted(side) for side in rest if side]
+    if base is None or len(rest) != 1 or sides in ([], [base[1]]):
         raise UsageError("--versus takes a column and two values: model=old,new")
-    return column.strip(), sides[0], sides[1]
+    return (*base, sides[0])
+
+
+def say_unit_of(*tables: Any) -> None:
+    """Say once if a column looks like the unit of the tables and nobody said so."""
+    from steelyard.records.unit import likely_unit
+
+    say_unit(next(filter(None, map(likely_unit, tables)), None))
+
+
+def say_unit(unit: Any) -> None:
+    """Say which column looks like the unit, if any does, with the option to type."""
+    if unit is not None:
+        say(f"{unit}: --cluster {shell_text(unit.column)}")
 
 
 def default_metrics(records: Any, *, comparable: bool = False) -> list[str]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
+from uuid import uuid4
 
 import typer
 
 from steelyard.cli.command import READS, Shown, Writes, command, say
 from steelyard.cli.options import embedding, store
+from steelyard.cli.options.records import pairs
 from steelyard.cli.options.retrieval import run_files
 from steelyard.cli.options.uncertainty import Intervals
 from steelyard.errors import UsageError
+from steelyard.ground.commas import split_commas
 
 
 @command()
@@ -38,12 +42,14 @@ def eval_(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="A folder for evaluators.json and, with rules, acceptance_gate.json."),
+        typer.Option("--out", help="A folder for the files of the run, outside the store."),
         Writes(run_files),
     ] = None,
     save: Annotated[
-        bool, typer.Option("--save", help="Keep it as a run: workflow evaluation, or evaluation+baseline.")
-    ] = False,
+        bool, typer.Option("--save/--no-save", help="Keep it as a run: workflow evaluation, or evaluation+baseline.")
+    ] = True,
+    label: store.Label = None,
+    run_id: store.RunId = None,
     uncertainty: Intervals,
     place: store.Place,
 ) -> Shown:
@@ -51,26 +57,28 @@ def eval_(
 
     Exit code with rules: 0 pass, 1 fail, 6 inconclusive.
     """
-    gate = _gate(gate_profile, rule, baseline)
+    gate, labels = _gate(gate_profile, rule, baseline), pairs(label, "label")
     from steelyard.ground.json import dumps
     from steelyard.records.table import Source
     from steelyard.report.gate import gate_report
     from steelyard.report.retrieval import diagnosis_report
     from steelyard.retrieval.corpus import vector_digests
     from steelyard.retrieval.diagnosis import Relevance, diagnose
-    from steelyard.retrieval.jobs import gated, measured, seen_label
+    from steelyard.retrieval.jobs import eval_manifest, gated, measured, seen_label
     from steelyard.retrieval.ranks import seen_remark
     from steelyard.retrieval.shifts.named import named_shift
     from steelyard.retrieval.vectors import read_vectors, same_dimension
     from steelyard.retrieval.wire import diagnosis_document, seen_in_training
-    from steelyard.runs.saved import ACCEPTANCE, EVALUATORS, Clock
-    from steelyard.runs.saved import save as keep
+    from steelyard.runs.saved import ACCEPTANCE, EVALUATORS, Clock, free_place, keep, run_folder
 
     clock, scope, settings = Clock(), place.scope, uncertainty.settings
+    workflow, run_id = "evaluation+baseline" if baseline else "evaluation", run_id or str(uuid4())
+    if save:
+        free_place(scope, workflow, run_id)
     relevance = Relevance(_indices(relevant), k, mrr_index)
     references, asked = read_vectors(refs), read_vectors(queries)
     same_dimension(references, asked)
-    named = named_shift(shift or "none", scope=scope, scale=scale, allow_cancelled=allow_cancelled)
+    named = named_shift(shift or "none", scope=scope, view=place.view, scale=scale, allow_cancelled=allow_cancelled)
     diagnosis = diagnose(
         asked.matrix,
         references.matrix,
@@ -86,29 +94,39 @@ def eval_(
     if seen:
         document["notes"].append(seen_remark(seen, len(asked)))
     report = diagnosis_report(diagnosis, document["notes"])
-    files = {}
-    decision = None
+    files, decision = {}, None
     if gate is not None:
         decision, about, document["gate"] = gated(gate, diagnosis, named.name)
         report += gate_report(decision, about)
         files[ACCEPTANCE] = dumps(document["gate"]).encode()
     files = {EVALUATORS: dumps(document).encode(), **files}
+    kept = run_folder(
+        diagnosis.evaluation,
+        tenant=scope.tenant,
+        workflow=workflow,
+        clock=clock,
+        labels={**store.matrix_labels(), **labels, "shift": named.name, **seen_label(seen, len(asked))},
+        run_id=run_id,
+        more_files=files,
+        numbers=measured(diagnosis),
+        manifest=eval_manifest(
+            diagnosis,
+            named,
+            relevance,
+            command=["steelyard", *sys.argv[1:]],
+            baseline=baseline,
+            rules=[] if gate is None else [str(rule) for rule in gate.rules],
+        ),
+    )
     if save:
-        saved, folder = keep(
-            scope,
-            diagnosis.evaluation,
-            workflow="evaluation+baseline" if baseline else "evaluation",
-            clock=clock,
-            labels={"shift": named.name, **seen_label(seen, len(asked))},
-            more_files=files,
-            numbers=measured(diagnosis),
-        )
-        say(f"saved run {saved.run_id} in {folder}")
+        (folder,) = keep(scope, kept)
+        document = {**document, "run_id": run_id, "folder": str(folder)}
+        say(f"saved run {run_id} in {folder}")
     return Shown(
         document=document,
         report=report,
         exit_code=0 if decision is None else decision.exit_code,
-        files={} if out is None else {"--out": {out / name: data for name, data in files.items()}},
+        files={} if out is None else {"--out": {out / name: data for name, data in kept.files.items()}},
     )
 
 
@@ -126,7 +144,7 @@ def _gate(profile: str | None, rules: list[str] | None, baseline: bool) -> Any:
 
 
 def _indices(text: str) -> tuple[int, ...]:
-    parts = [part.strip() for part in text.split(",")]
+    parts = split_commas(text)
     if not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts):
         raise UsageError("--relevant takes indices from 0: 0,3,7")
     return tuple(int(part) for part in parts)

@@ -20,6 +20,8 @@ def list_(
 ) -> Shown:
     """List the runs, the newest first, with their main numbers and what is active; unusable folders are named below."""
     from steelyard.report.runs import list_report
+    from steelyard.runs.elsewhere import other_folders
+    from steelyard.runs.layout import scopes
     from steelyard.runs.pointers import standing
     from steelyard.runs.wire import listed_document
 
@@ -29,4 +31,8 @@ def list_(
         runs, problems = index.runs(workflow=workflow), index.problems()
     active, broken = standing(runs)
     problems = [*problems, *broken]
-    return Shown(document=listed_document(runs, problems, active), report=list_report(runs, problems, active))
+    seen = scopes(place.view.root) if all_tenants else place.view.scopes()
+    others = other_folders(seen, "run") if workflow is None else []
+    return Shown(
+        document=listed_document(runs, problems, active, others), report=list_report(runs, problems, active, others)
+    )

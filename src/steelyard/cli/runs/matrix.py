@@ -14,6 +14,7 @@ import typer
 from steelyard.cli.command import READS, Shown, command, say
 from steelyard.cli.options import store
 from steelyard.cli.progress import progress
+from steelyard.ground.commas import pair_text
 
 if TYPE_CHECKING:
     from steelyard.runner.matrix import Variant
@@ -41,14 +42,16 @@ def matrix(
 
 def command_line(variant: Variant, workflow: str, domain: str) -> list[str]:
     """The command that evaluates a variant and keeps its run."""
+    from steelyard.records.conditions import conditions
+
     asked = variant.evaluate
     assert asked is not None
     words = ["steelyard", "evaluate", *asked.files]
     lists: Mapping[str, list[str]] = {"--metric": asked.metrics, "--by": asked.by, "--pool": asked.pool}
     for option, values in lists.items():
         words += [part for value in values for part in (option, value)]
-    for option, pairs in (("--where", asked.where), ("--map", asked.map)):
-        words += [part for key, value in pairs.items() for part in (option, f"{key}={value}")]
+    words += [part for condition in conditions(asked.where) for part in ("--where", str(condition))]
+    words += [part for pair in asked.map.items() for part in ("--map", pair_text(*pair))]
     single = {
         "--cluster": asked.cluster,
         "--task-file": asked.task_file,
@@ -57,7 +60,7 @@ def command_line(variant: Variant, workflow: str, domain: str) -> list[str]:
     }
     for option, given in single.items():
         words += [option, str(given)] if given is not None else []
-    labels = [part for key, value in variant.labels.items() for part in ("--label", f"{key}={value}")]
+    labels = [part for pair in variant.labels.items() for part in ("--label", pair_text(*pair))]
     return [*words, "--save", "--workflow", workflow, "--domain", domain, *labels]
 
 

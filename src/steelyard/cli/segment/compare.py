@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from steelyard.cli.command import READS, Shown, command
+from steelyard.cli.options.store import Place
 from steelyard.cli.options.uncertainty import Resampling
 
 
@@ -14,20 +15,27 @@ from steelyard.cli.options.uncertainty import Resampling
 def compare(
     *,
     segments: Annotated[str, typer.Argument(help="A segments file."), READS],
-    baseline: Annotated[str | None, typer.Option("--baseline", help="Instead of its BaselinePath."), READS] = None,
-    shifted: Annotated[str | None, typer.Option("--shifted", help="Instead of its PosNegPath."), READS] = None,
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", help="A file or a run, instead of its BaselinePath."), READS
+    ] = None,
+    shifted: Annotated[
+        str | None, typer.Option("--shifted", help="A file or a run, instead of its PosNegPath."), READS
+    ] = None,
     uncertainty: Resampling,
+    place: Place,
 ) -> Shown:
     """Compare baseline, shift everywhere, and shift by segments: means and paired differences."""
     from steelyard.report.segment import compared_report
+    from steelyard.retrieval.elsewhere import per_query_file
     from steelyard.retrieval.per_query import read_per_query
     from steelyard.retrieval.shifts.segments import compared
     from steelyard.retrieval.shifts.segments_wire import compared_document, read_segments, sibling
+    from steelyard.runs.saved import BASELINE, SHIFTED
 
     decisions = read_segments(segments)
+    named = ((baseline, BASELINE, decisions.baseline_path), (shifted, SHIFTED, decisions.pos_neg_path))
     paths = [
-        baseline or sibling(segments, decisions.baseline_path),
-        shifted or sibling(segments, decisions.pos_neg_path),
+        per_query_file(given, file, place.view) if given else sibling(segments, stated) for given, file, stated in named
     ]
     base, new = (read_per_query(path) for path in paths)
     comparison = compared(decisions, base, new, segments, settings=uncertainty.settings)

@@ -8,14 +8,23 @@ from typing import Annotated
 import typer
 
 from steelyard.cli.command import DOCUMENT, READS, Shown, command
+from steelyard.cli.options.store import Place
 from steelyard.cli.options.uncertainty import Seed
 
 
 @command()
 def propose(
     *,
-    baseline: Annotated[str, typer.Option("--baseline", help="eval.perQuery.baseline.json of a run."), READS],
-    shifted: Annotated[str, typer.Option("--shifted", help="eval.perQuery.posneg.json of the same run."), READS],
+    shifted: Annotated[
+        str,
+        typer.Option("--shifted", help="A run with a shift by its id or folder, or its eval.perQuery.posneg.json."),
+        READS,
+    ],
+    baseline: Annotated[
+        str | None,
+        typer.Option("--baseline", help="A run, or its eval.perQuery.baseline.json. Default: that of the run shifted."),
+        READS,
+    ] = None,
     output: Annotated[  # noqa: ARG001 - the decisions are written there
         Path, typer.Option("--output", "-o", help="The segments file to write."), DOCUMENT
     ],
@@ -27,16 +36,20 @@ def propose(
     metric: Annotated[str, typer.Option("--metric", "-m", help="What to gain in: ndcg@3 or map@1.")] = "ndcg@3",
     folds: Annotated[int, typer.Option("--folds", help="learned: folds, each decided by the others.")] = 5,
     seed: Seed = 42,
+    place: Place,
 ) -> Shown:
     """Decide for every query whether to apply the shift, and write the decisions."""
     from steelyard.report.segment import proposal_report
+    from steelyard.retrieval.elsewhere import both_files
     from steelyard.retrieval.per_query import read_per_query
     from steelyard.retrieval.shifts.segments import propose as proposed
     from steelyard.retrieval.shifts.segments_wire import segments_document
 
+    files = both_files(baseline, shifted, place.view)
+    base, new = (read_per_query(path) for path in files)
     segments = proposed(
-        read_per_query(baseline),
-        read_per_query(shifted),
+        base,
+        new,
         rule=rule,
         metric=metric,
         eps=eps,
@@ -44,4 +57,4 @@ def propose(
         folds=folds,
         seed=seed,
     )
-    return Shown(document=segments_document(segments), report=proposal_report(segments))
+    return Shown(document=segments_document(segments), report=proposal_report(segments), reads=files)

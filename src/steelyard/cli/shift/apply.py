@@ -35,7 +35,7 @@ def apply(
     from steelyard.retrieval.vectors import packed, read_vectors
 
     vectors = read_vectors(queries)
-    named = named_shift(shift, scope=place.scope, scale=scale, allow_cancelled=allow_cancelled)
+    named = named_shift(shift, scope=place.scope, view=place.view, scale=scale, allow_cancelled=allow_cancelled)
     moved = applied(named.shift, vectors.matrix)
     for note in named.notes:
         say(f"note: {note}")

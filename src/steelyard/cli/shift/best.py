@@ -16,7 +16,7 @@ def best(*, workflow: OfWorkflow = None, place: Place) -> Shown:
     from steelyard.report.retrieval import best_training_report
     from steelyard.retrieval.shifts.kept import best_document, best_training, trainings
 
-    stored, problems = trainings(place.scope, workflow)
+    stored, problems = trainings(place.scope, workflow, place.view)
     training, rejected = best_training(stored)
     return Shown(
         document=best_document(training, rejected, problems),

@@ -13,7 +13,7 @@ def history(*, workflow: OfWorkflow = None, place: Place) -> Shown:
     from steelyard.report.retrieval import history_report
     from steelyard.retrieval.shifts.kept import best_training, history_document, trainings
 
-    stored, problems = trainings(place.scope, workflow)
+    stored, problems = trainings(place.scope, workflow, place.view)
     best, _ = best_training(stored)
     name = None if best is None else best.id
     return Shown(document=history_document(stored, name, problems), report=history_report(stored, problems, name))

@@ -15,7 +15,7 @@ from steelyard.errors import UsageError, printable
 def inspect(
     *,
     training: Annotated[
-        str, typer.Argument(help="A training's id, the beginning of it, best, best:WORKFLOW, or a file.")
+        str, typer.Argument(help="A training's id or folder, the beginning of it, best, best:WORKFLOW, or a file.")
     ],
     place: Place,
 ) -> Shown:
@@ -24,7 +24,7 @@ def inspect(
     from steelyard.retrieval.shifts.kept import training_document
     from steelyard.retrieval.shifts.named import named_shift
 
-    shift = named_shift(training, scope=place.scope, allow_cancelled=True)
+    shift = named_shift(training, scope=place.scope, view=place.view, allow_cancelled=True)
     if shift.training is None:
         raise UsageError(f"'{printable(training, limit=60)}' is a shift, but not a training's result")
     return Shown(document=training_document(shift.training), report=training_report(shift.training))

@@ -198,7 +198,7 @@ def _refuse_many(metric: str, labels: int, records: Records) -> None:
     if labels > MOST_LABELS:
         raise InputError(
             f"{metric} over {labels:,} labels: above {MOST_LABELS:,} these are no classes; "
-            "accuracy counts exact matches, and `rename=target=…` names another column",
+            'accuracy counts exact matches, and `map={"target": "…"}` names another column',
             file=records.name,
         )
 

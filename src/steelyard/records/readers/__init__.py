@@ -1,7 +1,7 @@
 """From files to records: which reader takes a file, how several become one table, of which task they are.
 
     records = read("answers.jsonl", cluster="patient")
-    records = read(["monday.csv", "tuesday.csv"], rename={"item": "item_id"}, where={"model": "a"})
+    records = read(["monday.csv", "tuesday.csv"], map={"item": "item_id"}, where="model=a")
 
 One file per format; `contract` says how to add one, `choosing` how the format of a file is recognised.
 """
@@ -15,31 +15,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
-from steelyard.errors import InputError, UsageError, printable
-from steelyard.ground.arrays import Mask
+from steelyard.errors import UsageError, printable
 from steelyard.ground.files import STANDARD_INPUT
-from steelyard.ground.json import TOO_LARGE
 from steelyard.records.answers import Labelling, LabelRules, counted, labelled, with_outcomes
+from steelyard.records.conditions import Condition, Conditions, conditions
 from steelyard.records.demand import Demand, demand
-from steelyard.records.extras import Extra, json_texts
 from steelyard.records.readers.bundles import Bundle
 from steelyard.records.readers.choosing import entered
 from steelyard.records.readers.contract import (
     Certainty,
-    Column,
     Input,
     Reader,
     Table,
-    joined,
     reader,
     readers,
-    widened,
 )
 from steelyard.records.readers.head import Head
-from steelyard.records.schema import FIELDS, SHOWN, field_of, kind_of
+from steelyard.records.readers.joining import together
+from steelyard.records.renaming import check_renamed, renames
+from steelyard.records.schema import field_of
 from steelyard.records.table import Records, Source
 from steelyard.records.task import Task
 
@@ -55,8 +49,8 @@ def read(
     format: str | None = None,
     cluster: str | None = None,
     task: Task | Mapping[str, Any] | str | os.PathLike[str] | None = None,
-    rename: Mapping[str, str] | None = None,
-    where: Mapping[str, str] | None = None,
+    map: Mapping[str, str] | None = None,
+    where: Conditions | None = None,
     salvage: bool = False,
     labels: Labelling = "strip",
     abstain: Sequence[str] | str = (),
@@ -64,6 +58,7 @@ def read(
     only: Sequence[str] | str = (),
     drop: Sequence[str] | str = (),
     columns: Sequence[str] | None = None,
+    rename: Mapping[str, str] | None = None,
 ) -> Records:
     """The records in a file, in several, or on standard input ("-"), after every rule at the door.
 
@@ -72,8 +67,9 @@ def read(
     cluster  the column whose values are resampled together, such as patient
     task     what is known of the task: a `Task`, a mapping or a file. By default `<stem>.task.yaml` next to
              the data, else `.task.yaml` in its folder, where there is one, else what the format itself says
-    rename   {name here: name in the file}, as in {"item": "item_id"}
-    where    {column: value}: the rows to keep, compared as text, after all rows have been checked
+    map      {name here: name in the file}, as in {"item": "item_id"}
+    where    the rows to keep, after all rows have been checked: "age>=65", ["age>=65", "race=A,B"], {column: value}
+             or {column: [value, value]}; `records.conditions` says how values compare
     salvage  leave out an incomplete last record, with a warning, instead of refusing the file
     labels   exact: texts are what was written; strip: without white space around them; fold: capital letters and a
              final full stop make no difference either
@@ -82,37 +78,36 @@ def read(
     only     the columns to hold in memory, `drop` those not to
     columns  the columns outside the vocabulary that will be used; the others are not held in memory. By default all are
              kept, and what is wrong with one is said when it is used
+    rename   the earlier name of `map`
 
     The rows of several files follow each other. A column that one of them lacks is null there; whole numbers in
     one and fractions in the other become fractions; other kinds do not meet. Every file's sha256 is in `sources`.
     """
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
-    _check_request(paths, rename or {})
+    names, kept = renames(map, rename), conditions(where or ())
+    _check_request(paths, names)
     stated = task if isinstance(task, Task) else _task(task, paths)
     rules = _rules(labels, abstain, unparsed, stated)
-    used = [*(columns or ()), *(where or {}), *(rename or {}), *([cluster] if cluster else [])]
+    used = [*(columns or ()), *(each.column for each in kept), *names, *([cluster] if cluster else [])]
     wanted = demand(
         used, rest="keep" if columns is None else "skip if scored", only=names_of(only), drop=names_of(drop)
     )
     tables, sources, neighbours, renamed = [], [], list[Source](), set[str]()
     for each in paths:
-        asked = {"rename": rename, "salvage": salvage, "demand": wanted, "labels": rules}
-        with entered(os.fspath(each), format, **asked) as (format_reader, source):
+        with entered(os.fspath(each), format, rename=names, salvage=salvage, demand=wanted, labels=rules) as (
+            format_reader,
+            source,
+        ):
             table = format_reader.load(source)
             tables.append(table)
             sources.append(_source(source, table))
             neighbours += [Source(other.name, other.sha256, 0) for other in source.neighbours if other.is_read]
             renamed |= source.renamed
     joint = together(tables, sources)
-    for original in (rename or {}).values():
-        if original not in renamed:
-            raise UsageError(
-                f"cannot rename '{printable(original)}': there is no such column; "
-                f"columns: {', '.join(map(printable, (*joint.columns, *joint.extras, *joint.skipped)))}"
-            )
+    check_renamed(names, renamed, (*joint.columns, *joint.extras, *joint.skipped))
     known = stated or next((table.task for table in tables if table.task), None) or Task()
     records = records_of(joint, rules, wanted, cluster=cluster, task=known, sources=[*sources, *neighbours])
-    return _kept(records, where) if where else records
+    return _kept(records, kept) if kept else records
 
 
 def records_of(
@@ -206,81 +201,8 @@ def _task_file(data: Path) -> Path | None:
     return None
 
 
-def together(tables: Sequence[Table], sources: Sequence[Source]) -> Table:
-    """One table from all: null where one lacks a column, and an extra where a column is read nowhere."""
-    if len(tables) == 1:
-        return tables[0]
-    columns: dict[str, Column] = {}
-    problems = [problem for table in tables for problem in table.problems]
-    extras: dict[str, Extra] = {}
-    for name in dict.fromkeys(name for table in tables for name in (*table.columns, *table.extras)):
-        unread = [table.extras[name] for table in tables if name in table.extras]
-        arrays = [
-            table.extras[name].column if name in table.extras else table.columns.get(name, pa.nulls(table.rows))
-            for table in tables
-        ]
-        if unread:
-            extras[name] = _any_kind([*arrays], unread[0].problem)
-            continue
-        try:
-            columns[name] = _one_kind(name, arrays, sources)
-        except InputError as problem:
-            if name in FIELDS:
-                problems.append(problem)
-            else:
-                extras[name] = _any_kind(arrays, problem)
-    present = {*columns, *extras}
-    return Table(
-        columns,
-        sum(table.rows for table in tables),
-        warnings=tuple(warning for table in tables for warning in table.warnings),
-        problems=tuple(problems),
-        extras=extras,
-        skipped=tuple(dict.fromkeys(n for table in tables for n in table.skipped if n not in present)),
-        no_answers=_masks(tables),
-    )
-
-
-def _one_kind(name: str, arrays: Sequence[Column], sources: Sequence[Source]) -> Column:
-    """The column that arrays of one kind make."""
-    kind = widened(list(arrays))
-    if kind is None:
-        raise _clash(name, arrays, sources)
-    try:
-        return joined([array.cast(kind) for array in arrays])
-    except pa.ArrowInvalid:
-        file = next(s.name for a, s in zip(arrays, sources, strict=True) if kind_of(a) == "int")
-        raise InputError(f"{TOO_LARGE} together with fractions", file=file, field=name) from None
-
-
-def _any_kind(arrays: Sequence[Column], problem: InputError) -> Extra:
-    """A column that nobody can read, of arrays of any kind."""
-    types = {array.type for array in arrays if not pa.types.is_null(array.type)}
-    if len(types) == 1:
-        (kind,) = types
-        return Extra(joined([array.cast(kind) for array in arrays]), problem)
-    return Extra(joined([json_texts(array) for array in arrays]), problem, is_json=True)
-
-
-def _masks(tables: Sequence[Table]) -> dict[str, Mask]:
-    """The rows whose prediction stands for an outcome, in all tables."""
-    outcomes = dict.fromkeys(outcome for table in tables for outcome in table.no_answers)
-    return {o: np.concatenate([t.no_answers.get(o, np.zeros(t.rows, bool)) for t in tables]) for o in outcomes}
-
-
-def _clash(name: str, arrays: Sequence[Column], sources: Sequence[Source]) -> InputError:
-    stated = [(kind_of(array), source.name) for array, source in zip(arrays, sources, strict=True)]
-    (kind, file), *others = [(kind, file) for kind, file in stated if kind != "null"]
-    other, elsewhere = next(pair for pair in others if pair[0] == "list" or {pair[0], kind} - {"int", "float"})
-    return InputError(
-        f"holds {SHOWN[other]} here and {SHOWN[kind]} in {printable(file)}; write it the same way in both",
-        file=elsewhere,
-        field=name,
-    )
-
-
-def _kept(records: Records, where: Mapping[str, str]) -> Records:
-    kept = records.filter(where)
+def _kept(records: Records, wanted: Sequence[Condition]) -> Records:
+    kept = records.filter(wanted)
     if not len(kept):
-        raise UsageError(f"no row has {' and '.join(f'{printable(c)}={printable(v)}' for c, v in where.items())}")
+        raise UsageError(f"no row has {' and '.join(map(printable, wanted))}")
     return kept

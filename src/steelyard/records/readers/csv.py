@@ -6,9 +6,9 @@ numbers: numbers, all true or false: booleans, else text. `007` has a meaning th
 text. Known columns hold what the vocabulary says; ids are text unless all are whole numbers. `target` and
 `prediction` are decided together, so that the label 1 of one is the label 1 of the other.
 
-White space around a value is removed where labels are stripped, counted and said, in every column that is read. In other
-columns it is kept; where the same value occurs without it, nobody can read the column: "A" and "A<tab>" would silently be
-two classes. Characters within a value, control characters included, are kept as they are.
+White space around a value is removed where labels are stripped, counted and said, in every column that is read. In
+others it is kept; where the same value occurs without it, nobody can read the column: "A" and "A<tab>" would silently
+be two classes. Characters within a value, control characters included, are kept as they are.
 """
 
 from __future__ import annotations

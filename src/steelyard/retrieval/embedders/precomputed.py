@@ -9,7 +9,7 @@ import numpy as np
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.retrieval.embedders.contract import Progress, embedders
-from steelyard.retrieval.vectors import Matrix, Vectors, folded, read_vectors
+from steelyard.retrieval.vectors import Matrix, Vectors, folded, lacks, read_vectors
 
 
 class Precomputed:
@@ -56,7 +56,7 @@ def _factory(provider: str) -> Callable[[str], Precomputed]:
             raise UsageError(f"{provider}: names a .{provider} file with vectors, as in {provider}:vectors.{provider}")
         vectors = read_vectors(argument)
         if provider == "npz" and vectors.ids is None:
-            raise InputError("has no array `ids`, which says whose vector is whose; add it", file=argument)
+            raise lacks(vectors, "ids", "ids says whose vector is whose")
         return Precomputed(provider, vectors)
 
     return factory

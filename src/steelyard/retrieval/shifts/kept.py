@@ -1,9 +1,10 @@
 """`shift-training-result.json`: a learned shift as it is kept, found again, and chosen.
 
     <scope>/shifts/<workflow>/<training id>/shift-training-result.json
+    <scope>/<name>-training_<time>/shift-training-result.json            left there by another tool
 
 The best one has the highest score on held-out queries among those that are not cancelled and were shown to help; of
-equal ones the newest. Files of other tools, which know no held-out score, are listed and never chosen.
+equal ones the newest. Trainings of other tools are listed and never chosen.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from steelyard.ground.digests import CHANGED, digest_of
 from steelyard.ground.files import read_plain, write_folder
 from steelyard.ground.json import LARGEST, dumps, read_strict, strict
 from steelyard.ground.structs import converted
-from steelyard.runs.layout import Scope, checked, folders, inside
+from steelyard.runs.elsewhere import other_folders
+from steelyard.runs.layout import Scope, View, checked, folders, inside
 from steelyard.runs.run_json import stamp
 
 NAME = "shift-training-result.json"
@@ -151,11 +153,19 @@ class ShiftTrainingResult(msgspec.Struct, frozen=True, rename="pascal", kw_only=
 
 @dataclass(frozen=True)
 class StoredTraining:
-    """A training that was kept, and where."""
+    """A training that was kept, and where; or one that another tool made, which is known by its folder's name."""
 
     id: str
     folder: Path
     result: ShiftTrainingResult
+    elsewhere: bool = False
+
+    @property
+    def why_not(self) -> str:
+        """Why it is not chosen as best, in words; nothing where it may be."""
+        if not self.elsewhere:
+            return self.result.why_not
+        return f"made elsewhere, {self.result.why_not}" if self.result.why_not else "made elsewhere"
 
 
 def training_document(result: ShiftTrainingResult) -> dict[str, Any]:
@@ -206,8 +216,13 @@ def trainings_folder(scope: Scope) -> Path:
     return scope.folder / "shifts"
 
 
-def trainings(scope: Scope, workflow: str | None = None) -> tuple[list[StoredTraining], list[str]]:
-    """The trainings of a scope, newest first; and what to say of folders that cannot be read."""
+def trainings(
+    scope: Scope, workflow: str | None = None, view: View | None = None
+) -> tuple[list[StoredTraining], list[str]]:
+    """The trainings of a scope, newest first; and what to say of folders that cannot be read.
+
+    Those that other tools made are listed too: of all that `view` shows, by default of the scope.
+    """
     entries, said = [], []
     base = trainings_folder(scope)
     for name in folders(base) if workflow is None else [checked("workflow", workflow)]:
@@ -217,30 +232,43 @@ def trainings(scope: Scope, workflow: str | None = None) -> tuple[list[StoredTra
                 entries.append(StoredTraining(id, folder, _kept(folder, name, id)))
             except (InputError, StorageError) as problem:
                 said.append(f"left out: {name}/{id}: {getattr(problem, 'problem', problem)}")
+    for other in other_folders([scope] if view is None else view.scopes(), "training"):
+        try:
+            training = _read(other.folder)
+        except (InputError, StorageError) as problem:
+            said.append(f"left out: {other.name}: {getattr(problem, 'problem', problem)}")
+            continue
+        if workflow in (None, training.workflow_name):
+            entries.append(StoredTraining(other.name, other.folder, training, elsewhere=True))
     return sorted(entries, key=lambda stored: (stored.result.created_utc, stored.id), reverse=True), said
 
 
 def _kept(folder: Path, workflow: str, id: str) -> ShiftTrainingResult:
-    """The training in a folder of the store: a plain file, no link, and no copy of one that was kept elsewhere."""
-    try:
-        raw = read_plain(folder / NAME, LARGEST)
-    except OSError as problem:
-        reason = (problem.strerror or type(problem).__name__).lower()
-        raise StorageError(f"{NAME} cannot be read ({reason})") from None
-    training = _checked(strict(raw, NAME), NAME)
+    """The training in a folder of the store, if it is no copy of one that was kept elsewhere."""
+    training = _read(folder)
     if training.digest is not None and (training.workflow_name, training.training_id) != (workflow, id):
         raise InputError("the training was kept under another name", file=NAME, field="TrainingId")
     return training
 
 
-def find_training(scope: Scope, text: str) -> StoredTraining:
+def _read(folder: Path) -> ShiftTrainingResult:
+    """The training in a folder: a plain file, no link."""
+    try:
+        raw = read_plain(folder / NAME, LARGEST)
+    except OSError as problem:
+        reason = (problem.strerror or type(problem).__name__).lower()
+        raise StorageError(f"{NAME} cannot be read ({reason})") from None
+    return _checked(strict(raw, NAME), NAME)
+
+
+def find_training(scope: Scope, text: str, view: View | None = None) -> StoredTraining:
     """A training by its id, or by the beginning of it that no other has."""
-    entries, said = trainings(scope)
+    entries, said = trainings(scope, view=view)
     exact = [stored for stored in entries if stored.id == text]
     alike = exact or [stored for stored in entries if text and stored.id.startswith(text)]
     if len(alike) == 1:
         return alike[0]
-    damaged = [line for line in said if f"/{text}:" in line]
+    damaged = [line for line in said if f"/{text}:" in line or line.startswith(f"left out: {text}:")]
     if damaged:
         raise StorageError(damaged[0])
     problem = "several trainings begin with" if alike else "there is no training"
@@ -256,8 +284,8 @@ def best_training(
         result = stored.result
         if result.embedder is not None and result.embedder.differs(embedder):
             rejected.append((stored, "learned from vectors of another embedder"))
-        elif not result.usable:
-            rejected.append((stored, result.why_not))
+        elif stored.why_not:
+            rejected.append((stored, stored.why_not))
         else:
             left.append(stored)
     return max(left, key=_order, default=None), rejected
@@ -302,7 +330,8 @@ def _entry(stored: StoredTraining) -> dict[str, Any]:
         "interval": None if held_out is None or held_out.interval is None else list(held_out.interval),
         "norm": result.delta_norm,
         "cancelled": result.is_cancelled,
-        "usable": result.usable,
-        "why_not": result.why_not,
+        "usable": not stored.why_not,
+        "why_not": stored.why_not,
+        "elsewhere": stored.elsewhere,
         "folder": str(stored.folder),
     }

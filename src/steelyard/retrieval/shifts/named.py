@@ -3,6 +3,7 @@
 none                                   no shift
 best, best:WORKFLOW                    the best training on held-out queries
 <training id>                          a training that was kept
+<name>-training_<time>                 a training that another tool made, in a results tree
 shift-training-result.json             a training's file
 shift.json                             {"kind": "additive", "vector": [...], "scale": 1.0}, or the list alone
 [additive:|multiplicative:]delta.npy   a vector alone, additive unless said otherwise
@@ -29,7 +30,7 @@ from steelyard.retrieval.shifts.kept import (
 )
 from steelyard.retrieval.shifts.shift import Shift, shift_of, shifts
 from steelyard.retrieval.vectors import read_row
-from steelyard.runs.layout import Scope
+from steelyard.runs.layout import Scope, View
 
 _OTHER_NAMES = ("deltavector", "delta", "value")
 
@@ -56,11 +57,15 @@ def named_shift(
     text: str,
     *,
     scope: Scope | None = None,
+    view: View | None = None,
     embedder: EmbedderResult | None = None,
     scale: float | None = None,
     allow_cancelled: bool = False,
 ) -> NamedShift:
-    """The shift that a text means. A cancelled one is refused unless it is asked for by name."""
+    """The shift that a text means. A cancelled one is refused unless it is asked for by name.
+
+    `scope` is where trainings are kept, `view` where those of other tools are looked for.
+    """
     if text == "none":
         if scale is not None:
             raise UsageError("the shift 'none' has no scale")
@@ -78,7 +83,7 @@ def named_shift(
         return _of_file(path, scale, embedder, allow_cancelled=allow_cancelled)
     if scope is None or not text:
         raise UsageError(f"'{printable(text, limit=60)}' is no file; a shift is none or a .json, .npy or .npz file")
-    return _of_stored(find_training(scope, text), scale, embedder, allow_cancelled=allow_cancelled)
+    return _of_stored(find_training(scope, text, view), scale, embedder, allow_cancelled=allow_cancelled)
 
 
 def _or_one(scale: float | None) -> float:

@@ -1,0 +1,1 @@
+"""Tests of options that several commands share."""
