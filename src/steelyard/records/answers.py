@@ -28,7 +28,7 @@ Labelling = Literal["exact", "strip", "fold"]
 Column = Any  # an Arrow array
 
 BLANK = r"[\s\x0b\x{a0}\x{feff}]"  # what counts as white space around a value
-_EDGES = re.compile(r"^[\s\xa0\ufeff]+|[\s\xa0\ufeff]+$")
+_EDGES = re.compile(r"^[ \t\n\f\r\x0b\xa0\ufeff]+|[ \t\n\f\r\x0b\xa0\ufeff]+\Z")
 _LAST = (0x20, 0xA0, 0xBF)  # the last byte of any text that ends in one: up to a blank, or of U+00A0 and U+FEFF
 _FIRST = (0x20, 0xC2, 0xEF)
 
@@ -89,13 +89,13 @@ def _folded(text: str) -> str:
 
 
 def stripped(column: Column) -> tuple[Column, int]:
-    """A column of text without white space around its values, and how many had any; what is left empty is null."""
+    """A column of text without white space around its values, and how many had any."""
     edged = _edged(column)
     count = int(edged.sum())
     if not count:
         return column, 0
     rows = pa.array(np.flatnonzero(edged))
-    values = [_EDGES.sub("", text or "") or None for text in texts(column.take(rows))]
+    values = [_EDGES.sub("", text or "") for text in texts(column.take(rows))]
     return pc.replace_with_mask(column, pa.array(edged), text_array(values).cast(column.type)), count
 
 

@@ -1,7 +1,7 @@
 """Which columns of a file are read, which are kept as they are, and which are not even held in memory.
 
-A column of the vocabulary is read: what it holds must be as it should be. Any other is kept as it is, and what is wrong
-with it is said when somebody uses it. A command knows what it will use and skips the rest.
+A column of the vocabulary, or one that is asked for, is read: what it holds must be as it should be. Any other is kept
+as it is, and what is wrong with it is said when somebody uses it. A command knows what it will use and skips the rest.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Demand:
         named = self.only is None or column in self.only or column in self.asked or column == "item"
         if column in self.drop or not named:
             return "skip"
-        if column in FIELDS:
+        if column in FIELDS or column in self.asked:
             return "read"
-        if column in self.asked or column.partition(".")[0] in PREFIXES:
+        if column.partition(".")[0] in PREFIXES:
             return "keep"
         return "skip" if self.rest == "skip" or (self.rest == "skip if scored" and scored) else "keep"
 

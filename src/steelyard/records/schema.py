@@ -20,6 +20,7 @@ from steelyard.registry import closest
 KEY = ("model", "strategy", "task", "item", "repeat", "perturbation")
 PAIRED = ("task", "item", "repeat", "perturbation")  # what rows of two runs pair on
 CELL = ("model", "strategy", "task", "perturbation")
+IDS = ("item", "repeat", "cluster")  # names, not labels
 OUTCOMES = ("answered", "abstained", "unparsed", "failed")
 UNPERTURBED = ("none", "original")
 PREFIXES = ("group", "signal")

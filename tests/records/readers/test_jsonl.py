@@ -99,8 +99,8 @@ BAD = {
     "mixed list": (f'"words": ["{SECRET}", 1]', "words", "one kind"),
     "list of lists": ('"words": [[1]]', "words", "plain values"),
     "list of objects": ('"words": [{"a": 1}]', "words", "plain values"),
-    "nesting": ('"x": ' + '{"x": ' * 9 + "1" + "}" * 9, "x.x.x.x.x.x.x.x", "deeper than 8"),
 }
+UNASKED = ("extra", "extra.deep", "words")
 
 
 @pytest.mark.parametrize("bad", BAD)
@@ -108,9 +108,21 @@ BAD = {
 def test_a_bad_field_is_refused_with_line_and_field(tmp_path: Path, bad: str, before: int) -> None:
     fragment, field, reason = BAD[bad]
     lines = [json.dumps({"item": f"q{i}"}) for i in range(before)]
-    error = refused(tmp_path, "\n".join([*lines, f'{{"item": "bad", {fragment}}}', '{"item": "after"}', ""]))
+    content = "\n".join([*lines, f'{{"item": "bad", {fragment}}}', '{"item": "after"}', ""])
+    error = refused(tmp_path, content, columns=[field])
     assert (error.line, error.field) == (before + 1, field)
     assert reason in error.problem
+    if field in UNASKED:
+        assert len(read(written(tmp_path, content))) == len(read(written(tmp_path, content), columns=[])) == before + 2
+    else:
+        assert str(refused(tmp_path, content)) == str(refused(tmp_path, content, columns=[])) == str(error)
+
+
+def test_objects_are_taken_apart_eight_levels_deep(tmp_path: Path) -> None:
+    nested = '{"x": ' * 9 + "1" + "}" * 9
+    records = read(written(tmp_path, f'{{"item": 1, "x": {nested}}}\n'))
+    assert records.extras == ("x.x.x.x.x.x.x.x",)
+    assert json.loads(records.extra("x.x.x.x.x.x.x.x").column[0].as_py()) == {"x": {"x": 1}}
 
 
 NOT_JSON = {
@@ -160,9 +172,19 @@ MIXED = {
 def test_one_column_has_one_kind(tmp_path: Path, mixed: str, field: str) -> None:
     first, second, reason = MIXED[mixed]
     content = f'{{"item": 1}}\n{{"item": 2, "{field}": {first}}}\n{{"item": 3, "{field}": {second}}}\n'
-    error = refused(tmp_path, content)
+    error = refused(tmp_path, content, columns=["extra"])
     assert (error.line, error.field) == (3, field)
     assert reason in error.problem
+    if field == "extra":
+        kept = read(written(tmp_path, content))  # nobody asked for it
+        assert kept.extras == ("extra",)
+        assert [None, json.loads(first), json.loads(second)] == [
+            None if text is None else json.loads(text) for text in kept.extra("extra").column.to_pylist()
+        ]
+        with pytest.raises(InputError) as caught:
+            kept.column("extra")
+        assert str(caught.value) == str(error)
+    assert len(read(written(tmp_path, content), columns=[], drop=[field])) == 3
 
 
 def test_mixed_ids_are_refused(tmp_path: Path) -> None:
@@ -172,8 +194,11 @@ def test_mixed_ids_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("first", "second"), [('{"a": 1}', "2"), ("2", '{"a": 1}')])
 def test_an_object_and_a_value_do_not_share_a_field(tmp_path: Path, first: str, second: str) -> None:
-    error = refused(tmp_path, f'{{"item": 1, "x": {first}}}\n{{"item": 2, "x": {second}}}\n')
+    content = f'{{"item": 1, "x": {first}}}\n{{"item": 2, "x": {second}}}\n'
+    error = refused(tmp_path, content, columns=["x"])
     assert (error.line, error.field) == (2, "x")
+    kept = read(written(tmp_path, content)).extra("x").column.to_pylist()
+    assert list(map(json.loads, kept)) == [json.loads(first), json.loads(second)]
 
 
 def test_a_null_tells_nothing_about_a_field(tmp_path: Path) -> None:
@@ -193,13 +218,15 @@ def test_whole_numbers_and_fractions_are_numbers(tmp_path: Path) -> None:
     )
     assert values(records, "x") == [1.0, 0.5, 2.0]
     assert values(records, "y") == [[1.0], [0.5], None]
-    error = refused(tmp_path, f'{{"item": 1}}\n\n{{"item": 2, "x": {2**53 + 1}}}\n{{"item": 3, "x": 0.5}}\n')
+    error = refused(
+        tmp_path, f'{{"item": 1}}\n\n{{"item": 2, "x": {2**53 + 1}}}\n{{"item": 3, "x": 0.5}}\n', columns=["x"]
+    )
     assert (error.line, error.field) == (3, "x")
-    error = refused(tmp_path, f'{{"item": 1, "x": [{2**53 + 1}]}}\n{{"item": 2, "x": [0.5]}}\n')
+    error = refused(tmp_path, f'{{"item": 1, "x": [{2**53 + 1}]}}\n{{"item": 2, "x": [0.5]}}\n', columns=["x"])
     assert (error.line, error.field) == (1, "x")
     for large in (2**53 + 1, -(2**60) - 1):
         content = "".join(f'{{"item": {i}, "x": 0.5}}\n' for i in range(9)) + f'{{"item": 9, "x": {large}}}\n'
-        error = refused(tmp_path, content)
+        error = refused(tmp_path, content, columns=["x"])
         assert (error.line, error.field) == (10, "x")
     large = read(written(tmp_path, '{"item": 1, "x": 1e300}\n{"item": 2, "x": 1}\n'))
     assert values(large, "x") == [1e300, 1.0]
@@ -301,9 +328,11 @@ def test_odd_characters_are_kept(tmp_path: Path) -> None:
         "None",
     ]
     lines = "".join(json.dumps({"item": i, "prediction": text, "x": [text]}) + "\n" for i, text in enumerate(odd))
-    records = read(written(tmp_path, lines))
+    records = read(written(tmp_path, lines), labels="exact")
     assert values(records, "prediction") == odd
     assert records.labels("prediction").values == tuple(sorted(odd))
+    stripped = [text if text != " a " else "a" for text in odd]
+    assert values(read(written(tmp_path, lines)), "prediction") == stripped
     raw = read(written(tmp_path, '{"item": 1, "prediction": "\u2028\x7f\U0001f600"}\n'))
     assert values(raw, "prediction") == ["\u2028\x7f\U0001f600"]
 
@@ -423,14 +452,25 @@ json_values = st.recursive(
 def test_anything_is_read_in_full_or_refused_with_its_line(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     path = written(tmp_path, "".join(json.dumps({"item": i, **row}) + "\n" for i, row in enumerate(rows)))
     try:
-        records = read(path)
+        records = read(path, labels="exact")
     except InputError as error:
         assert 1 <= (error.line or 0) <= len(rows)  # noqa: PT017
         return
     for place, row in enumerate(rows):
         for name, value in flat(row).items():
             if value is not None and not isinstance(value, list):
-                assert values(records, name)[place] == value
+                assert held(records, name, place) == value
+
+
+def held(records: Records, name: str, place: int) -> Any:
+    """What a table holds of a field, whether it can be read or is kept as JSON."""
+    if name in records.stated:
+        return values(records, name)[place]
+    owner = next(each for each in records.extras if f"{name}.".startswith(f"{each}."))
+    value = json.loads(records.extra(owner).column[place].as_py())
+    for key in [key for key in name[len(owner) :].split(".") if key]:
+        value = value[key]
+    return value
 
 
 def flat(row: dict[str, Any], path: str = "") -> dict[str, Any]:

@@ -26,9 +26,9 @@ def written(folder: Path, columns: dict[str, Any], name: str = "answers.parquet"
     return path
 
 
-def refused(path: Path) -> InputError:
+def refused(path: Path, **options: Any) -> InputError:
     with pytest.raises(InputError) as caught:
-        read(path)
+        read(path, **options)
     assert caught.value.file == str(path)
     assert SECRET not in str(caught.value)
     return caught.value
@@ -112,7 +112,7 @@ BAD = {
 @pytest.mark.parametrize("bad", BAD)
 def test_a_bad_column_is_refused_with_row_and_field(tmp_path: Path, bad: str) -> None:
     columns, line, reason = BAD[bad]
-    error = refused(written(tmp_path, {"item": [1, 2], **columns}))
+    error = refused(written(tmp_path, {"item": [1, 2], **columns}), columns=[*columns])
     assert (error.line, error.field) == (line, next(iter(columns)))
     assert reason in error.problem
 

@@ -246,15 +246,18 @@ def test_kinds_of_two_files_do_not_meet(tmp_path: Path, first: Any, second: Any)
         jsonl(tmp_path / "2.jsonl", {"item": 2, "x": second}),
     )
     with pytest.raises(InputError) as caught:
-        read([one, two])
+        read([one, two], columns=["x"])
     assert (caught.value.file, caught.value.field) == (str(two), "x")
     assert str(one) in caught.value.problem
+    kept = read([one, two]).extra("x")  # nobody asked for it
+    assert [json.loads(text) for text in kept.column.to_pylist()] == [first, second]
+    assert str(kept.problem) == str(caught.value)
 
 
 def test_a_whole_number_too_large_for_its_neighbours(tmp_path: Path) -> None:
     one = jsonl(tmp_path / "1.jsonl", {"item": 1, "x": 2**53 + 1})
     with pytest.raises(InputError, match=r"1\.jsonl: x: a whole number this large .* together with fractions"):
-        read([one, jsonl(tmp_path / "2.jsonl", {"item": 2, "x": 0.5})])
+        read([one, jsonl(tmp_path / "2.jsonl", {"item": 2, "x": 0.5})], columns=["x"])
 
 
 def test_duplicates_across_files_name_both_places(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from steelyard.records.readers.contract import (
 from steelyard.records.readers.head import Head
 from steelyard.records.readers.joining import together
 from steelyard.records.renaming import check_renamed, renames
-from steelyard.records.schema import field_of
+from steelyard.records.schema import IDS, field_of
 from steelyard.records.table import Records, Source
 from steelyard.records.task import Task
 
@@ -115,7 +115,8 @@ def records_of(
 ) -> Records:
     """The records of a table, after labels were written alike and every rule at the door."""
     stated = {**table.columns, **with_outcomes(table.columns, table.no_answers)}
-    names = [name for name in stated if field_of(name) is not None or name in wanted.asked]
+    read_here = [name for name in stated if field_of(name) is not None or name in wanted.asked]
+    names = [name for name in read_here if name not in IDS]
     labelled_columns, said = labelled(stated, rules, names)
     said += [counted(outcome, int(mask.sum())) for outcome, mask in table.no_answers.items()]
     missing = [text for text in (*rules.abstain, *rules.unparsed) if "prediction" not in stated]

@@ -202,11 +202,11 @@ def _typed(source: Input, cells: dict[str, Column], lines: npt.NDArray[np.int64]
     rules = source.labels
     while cells:
         name, column = cells.popitem()
-        column = pc.if_else(pc.equal(column, pa.scalar("", column.type)), pa.scalar(None, column.type), column)
         if rules.labels != "exact" and (field_of(name) is not None or name in source.demand.asked):
             column, count = stripped(column)
             warnings += [removed(name, count)] if count else []
-        texts[name] = column
+        empty = pc.equal(column, pa.scalar("", column.type))
+        texts[name] = pc.if_else(empty, pa.scalar(None, column.type), column)
     texts = dict(reversed(texts.items()))
     no_answers = rules.no_answers(texts["prediction"]) if "prediction" in texts else {}
     for mask in no_answers.values():
@@ -223,7 +223,7 @@ def _typed(source: Input, cells: dict[str, Column], lines: npt.NDArray[np.int64]
         except _CellError as wrong:
             line = int(lines[wrong.row])
             problem = source.error(wrong.problem, line=line, field=name, rows=wrong.rows)
-            if name in FIELDS:
+            if name in FIELDS or name in source.demand.asked:
                 problems.append(problem)
             else:
                 extras[name] = Extra(column, problem)

@@ -18,12 +18,11 @@ from typing import Any, NoReturn
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from steelyard.errors import InputError, printable
 from steelyard.ground.json import TOO_LARGE, Flaw, NotJsonError, parse_line
-from steelyard.records.extras import Extra
+from steelyard.records.extras import Extra, json_texts
 from steelyard.records.readers.contract import (
     DEEPEST,
     LONGEST_LINE,
@@ -168,13 +167,16 @@ class _Lines:
         for leaf in self._root.leaves():
             if leaf.want == "skip":
                 continue
-            column = self._joined(leaf, lines)
+            chunks = self._chunks(leaf)
+            if (row := _inexact(chunks, leaf)) is not None:
+                self._too_large(leaf, row + 1 if lines is None else int(lines[row]))
+                chunks = chunks if leaf.want == "read" else [json_texts(chunk) for chunk in chunks]
             if leaf.kind == "json":
                 problem, line = leaf.problem or ("holds values of several kinds", 1)
                 error = self._source.error(problem, line=line, field=leaf.column)
-                extras[leaf.column] = Extra(column, error, is_json=True)
+                extras[leaf.column] = Extra(joined(chunks), error, is_json=True)
             else:
-                columns[leaf.column] = column
+                columns[leaf.column] = joined([chunk.cast(leaf.arrow, safe=False) for chunk in chunks])
         return Table(
             columns,
             self._rows,
@@ -190,7 +192,7 @@ class _Lines:
 
     def _said(self) -> list[str]:
         return [
-            f"{len(at):,} values of '{printable(column)}' are not finite numbers and taken as missing"
+            f"{len(at):,} values of '{printable(column)}' are no numbers that can be kept, and taken as missing"
             for column, at in self._nulled.items()
         ]
 
@@ -362,21 +364,29 @@ class _Lines:
         self._batches.append(batch)
         self._rows += len(rows)
 
-    def _joined(self, leaf: Leaf, lines: npt.NDArray[np.int64] | None) -> Column:
-        """One array of the column's final kind from all batches."""
-        chunks: list[Column] = []
+    def _chunks(self, leaf: Leaf) -> list[Column]:
+        """The pieces of a column, of all batches."""
+        chunks = []
         for batch in self._batches:
             chunk = batch.column(leaf)
-            if chunk is None or pa.types.is_null(chunk.type):
-                chunk = pa.nulls(batch.rows, leaf.arrow)
-            elif chunk.type != leaf.arrow:
-                if (place := inexact(chunk)) is not None:
-                    row = sum(map(len, chunks)) + place
-                    line = row + 1 if lines is None else int(lines[row])
-                    raise self._source.error(TOO_LARGE, line=line, field=leaf.column)
-                chunk = chunk.cast(leaf.arrow)
-            chunks.append(chunk)
-        return joined(chunks)
+            chunks.append(pa.nulls(batch.rows, leaf.arrow) if chunk is None or pa.types.is_null(chunk.type) else chunk)
+        return chunks
+
+    def _too_large(self, leaf: Leaf, line: int) -> None:
+        if leaf.want == "read":
+            self._problems.setdefault((leaf.column, TOO_LARGE), set()).add(line)
+        else:
+            leaf.demote(TOO_LARGE, line)
+
+
+def _inexact(chunks: list[Column], leaf: Leaf) -> int | None:
+    """The first row with a whole number that would be rounded where the column came to hold fractions."""
+    before = 0
+    for chunk in chunks:
+        if chunk.type != leaf.arrow and leaf.kind != "json" and (place := inexact(chunk)) is not None:
+            return before + place
+        before += len(chunk)
+    return None
 
 
 def _names(values: dict[str, Any], path: str = "") -> Iterator[str]:
