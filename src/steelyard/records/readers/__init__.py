@@ -34,6 +34,7 @@ from steelyard.records.readers.contract import (
     widened,
 )
 from steelyard.records.readers.head import Head
+from steelyard.records.readers.packed import inner_name
 from steelyard.records.schema import SHOWN, kind_of
 from steelyard.records.table import Records, Source
 from steelyard.records.task import Task
@@ -56,8 +57,8 @@ def read(
 ) -> Records:
     """The records in a file, in several, or on standard input ("-"), after every rule at the door.
 
-    format   a reader's name; by default the one that recognises the content, with the suffix as a hint, and jsonl for
-             standard input. Some readers take folders and zip archives
+    format   a reader's name; by default the one that recognises the content, with the suffix as a hint. What is
+             compressed with gzip or zstd is read as what is inside. Some readers take folders and zip archives
     cluster  the column whose values are resampled together, such as patient
     task     what is known of the task: a `Task`, a mapping or a file. By default `<stem>.task.yaml` next to
              the data, else `.task.yaml` in its folder, where there is one, else what the format itself says
@@ -74,7 +75,7 @@ def read(
     tables, sources, neighbours, renamed = [], [], list[Source](), set[str]()
     for each in paths:
         with entered(os.fspath(each), format, rename=rename, salvage=salvage) as (format_reader, source):
-            table = format_reader.load(source)
+            table = format_reader.table(source)
             tables.append(table)
             sources.append(_source(source, table))
             neighbours += [Source(other.name, other.sha256, 0) for other in source.neighbours if other.is_read]
@@ -136,7 +137,8 @@ def _task(
 
 
 def _task_file(data: Path) -> Path | None:
-    for candidate in (data.parent / f"{data.stem}.task.yaml", data.parent / ".task.yaml"):
+    stem = Path(inner_name(data.name)).stem
+    for candidate in (data.parent / f"{stem}.task.yaml", data.parent / ".task.yaml"):
         if os.path.isfile(candidate):
             return candidate
     return None

@@ -35,6 +35,7 @@ from steelyard.records.readers.contract import (
     Table,
     joined,
     reader,
+    readers,
 )
 from steelyard.records.readers.head import Head
 from steelyard.records.schema import Field, expected, field_of
@@ -49,18 +50,22 @@ _FINITE = "a finite number is expected (leave the cell empty where a value is mi
 _BLANK = r"[\s\x0b\x{a0}\x{feff}]"
 
 
-def sniff(head: Head) -> Certainty:
-    """Any text may be a table, unless its first line is a JSON object."""
-    return "no" if head.container or head.objects else "maybe"
+def sniff(separator: str, head: Head) -> Certainty:
+    """Any text may be a table, unless its first line is a JSON object; where no format goes by the suffix, one whose
+    lines have equally many cells is."""
+    if head.container or head.objects:
+        return "no"
+    named = any(each.has_suffix(head.name) for each in readers.values())
+    return "likely" if head.separator == separator and not named else "maybe"
 
 
-@reader("csv", about="comma-separated cells under a header", suffixes=(".csv",), sniff=sniff)
+@reader("csv", about="comma-separated cells under a header", suffixes=(".csv",), sniff=partial(sniff, ","))
 def load(source: Input) -> Table:
     """The columns of a CSV input."""
     return _load(source, ",")
 
 
-@reader("tsv", about="tab-separated cells under a header", suffixes=(".tsv", ".tab"), sniff=sniff)
+@reader("tsv", about="tab-separated cells under a header", suffixes=(".tsv", ".tab"), sniff=partial(sniff, "\t"))
 def load_tabs(source: Input) -> Table:
     """The columns of a TSV input."""
     return _load(source, "\t")
@@ -72,6 +77,13 @@ def _load(source: Input, delimiter: str) -> Table:
         names, cells, lines, warnings = _cells(source, delimiter)
     finally:
         csv.field_size_limit(limit)
+    return table_of_cells(source, names, cells, lines, warnings)
+
+
+def table_of_cells(
+    source: Input, names: list[str], cells: list[Column], lines: npt.NDArray[np.int64], warnings: list[str]
+) -> Table:
+    """The table of columns that are text so far, each in the kind that all its cells have."""
     first, count = int(lines[0]), len(lines)
     return Table(
         _typed(source, dict(zip(names, cells, strict=True)), lines),
@@ -95,7 +107,8 @@ def _cells(source: Input, delimiter: str) -> tuple[list[str], list[Column], npt.
     line = 1
     try:
         header = next(reader, [])
-        names = _names(source, header, delimiter)
+        _check_separator(source, header, delimiter)
+        names = named(source, header)
         width, line = len(names), reader.line_num + 1
         for row in reader:
             if len(row) == width:
@@ -138,22 +151,25 @@ def _lines(source: Input) -> Iterator[str]:
             number += 1
 
 
-def _names(source: Input, header: Sequence[str], delimiter: str) -> list[str]:
-    """The names of the columns, as the table is to call them."""
-    if not any(name.strip() for name in header):
-        raise source.error("there are no records: the file is empty, or its first line is blank", line=1)
+def _check_separator(source: Input, header: Sequence[str], delimiter: str) -> None:
     if len(header) == 1 and (other := next((d for d in ";\t," if d != delimiter and d in header[0]), None)):
         shown = {";": "semicolons", "\t": "tabs", ",": "commas"}
         raise source.error(f"the columns are separated by {shown[other]}, {shown[delimiter]} are expected", line=1)
+
+
+def named(source: Input, header: Sequence[str], line: int = 1) -> list[str]:
+    """The names of the columns, as the table is to call them."""
+    if not any(name.strip() for name in header):
+        raise source.error("there are no records: the file is empty, or its first line is blank", line=line)
     if len(header) > MOST_COLUMNS:
-        raise source.error(f"more than {MOST_COLUMNS:,} columns", line=1)
+        raise source.error(f"more than {MOST_COLUMNS:,} columns", line=line)
     for place, name in enumerate(header, 1):
         if not name:
-            raise source.error(f"column {place} has no name in the header", line=1)
+            raise source.error(f"column {place} has no name in the header", line=line)
         if name != name.strip():
-            raise source.error("white space surrounds the column's name in the header", line=1, field=name)
+            raise source.error("white space surrounds the column's name in the header", line=line, field=name)
         if header.count(name) > 1:
-            raise source.error("the column appears twice in the header", line=1, field=name)
+            raise source.error("the column appears twice in the header", line=line, field=name)
     names = [source.column(name) for name in header]
     for name in names:
         if names.count(name) > 1:

@@ -13,6 +13,7 @@ exactly as many colons as the rows have fields, no key is a duplicate. Otherwise
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import msgspec
@@ -51,7 +52,7 @@ def sniff(head: Head) -> Certainty:
 @reader("jsonl", about="one JSON object per line", suffixes=(".jsonl", ".ndjson"), sniff=sniff)
 def load(source: Input) -> Table:
     """The columns of a JSON Lines input."""
-    lines = _Lines(source)
+    lines = Lines(source)
     for block in source.blocks():
         lines.read(block)
     return lines.table()
@@ -66,11 +67,14 @@ class _Refusing:
     decode_lines = decode
 
 
-class _Lines:
-    """The state of reading one input: the fields learned so far, and batches of columns made of its lines."""
+class Lines:
+    """The state of reading one input: the fields learned so far, and batches of columns made of its lines.
 
-    def __init__(self, source: Input) -> None:
-        self._source = source
+    `parse` reads a line that msgspec refuses.
+    """
+
+    def __init__(self, source: Input, parse: Callable[[bytes], dict[str, Any] | Flaw] = parse_line) -> None:
+        self._source, self._parse = source, parse
         self._root = Node()
         self._decoder: Any = _Refusing()
         self._stale = True  # whether something was learned since the Structs were made
@@ -135,6 +139,13 @@ class _Lines:
         rows += self._structs(objects)
         self._close(rows, b"\n".join(lines[first:]), number + first)
 
+    def objects(self, rows: list[tuple[int, dict[str, Any]]]) -> None:
+        """Read objects that are parsed already, each with its line, as lines are read."""
+        for number, values in rows:
+            self._learn(self._root, values, (), number)
+        self._stale = True
+        self._batch(self._structs(rows))
+
     def table(self) -> Table:
         """All batches as one table."""
         if not self._rows:
@@ -165,7 +176,7 @@ class _Lines:
         return rows if closed.all() and opened.all() else None
 
     def _object(self, line: bytes, number: int) -> dict[str, Any]:
-        row = parse_line(line)
+        row = self._parse(line)
         if isinstance(row, Flaw):
             raise self._source.error(row.problem, line=number, field=row.key)
         return row
@@ -245,9 +256,7 @@ class _Lines:
         """Turn decoded rows into columns, once it is certain that no key was a duplicate and no number was rounded."""
         if not rows:
             return
-        arrays: dict[str, Column] = {}
-        keys = np.full(len(rows), self._root.size)
-        extract(self._root.built, rows, arrays, keys)
+        arrays, keys = self._batch(rows)
         colons, total = np.count_nonzero(np.frombuffer(text, np.uint8) == ord(":")), int(keys.sum())
         rounded = any(inexact(array) is not None for array in arrays.values() if "double" in str(array.type))
         if rounded or (colons != total and _most_keys(text) != total):
@@ -255,8 +264,15 @@ class _Lines:
             for (at, line), known in zip(lines, keys.tolist(), strict=True):
                 if rounded or _most_keys(line) != known:
                     self._learn(self._root, self._object(line, at), (), at)
+
+    def _batch(self, rows: list[Any]) -> tuple[dict[str, Column], npt.NDArray[np.int_]]:
+        """Add rows to the batches; returns their columns, and how many keys each had."""
+        arrays: dict[str, Column] = {}
+        keys = np.full(len(rows), self._root.size)
+        extract(self._root.built, rows, arrays, keys)
         self._batches.append((len(rows), arrays))
         self._rows += len(rows)
+        return arrays, keys
 
     def _joined(self, leaf: Leaf, lines: npt.NDArray[np.int64] | None) -> Column:
         """One array of the column's final kind from all batches."""
