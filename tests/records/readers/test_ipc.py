@@ -89,6 +89,15 @@ def test_the_first_feather(tmp_path: Path) -> None:
     assert columns(path) == {"item": ["q1", "q2"], "target": ["A", None]}
 
 
+def casts_views() -> bool:
+    """True if this version of PyArrow makes plain text of views."""
+    try:
+        views(["a"]).cast(pa.string())
+    except pa.ArrowNotImplementedError:
+        return False
+    return True
+
+
 def views(values: list[Any], kind: str = "string_view") -> pa.Array:
     return pa.array(values, getattr(pa, kind)())
 
@@ -128,13 +137,16 @@ KINDS: dict[str, tuple[Any, dict[str, list[Any]]]] = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("write", [file, stream], ids=["file", "stream"])
 def test_kinds_are_those_of_parquet(tmp_path: Path, kind: str, write: Write) -> None:
+    if "views" in kind and not casts_views():
+        pytest.skip("this version of PyArrow makes no plain text of views")
     column, expected = KINDS[kind]
     table = pa.table({"item": [1, 2], "x": column})
     assert columns(written(tmp_path, write(table))) == {"item": [1, 2], **expected}
     other = tmp_path / "answers.parquet"
     try:
         pq.write_table(table, other)
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):  # not every version writes all of these
+        pq.read_table(other)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid, OSError):  # not every version writes and reads all of these
         return
     assert columns(other) == {"item": [1, 2], **expected}
 

@@ -44,7 +44,7 @@ def refused(path: Path, **how: Any) -> InputError:
 
 def test_without_calamine_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "python_calamine", None)
-    with pytest.raises(UsageError, match=r'needs python-calamine; pip install "steelyard\[xlsx\]"'):
+    with pytest.raises(UsageError, match=r'needs python-calamine, .*; pip install "steelyard\[xlsx\]"'):
         read(written(tmp_path, workbook([HEADER, ["q1", "A"]])))
 
 

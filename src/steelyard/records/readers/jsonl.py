@@ -141,9 +141,8 @@ class Lines:
 
     def objects(self, rows: list[tuple[int, dict[str, Any]]]) -> None:
         """Read objects that are parsed already, each with its line, as lines are read."""
-        for number, values in rows:
-            self._learn(self._root, values, (), number)
-        self._stale = True
+        learned = [self._learn(self._root, values, (), number) for number, values in rows]
+        self._stale |= any(learned)
         self._batch(self._structs(rows))
 
     def table(self) -> Table:
@@ -164,16 +163,18 @@ class Lines:
         After a closing brace only a new object may open without a comma. So where every line ends with one brace
         and begins with the other, no object spans lines, and with as many objects as lines none shares its line.
         """
+        letters = np.frombuffer(text, np.uint8)
+        if letters[-1] != ord("\n") or letters[0] != ord("{"):
+            return None
+        ends = np.flatnonzero(letters == ord("\n"))
+        closed, opened = letters[ends - 1] == ord("}"), letters[ends[:-1] + 1] == ord("{")
+        if not (closed.all() and opened.all()):
+            return None
         try:
             rows: list[Any] = self._decoder.decode_lines(text)
         except _REFUSED:
             return None
-        letters = np.frombuffer(text, np.uint8)
-        ends = np.flatnonzero(letters == ord("\n"))
-        if len(ends) != len(rows) or letters[-1] != ord("\n") or letters[0] != ord("{"):
-            return None
-        closed, opened = letters[ends - 1] == ord("}"), letters[ends[:-1] + 1] == ord("{")
-        return rows if closed.all() and opened.all() else None
+        return rows if len(rows) == len(ends) else None
 
     def _object(self, line: bytes, number: int) -> dict[str, Any]:
         row = self._parse(line)

@@ -48,12 +48,13 @@ def sniff(head: Head) -> Certainty:
 def load(source: Input) -> Table:
     """The columns of the first sheet of a workbook."""
     data = source.whole().to_pybytes()
-    calamine = _calamine()
+    calamine = _calamine(source)
     warnings = _checked(source, zip_bundle(source.name, io.BytesIO(data)))
     try:
         workbook = calamine.CalamineWorkbook.from_filelike(io.BytesIO(data))
         sheets = len(workbook.sheet_names)
-        rows = workbook.get_sheet_by_index(0).iter_rows()
+        sheet = workbook.get_sheet_by_index(0)
+        rows = iter(sheet.iter_rows() if sheet.start is not None else ())
     except Exception:  # its errors may hold parts of the file
         raise source.error("not a readable workbook: it is damaged, or of another format") from None
     if sheets > 1:
@@ -61,11 +62,14 @@ def load(source: Input) -> Table:
     return _table(source, rows, warnings)
 
 
-def _calamine() -> Any:
+def _calamine(source: Input) -> Any:
     try:
         import python_calamine
     except ImportError:
-        raise UsageError('reading Excel workbooks needs python-calamine; pip install "steelyard[xlsx]"') from None
+        raise UsageError(
+            f"{printable(source.name)}: an Excel workbook needs python-calamine, which is not installed; "
+            'pip install "steelyard[xlsx]"'
+        ) from None
     return python_calamine
 
 
