@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import steelyard as sy
 from steelyard.cli.main import app
-from steelyard.errors import InputError, UsageError
+from steelyard.errors import InputError, SteelyardError, UsageError
 from steelyard.records.readers import Certainty, Head, Input, Table, read, reader, readers
 from steelyard.records.readers.head import SIZE, look
 
@@ -83,40 +83,102 @@ def test_a_stated_format_wins_over_the_content(tmp_path: Path) -> None:
 
 def test_text_of_no_known_form_needs_its_suffix(tmp_path: Path) -> None:
     assert len(read(written(tmp_path, "a.csv", TABLE))) == 2
-    with pytest.raises(UsageError, match=r"a\.txt: looks like text .* name one with format=: csv \(\.csv\), tsv"):
-        read(written(tmp_path, "a.txt", TABLE))
+    with pytest.raises(UsageError, match=r"a\.txt: looks like text .* name one with `format=`: csv \(\.csv\), tsv"):
+        read(written(tmp_path, "a.txt", b"item\nq1\nq2\n"))
     with pytest.raises(UsageError, match=r"b\.txt: looks like a JSON object, .* jsonl \(\.jsonl \.ndjson\)"):
         read(written(tmp_path, "b.txt", LINES.splitlines()[0]))  # one object: a line, or a document of some format
 
 
-def feather() -> bytes:
-    buffer = io.BytesIO()
-    pyarrow.feather.write_feather(pa.table({"item": [1]}), buffer)
-    return buffer.getvalue()
+@pytest.mark.parametrize("name", ["a.txt", "a", "a.dat", "a.csv"])
+def test_a_table_is_known_by_its_cells_where_no_format_goes_by_the_suffix(tmp_path: Path, name: str) -> None:
+    assert read(written(tmp_path, name, TABLE)).column("target").to_pylist() == ["A", "B"]
+    quoted = b'"item","a note"\r\nq1,"one, two"\r\nq2,\r\n'
+    assert read(written(tmp_path, name, quoted)).column("a note").to_pylist() == ["one, two", None]
+    if name != "a.csv":
+        tabs = written(tmp_path, name, TABLE.replace(b",", b"\t"))
+        assert read(tabs).column("target").to_pylist() == ["A", "B"]
+
+
+def test_the_suffix_of_another_format_is_believed_before_a_table_is(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="one object per line is expected"):
+        read(written(tmp_path, "a.jsonl", TABLE))
+    with pytest.raises(InputError, match="not a readable Parquet file"):
+        read(written(tmp_path, "a.parquet", TABLE))
 
 
 @pytest.mark.parametrize(
-    ("content", "looks"),
+    ("text", "separator"),
     [
-        (gzip.compress(LINES, mtime=0), "data compressed with gzip (unpack it first)"),
-        (pa.compress(LINES, "zstd", asbytes=True), "data compressed with zstd (unpack it first)"),
-        (feather(), "Arrow data"),
+        ("a,b\n1,2\n", ","),
+        ("a\tb\n1\t2,3\n", "\t"),
+        ("a,b\n", None),
+        ("a,b\n1,2,3\n", None),
+        (",b\n1,2\n", None),
+        ('a,b\n"1,2\n', None),
+        ('{"a": 1, "b"\n{"a": 2, "b"\n', None),
+        ("[1, 2],\n[3, 4],\n", None),
+        ("one line, of prose\nand another\n", None),
     ],
 )
-@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.parquet", "a.json"])
-def test_what_contradicts_its_suffix_is_refused_with_what_it_looks_like(
-    tmp_path: Path, name: str, content: bytes, looks: str
-) -> None:
-    path = written(tmp_path, name, content)
-    with pytest.raises(InputError) as caught:
-        read(path)
-    assert caught.value.file == str(path)
-    assert caught.value.problem.startswith(f"looks like {looks}, which no reader of {path.suffix} files recognises")
+def test_what_separates_cells_in_sight(text: str, separator: str | None) -> None:
+    assert Head(name="a", data=text.encode()).separator == separator
 
 
 def test_an_array_among_lines_is_refused_as_what_it_is(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a\.jsonl:1: one object per line is expected, this is an array"):
-        read(written(tmp_path, "a.jsonl", b'[{"item": 1}]'))
+        read(written(tmp_path, "a.jsonl", b'[{"item": 1}]'), format="jsonl")
+
+
+# -- standard input -----------------------------------------------------------------------------------------------
+
+
+def arrow() -> bytes:
+    buffer = io.BytesIO()
+    pyarrow.feather.write_feather(pa.table({"item": ["q1", "q2"], "target": ["A", "B"]}), buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        LINES,
+        TABLE,
+        TABLE.replace(b",", b"\t"),
+        parquet(),
+        arrow(),
+        gzip.compress(TABLE, mtime=0),
+        b'[{"item": "q1", "target": "A"}, {"item": "q2", "target": "B"}]',
+        b'{"item": ["q1", "q2"], "target": ["A", "B"]}',
+    ],
+    ids=["jsonl", "csv", "tsv", "parquet", "arrow", "gzip", "array", "columns"],
+)
+def test_standard_input_is_looked_at_as_any_file(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    records = read("-")
+    assert records.column("target").to_pylist() == ["A", "B"]
+    assert records.sources[0].sha256 == hashlib.sha256(content).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "<stdin>: there are no records"),
+        (b'{"item": 1', "<stdin>:1: the last record is incomplete"),
+        (b'{"item": 1}\n{"item" 2}\n{"item": 3}', "<stdin>:2: one object per line is expected"),
+        (b"some words", "<stdin>: looks like text of no known form.* name one with `format=`"),
+    ],
+)
+def test_what_standard_input_says_of_what_it_cannot_read(
+    monkeypatch: pytest.MonkeyPatch, content: bytes, problem: str
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    with pytest.raises(SteelyardError, match=problem):
+        read("-")
+
+
+def test_a_single_line_on_standard_input_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(LINES.splitlines()[0])))
+    assert len(read("-")) == 1
 
 
 # -- JSON documents -----------------------------------------------------------------------------------------------
@@ -125,8 +187,8 @@ def test_an_array_among_lines_is_refused_as_what_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "looks"),
     [
-        (b'[{"item": "SECRET-PATIENT"}]', "a JSON array"),
-        (b'{\n "SECRET-PATIENT": {"experiments": []}\n}', "a JSON object"),
+        (b'[["SECRET-PATIENT"]]', "a JSON array"),
+        (b'{\n "SECRET-PATIENT": {"experiments": []},\n "samples": 1}', "a JSON object"),
         (b'{"version": 2, "samples": [' + b"1," * SIZE + b"1]}", "a JSON object"),
         (b"SECRET-PATIENT", "text of no known form"),
         (b'"run_metadata experiments"', "text of no known form"),
@@ -137,9 +199,10 @@ def test_a_json_that_no_reader_knows_lists_those_that_read_json(tmp_path: Path, 
     with pytest.raises(InputError) as caught:
         read(written(tmp_path, "a.json", content))
     assert caught.value.problem == (
-        f"looks like {looks}, which no reader of .json files recognises. They read phq8: the output of a PHQ-8 run, a "
+        f"looks like {looks}, which no reader of .json files recognises. They read json: an array of objects, or an "
+        "object of columns: lists of equal length; phq8: the output of a PHQ-8 run, a "
         "JSON object with run_metadata and experiments; lists: a list of lists. Another format can be named with "
-        "format=: csv, tsv, jsonl, parquet, phq8, lists"
+        "`format=`: csv, tsv, arrow, jsonl, json, parquet, phq8, xlsx, lists"
     )
     assert SECRET not in str(caught.value)
 
@@ -180,7 +243,7 @@ def test_the_suffix_decides_among_equals_and_several_are_an_error(tmp_path: Path
     reader("one", about="one thing", suffixes=(".one",), sniff=shouted)(load_shouted)
     reader("two", about="another", suffixes=(".two",), sniff=shouted)(lambda source: pytest.fail("not this one"))
     assert len(read(written(tmp_path, "a.one", b"SHOUT\nq1"))) == 1
-    with pytest.raises(UsageError, match=r"a\.csv: may be of several .* format=: one: one thing; two: another"):
+    with pytest.raises(UsageError, match=r"a\.csv: may be of several .* `format=`: one: one thing; two: another"):
         read(written(tmp_path, "a.csv", b"SHOUT\nq1"))
     reader("three", about="a third", suffixes=(".jsonl",), sniff=lambda head: "maybe")(load_shouted)
     with pytest.raises(UsageError, match=r"b\.jsonl: may be of several .* jsonl: one JSON object per line; three"):
@@ -308,8 +371,9 @@ garbage = st.binary(max_size=200) | st.text(st.sampled_from('{}[]":,\\\n\x00ae1 
 @given(data=garbage, start=st.sampled_from([b"", b"PK\x03\x04", b"PAR1", b"\x1f\x8b", b"\xef\xbb\xbf", b'{"a":']))
 def test_no_reader_stumbles_over_garbage(data: bytes, start: bytes) -> None:
     head = Head(name="a.json", data=start + data, complete=False)
-    facts: list[Any] = [head.container, head.text, head.json, head.keys, head.objects]
-    assert len(facts) == 5
+    facts: list[Any] = [head.container, head.text, head.json, head.keys, head.objects, head.separator]
+    assert len(facts) == 6
+    assert len(head.keys) == len(head.openings)
     assert head.shown.isprintable()
     for each in readers.values():
         assert each.sniff(head) in ("no", "maybe", "likely", "sure")
@@ -319,4 +383,4 @@ def test_every_packaged_reader_says_what_it_reads() -> None:
     for each in readers.values():
         assert each.about
         assert all(suffix.startswith(".") and suffix == suffix.lower() for suffix in each.suffixes)
-    assert list(readers) == ["csv", "tsv", "jsonl", "parquet", "phq8"]
+    assert list(readers) == ["csv", "tsv", "arrow", "jsonl", "json", "parquet", "phq8", "xlsx"]

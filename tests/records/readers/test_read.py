@@ -59,8 +59,8 @@ def test_an_unknown_suffix_or_format_lists_the_formats(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"answers\.txt: .*csv \(\.csv\), .*jsonl \(\.jsonl \.ndjson\)"):
         read(path)
     assert len(read(str(path), format="jsonl")) == 1
-    with pytest.raises(UsageError, match="unknown format 'json'; did you mean 'jsonl'"):
-        read(path, format="json")
+    with pytest.raises(UsageError, match="unknown format 'jsonlines'; did you mean 'jsonl'"):
+        read(path, format="jsonlines")
 
 
 def test_a_reader_from_outside(tmp_path: Path) -> None:

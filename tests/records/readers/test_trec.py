@@ -352,12 +352,46 @@ def test_a_file_with_a_name_that_is_no_text(tmp_path: Path) -> None:
     assert names([path], tmp_path / "q") == [path.name]
 
 
+@pytest.mark.parametrize(
+    "header", ["query-id\tcorpus-id\tscore\n", "\ufeffquery_id corpus_id  score\r\n", "Query-ID\tCorpus-ID\tScore\n"]
+)
+def test_judgements_as_beir_has_them(tmp_path: Path, header: str) -> None:
+    fields = [line.split() for line in QRELS.splitlines()]
+    beir = header + "".join(f"{topic}\t{document}\t{grade}\n" for topic, _, document, grade in fields)
+    assert columns(read(tmp_path, beir, RUN)) == columns(read(tmp_path, QRELS, RUN))
+    many = header + "".join(f"q{n}\td{n}\t1\n" for n in range(100_000))
+    assert len(read(tmp_path, many, "q7 Q0 d7 1 1 t\nq99999 Q0 d99999 1 1 t\n")) == 2
+
+
+@pytest.mark.parametrize("rows", [3, 100_000])
+@pytest.mark.parametrize("more", [" and more text", "\t7\t\xff", "  # not a comment "])
+def test_what_follows_the_tag_of_a_run_is_ignored(tmp_path: Path, rows: int, more: str) -> None:
+    lines = [f"q{n % 3} Q0 d{n} 1 {n / 7} mine" for n in range(rows)]
+    qrels = "q0 0 d0 1\nq1 0 d1 1\nq2 0 d2 1\n"
+    plain = read(tmp_path, qrels, "\n".join(lines))
+    text = "".join(f"{line}{more if n % 2 else ''}\n" for n, line in enumerate(lines))
+    longer = read(tmp_path, qrels, text.encode("latin-1"))
+    assert columns(longer) == columns(plain)
+    assert longer.only("model") == "mine"
+    with pytest.raises(InputError, match=f"run:{rows + 1}: 6 columns are expected .* this line has 5"):
+        read(tmp_path, qrels, text.encode("latin-1") + b"q1 Q0 SECRET 1 1\n")
+
+
 # -- what is refused, where, and without a value ---------------------------------------------------------------------
 
 Q, R, J = QRELS, RUN, '{"q1": {"a": 1}}'
 REFUSED: dict[str, tuple[str | bytes, str | bytes, str]] = {
     "a column too few": (Q + "q3 0 SECRET\n", R, "qrels:4: 4 columns are expected .* this line has 3"),
-    "a column too many": (Q, R + "q3 Q0 SECRET 1 1 t t\n", "run:5: 6 columns are expected .* this line has 7"),
+    "a column too many": (Q + "q3 0 SECRET 1 t\n", R, "qrels:4: 4 columns are expected .* this line has 5"),
+    "three columns without a header": ("q1 a 1\n", R, "qrels:1: 4 columns are expected .* this line has 3"),
+    "a header in a run": (Q, "query-id corpus-id score\nq1 a 1\n", "run:1: 6 columns are expected"),
+    "a grade under a header": ("query-id\tcorpus-id\tscore\nq1\ta\t1\nq1\tSECRET\tx\n", R, "qrels:3: grade: a whole"),
+    "a pair twice under a header": (
+        "query-id\tcorpus-id\tscore\nq1\ta\t1\nq2\ta\t1\nq1\ta\t0\n",
+        R,
+        "qrels:4: document: .* appears twice",
+    ),
+    "nothing under a header": ("query-id\tcorpus-id\tscore\n", R, "qrels: the file is empty"),
     "a run for judgements": (R, R, "qrels:1: 4 columns are expected"),
     "judgements for a run": (Q, Q, "run:1: 6 columns are expected"),
     "three columns in a long file": (Q, R * 40_000 + "q SECRET x\n", "run:160001: 6 columns"),

@@ -56,7 +56,11 @@ TaskFile = Annotated[
     Path | None, typer.Option("--task-file", help="YAML with labels, range, direction of the task."), READS
 ]
 InputFormat = Annotated[
-    str | None, typer.Option("--input-format", help="jsonl, csv, parquet or phq8; default: by looking at the file.")
+    str | None,
+    typer.Option(
+        "--input-format",
+        help="jsonl, json, csv, tsv, parquet, arrow, xlsx or phq8, each also as .gz or .zst; default: by looking.",
+    ),
 ]
 Salvage = Annotated[
     bool, typer.Option("--salvage", help="Keep the whole lines before a torn last one, and say how many.")

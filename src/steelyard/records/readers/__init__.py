@@ -32,6 +32,7 @@ from steelyard.records.readers.contract import (
 )
 from steelyard.records.readers.head import Head
 from steelyard.records.readers.joining import together
+from steelyard.records.readers.packed import inner_name
 from steelyard.records.renaming import check_renamed, renames
 from steelyard.records.schema import IDS, field_of
 from steelyard.records.table import Records, Source
@@ -62,8 +63,8 @@ def read(
 ) -> Records:
     """The records in a file, in several, or on standard input ("-"), after every rule at the door.
 
-    format   a reader's name; by default the one that recognises the content, with the suffix as a hint, and jsonl for
-             standard input. Some readers take folders and zip archives
+    format   a reader's name; by default the one that recognises the content, with the suffix as a hint. What is
+             compressed with gzip or zstd is read as what is inside. Some readers take folders and zip archives
     cluster  the column whose values are resampled together, such as patient
     task     what is known of the task: a `Task`, a mapping or a file. By default `<stem>.task.yaml` next to
              the data, else `.task.yaml` in its folder, where there is one, else what the format itself says
@@ -98,7 +99,7 @@ def read(
             format_reader,
             source,
         ):
-            table = format_reader.load(source)
+            table = format_reader.table(source)
             tables.append(table)
             sources.append(_source(source, table))
             neighbours += [Source(other.name, other.sha256, 0) for other in source.neighbours if other.is_read]
@@ -196,7 +197,8 @@ def _task(
 
 
 def _task_file(data: Path) -> Path | None:
-    for candidate in (data.parent / f"{data.stem}.task.yaml", data.parent / ".task.yaml"):
+    stem = Path(inner_name(data.name)).stem
+    for candidate in (data.parent / f"{stem}.task.yaml", data.parent / ".task.yaml"):
         if os.path.isfile(candidate):
             return candidate
     return None

@@ -21,7 +21,8 @@ from steelyard.records.answers import LabelRules
 from steelyard.records.demand import Demand
 from steelyard.records.readers.bundles import Bundle, folder_bundle, folder_head
 from steelyard.records.readers.contract import Certainty, Input, Reader, readers
-from steelyard.records.readers.head import Head, look, shallowest
+from steelyard.records.readers.head import Head, shallowest
+from steelyard.records.readers.packed import look_inside
 from steelyard.records.readers.zips import zip_bundle
 from steelyard.registry import load_entry_points
 
@@ -38,7 +39,7 @@ def entered(
 ) -> Iterator[tuple[Reader, Input]]:
     """The reader of a file, a folder or standard input, and the input opened for it.
 
-    `format` names a reader; by default the content decides, and standard input is JSON lines.
+    `format` names a reader; by default the content decides. What is compressed is opened as what is inside.
     """
     prepared = partial(Input, rename=rename, salvage=salvage, demand=demand, labels=labels)
     if os.path.isdir(path):
@@ -52,10 +53,9 @@ def entered(
             raise InputError(f"cannot be read: {reason(problem)}", file=path) from None
         return
     with opened(path) as (name, stream):
-        if format is None and path == STANDARD_INPUT:
-            format = "jsonl"
-        reader, stream, bundle = _of_file(path, name, stream, format)
-        with closing(prepared(name, stream, bundle=bundle)) as source:
+        head, stream, packed = look_inside(path, name, stream, salvage=salvage)
+        reader, bundle = _of_file(path, name, head, stream, format)
+        with closing(prepared(name, stream, bundle=bundle, packed=packed)) as source:
             yield reader, source
 
 
@@ -68,11 +68,12 @@ def is_bundle(folder: str) -> bool:
     return True
 
 
-def _of_file(path: str, name: str, stream: BinaryIO, format: str | None) -> tuple[Reader, BinaryIO, Bundle | None]:
-    """The reader of an opened file, all its bytes, and its members if it is read as a bundle."""
+def _of_file(path: str, name: str, head: Head, stream: BinaryIO, format: str | None) -> tuple[Reader, Bundle | None]:
+    """The reader of an opened file, and its members if it is read as a bundle."""
     if format is not None and readers[format].takes == "file":
-        return readers[format], stream, None
-    head, stream = look(path, stream)
+        return readers[format], None
+    if path == STANDARD_INPUT and (head.json or not head.data.strip()):
+        head = replace(head, name="-.jsonl")  # there is no suffix; a single object is a line
     bundle, refusal = None, None
     if head.container == "zip":
         try:
@@ -83,18 +84,18 @@ def _of_file(path: str, name: str, stream: BinaryIO, format: str | None) -> tupl
         if stream.seekable():
             stream.seek(0)  # for a reader that takes the archive as a file
     try:
-        reader = readers[format] if format is not None else recognised(head, path)
+        reader = readers[format] if format is not None else recognised(head, name)
     except SteelyardError:
         if refusal is not None:
             raise refusal from None
         raise
     if reader.takes == "file":
-        return reader, stream, None
+        return reader, None
     if refusal is not None:
         raise refusal
     if bundle is None and reader.takes == "bundle":
         raise InputError("a folder or a zip archive is expected", file=name)
-    return reader, stream, bundle
+    return reader, bundle
 
 
 def recognised(head: Head, path: str) -> Reader:
@@ -111,7 +112,7 @@ def recognised(head: Head, path: str) -> Reader:
             return candidates[0]
         if candidates:
             raise UsageError(
-                f"{printable(path)}: may be of several formats; name one with format=: {_described(candidates)}"
+                f"{printable(path)}: may be of several formats; name one with `format=`: {_described(candidates)}"
             )
     raise _unknown(head, path)
 
@@ -128,16 +129,18 @@ def _certainty(reader: Reader, head: Head) -> Certainty:
     except Exception as problem:  # its message may hold data
         raise UsageError(
             f"the reader '{reader.name}' failed to look at a file ({type(problem).__name__}); name the format with "
-            "format="
+            "`format=`"
         ) from None
     if certainty not in get_args(Certainty):
-        raise UsageError(f"the reader '{reader.name}' answers with a certainty that is not known; name the format")
+        raise UsageError(
+            f"the reader '{reader.name}' answers with a certainty that is not known; name the format with `format=`"
+        )
     return certainty
 
 
 def _unknown(head: Head, path: str) -> SteelyardError:
     """What to say of an input that nobody recognises: what it looks like, and what was looked for."""
-    unpack = " (unpack it first)" if head.container in ("gzip", "zstd") else ""
+    unpack = " (unpack it first)" if head.container in ("gzip", "tar", "zstd") else ""
     looks = f"looks like {head.shown}{unpack}"
     if head.is_folder:
         bundles = [reader for reader in readers.values() if reader.takes != "file"]
@@ -148,13 +151,13 @@ def _unknown(head: Head, path: str) -> SteelyardError:
         suffix = printable(Path(head.name).suffix.lower())
         return InputError(
             f"{looks}, which no reader of {suffix} files recognises. They read {_described(named)}. "
-            f"Another format can be named with format=: {', '.join(readers)}",
+            f"Another format can be named with `format=`: {', '.join(readers)}",
             file=path,
         )
     known = ", ".join(f"{reader.name} ({' '.join(reader.suffixes)})" for reader in readers.values())
     return UsageError(
         f"{printable(path)}: {looks}, which no reader is sure of, and no format goes by this suffix; "
-        f"name one with format=: {known}"
+        f"name one with `format=`: {known}"
     )
 
 

@@ -22,8 +22,8 @@ import fnmatch
 import hashlib
 import mmap
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
 
@@ -36,8 +36,9 @@ from steelyard.ground.arrays import Mask
 from steelyard.records.answers import LabelRules
 from steelyard.records.demand import SCORED, Demand, Want
 from steelyard.records.extras import Extra
-from steelyard.records.readers.bundles import Bundle
+from steelyard.records.readers.bundles import LIMITS, Bundle
 from steelyard.records.readers.head import Head
+from steelyard.records.readers.packed import Packed
 from steelyard.records.schema import kind_of
 from steelyard.records.task import Task
 from steelyard.registry import Registry
@@ -87,7 +88,9 @@ class Block(NamedTuple):
 class Input:
     """One opened input: its bytes, digested as they are read, and how its columns are to be called.
 
-    `bundle` is set where the input is a folder or a zip archive, for readers that take them.
+    `bundle` is set where the input is a folder or a zip archive, for readers that take them; `packed` where `stream` is
+    what a compressed file holds. A reader that counts rows, not lines, says in `row_lines` where each row begins: then
+    the line that an error is given is the number of its row.
     """
 
     def __init__(
@@ -98,6 +101,7 @@ class Input:
         rename: Mapping[str, str] | None = None,
         salvage: bool = False,
         bundle: Bundle | None = None,
+        packed: Packed | None = None,
         demand: Demand | None = None,
         labels: LabelRules | None = None,
     ) -> None:
@@ -105,21 +109,24 @@ class Input:
         self.labels = labels or LabelRules()
         self.demand = demand or Demand()
         self.scored = False  # whether the table has targets and predictions, once its first columns are known
+        self.warnings: list[str] = []
+        self.row_lines: Sequence[int] | None = None
         self.renamed: set[str] = set()
         self.neighbours: list[Input] = []  # what `siblings` opened
         self.is_read = False  # whether any of it was
-        self.mark = 0  # bytes of the mark that `text` removed
+        self.mark = 0  # bytes of the mark that the text began with
         self._members: list[Input] = []
         self._is_member = False
         self._torn = False
-        self._stream = stream
+        self._stream, self._packed = stream, packed
         self._known = {original: known for known, original in (rename or {}).items()}
         self._digest = hashlib.sha256()
 
     @property
     def sha256(self) -> str:
-        """The digest of everything read so far; of a bundle, the digest of all names and contents."""
-        return self._digest.hexdigest() if self.bundle is None else self.bundle.sha256
+        """The digest of everything read so far, as it lies on disk; of a bundle, that of all names and contents."""
+        whole = self.bundle or self._packed
+        return self._digest.hexdigest() if whole is None else whole.sha256
 
     @property
     def leaves_out(self) -> bool:
@@ -187,7 +194,10 @@ class Input:
 
     def error(self, problem: str, *, line: int | None = None, field: str | None = None, rows: int = 1) -> InputError:
         """A problem at a place in this input."""
-        return InputError(problem, file=self.name, line=line, field=field, rows=rows)
+        return InputError(problem, file=self.name, line=self._placed(line), field=field, rows=rows)
+
+    def _placed(self, line: int | None) -> int | None:
+        return line if line is None or self.row_lines is None else int(self.row_lines[line - 1])
 
     def blocks(self) -> Iterator[Block]:
         """The text, a piece of whole lines at a time, without its byte order mark.
@@ -197,9 +207,8 @@ class Input:
         """
         parts: list[bytes] = []  # of a line that has not ended yet
         ready, offset = b"", 0
-        for chunk in self._chunks():
-            if not offset and not ready and not parts and chunk.startswith(codecs.BOM_UTF8):
-                chunk, offset = chunk[3:], 3
+        for chunk in self.chunks():
+            offset = offset or self.mark
             cut = chunk.rfind(b"\n") + 1
             if cut:
                 if ready:
@@ -209,21 +218,33 @@ class Input:
             parts.append(chunk[cut:])
             if sum(map(len, parts)) > LONGEST_LINE:
                 break
-        rest = b"".join(parts)
+        rest = b"".join(parts) if not self.is_cut else b""
         if ready:
             yield Block(ready, offset, last=not rest)
         if rest:
             yield Block(rest, offset + len(ready), last=True)
 
+    @property
+    def is_cut(self) -> bool:
+        """True if the input is compressed, was read to its end and turned out to be cut short."""
+        return self._packed is not None and self._packed.is_cut
+
     def whole(self) -> pa.Buffer:
         """All bytes; mapped into memory where the input is a plain file."""
         self.is_read = True
+        if self._packed is not None:
+            data = self._stream.read(LIMITS.member + 1)
+            if len(data) > LIMITS.member:
+                raise self.error(f"unpacks to more than {LIMITS.member // 2**30} GiB; unpack it first")
+            if self.is_cut:
+                raise self._cut()
+            return pa.py_buffer(data)
         try:
-            data: bytes | mmap.mmap = mmap.mmap(self._stream.fileno(), 0, access=mmap.ACCESS_READ)
+            content: bytes | mmap.mmap = mmap.mmap(self._stream.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError):  # a pipe, a buffer, or nothing at all
-            data = self._stream.read()
-        self._digest.update(data)
-        return pa.py_buffer(data)
+            content = self._stream.read()
+        self._digest.update(content)
+        return pa.py_buffer(content)
 
     def not_utf8(self, offset: int, *, line: int | None = None) -> InputError:
         """The byte at `offset` is not UTF-8."""
@@ -237,7 +258,7 @@ class Input:
     def salvaged(self, line: int, whole: int) -> str:
         """The warning instead of `torn` if the user wants the rest."""
         self._torn = True
-        place = f"{printable(self.name)}:{line}"
+        place = f"{printable(self.name)}:{self._placed(line)}"
         return f"{place}: the last record is incomplete and was left out; {whole:,} whole records were kept"
 
     def taken(self, column: str) -> UsageError:
@@ -248,21 +269,26 @@ class Input:
             f"{printable(self.name)} has a column of that name already"
         )
 
-    def text(self, most: int) -> bytes:
-        """The whole text, without its byte order mark; one beyond `most` bytes is refused before all of it is read."""
+    def text(self, most: int, *, begun: Iterator[bytes] | None = None) -> bytes:
+        """The whole text, without its byte order mark; one beyond `most` bytes is refused before all of it is read.
+
+        `begun` are its `chunks` where they were looked at before.
+        """
         parts, size = [], 0
-        for chunk in self._chunks():
+        for chunk in begun or self.chunks():
             parts.append(chunk)
             size += len(chunk)
             if size > most:
                 raise self.error(f"more than {most // 2**20} MB; write the rows as JSON lines instead")
-        whole = b"".join(parts).removeprefix(codecs.BOM_UTF8)
-        self.mark = sum(map(len, parts)) - len(whole)
+        if self.is_cut:
+            raise self._cut()
+        whole = b"".join(parts)
         if not whole.strip():
             raise self.error("the file is empty")
         return whole
 
-    def _chunks(self) -> Iterator[bytes]:
+    def chunks(self) -> Iterator[bytes]:
+        """The text as it comes, without its byte order mark, whose size is in `mark` from then on."""
         self.is_read = True
         first = self._stream.read(max(_BLOCK, 4))  # so that it holds any mark
         self._digest.update(first)
@@ -272,10 +298,25 @@ class Input:
         place = first.find(b"\x00", 0, 4)  # no text starts like that, but UTF-16 or -32 without a mark does
         if place >= 0:
             raise self.not_utf8(place)
-        yield first
+        text = first.removeprefix(codecs.BOM_UTF8)
+        self.mark = len(first) - len(text)
+        yield text
         while chunk := self._stream.read(_BLOCK):
             self._digest.update(chunk)
             yield chunk
+        if self.is_cut:
+            self._say_cut()
+
+    def _say_cut(self) -> None:
+        if not self.salvage:
+            raise self._cut("; `salvage=True` keeps the whole records before the cut")
+        self._torn = True
+        self.warnings.append(
+            f"{printable(self.name)}: the compressed file is cut short; what is whole before the cut was kept"
+        )
+
+    def _cut(self, hint: str = "") -> InputError:
+        return self.error(f"the compressed file is cut short, it ends before what it holds does{hint}")
 
 
 # How surely an input is of a format. "sure": it bears a mark that no other format has. "likely": it has the shape of
@@ -304,6 +345,11 @@ class Reader:
 
     def has_suffix(self, name: str) -> bool:
         return name.lower().endswith(self.suffixes)
+
+    def table(self, source: Input) -> Table:
+        """What is in an input, and what the input itself has to say."""
+        table = self.load(source)
+        return replace(table, warnings=(*table.warnings, *source.warnings)) if source.warnings else table
 
 
 readers: Registry[Reader] = Registry("format")

@@ -38,6 +38,7 @@ from steelyard.records.readers.contract import (
     Table,
     joined,
     reader,
+    readers,
 )
 from steelyard.records.readers.head import Head
 from steelyard.records.schema import FIELDS, Field, expected, field_of
@@ -51,18 +52,22 @@ _NOT_FINITE = r"[+-]?(?i:nan|inf|infinity)"
 _FINITE = "a finite number is expected (leave the cell empty where a value is missing)"
 
 
-def sniff(head: Head) -> Certainty:
-    """Any text may be a table, unless its first line is a JSON object."""
-    return "no" if head.container or head.objects else "maybe"
+def sniff(separator: str, head: Head) -> Certainty:
+    """Any text may be a table, unless its first line is a JSON object; where no format goes by the suffix, one whose
+    lines have equally many cells is."""
+    if head.container or head.objects:
+        return "no"
+    named = any(each.has_suffix(head.name) for each in readers.values())
+    return "likely" if head.separator == separator and not named else "maybe"
 
 
-@reader("csv", about="comma-separated cells under a header", suffixes=(".csv",), sniff=sniff)
+@reader("csv", about="comma-separated cells under a header", suffixes=(".csv",), sniff=partial(sniff, ","))
 def load(source: Input) -> Table:
     """The columns of a CSV input."""
     return _load(source, ",")
 
 
-@reader("tsv", about="tab-separated cells under a header", suffixes=(".tsv", ".tab"), sniff=sniff)
+@reader("tsv", about="tab-separated cells under a header", suffixes=(".tsv", ".tab"), sniff=partial(sniff, "\t"))
 def load_tabs(source: Input) -> Table:
     """The columns of a TSV input."""
     return _load(source, "\t")
@@ -74,6 +79,11 @@ def _load(source: Input, delimiter: str) -> Table:
         cells, skipped, lines, warnings = _cells(source, delimiter)
     finally:
         csv.field_size_limit(limit)
+    return replace(table_of_cells(source, cells, lines, warnings), skipped=tuple(skipped))
+
+
+def table_of_cells(source: Input, cells: dict[str, Column], lines: npt.NDArray[np.int64], warnings: list[str]) -> Table:
+    """The table of columns that are text so far, each in the kind that all its cells have; `cells` is used up."""
     first, count = int(lines[0]), len(lines)
     typed = _typed(source, cells, lines)
     return replace(
@@ -81,7 +91,6 @@ def _load(source: Input, delimiter: str) -> Table:
         lines=None if int(lines[-1]) == first + count - 1 else lines,
         first_line=first,
         warnings=(*warnings, *typed.warnings),
-        skipped=tuple(skipped),
     )
 
 
@@ -98,9 +107,9 @@ def _cells(source: Input, delimiter: str) -> tuple[dict[str, Column], list[str],
     line = 1
     try:
         header = next(reader, [])
-        header = _header(source, header, delimiter)
-        source.begins_with(header)
-        names = _names(source, header)
+        _check_separator(source, header, delimiter)
+        header = header_names(source, header)
+        names = named(source, header)
         wanted = [place for place, name in enumerate(header) if source.want(name) != "skip"]
         width, line = len(names), reader.line_num + 1
         for row in reader:
@@ -150,23 +159,27 @@ def _lines(source: Input) -> Iterator[str]:
             number += 1
 
 
-def _header(source: Input, header: Sequence[str], delimiter: str) -> list[str]:
-    """The names in the header; a column without one is called by its place."""
-    if not any(name.strip() for name in header):
-        raise source.error("there are no records: the file is empty, or its first line is blank", line=1)
+def _check_separator(source: Input, header: Sequence[str], delimiter: str) -> None:
     if len(header) == 1 and (other := next((d for d in ";\t," if d != delimiter and d in header[0]), None)):
         shown = {";": "semicolons", "\t": "tabs", ",": "commas"}
         raise source.error(f"the columns are separated by {shown[other]}, {shown[delimiter]} are expected", line=1)
+
+
+def header_names(source: Input, header: Sequence[str], line: int = 1) -> list[str]:
+    """The names in the header; a column without one is called by its place."""
+    if not any(name.strip() for name in header):
+        raise source.error("there are no records: the file is empty, or its first line is blank", line=line)
     if len(header) > MOST_COLUMNS:
-        raise source.error(f"more than {MOST_COLUMNS:,} columns", line=1)
-    named = [name.strip() or f"column {place}" for place, name in enumerate(header, 1)]
-    for name in named:
-        if named.count(name) > 1:
-            raise source.error("the column appears twice in the header", line=1, field=name)
-    return named
+        raise source.error(f"more than {MOST_COLUMNS:,} columns", line=line)
+    names = [name.strip() or f"column {place}" for place, name in enumerate(header, 1)]
+    for name in names:
+        if names.count(name) > 1:
+            raise source.error("the column appears twice in the header", line=line, field=name)
+    source.begins_with(names)
+    return names
 
 
-def _names(source: Input, header: Sequence[str]) -> list[str]:
+def named(source: Input, header: Sequence[str]) -> list[str]:
     """The names of the columns, as the table is to call them."""
     names = [source.column(name) for name in header]
     for name in names:

@@ -6,6 +6,7 @@ Everything here is cheap, bounded by `SIZE` and `MOST_NAMES`, and never raises, 
 from __future__ import annotations
 
 import codecs
+import csv
 import io
 import json
 import os
@@ -20,13 +21,17 @@ from steelyard.ground.json import Flaw, NotJsonError, parse_line
 SIZE = 2**16
 MOST_NAMES = 1_000
 _ROWS = 3  # lines that are parsed to see whether there is one object per line
+_FAR = 1_000  # characters in which a value begins behind its key
+_TABLE_ROWS = 8  # lines whose cells are counted
+_SEPARATORS: tuple[Literal["\t"], Literal[","]] = ("\t", ",")
 
-Container = Literal["arrow", "feather", "gzip", "parquet", "zip", "zstd"]
+Container = Literal["arrow", "feather", "gzip", "parquet", "tar", "zip", "zstd"]
 _MARKS: dict[Container, re.Pattern[bytes]] = {
     "arrow": re.compile(rb"ARROW1|\xff\xff\xff\xff"),
     "feather": re.compile(rb"FEA1"),
     "gzip": re.compile(rb"\x1f\x8b"),
     "parquet": re.compile(rb"PAR1"),
+    "tar": re.compile(rb".{257}ustar", re.DOTALL),
     "zip": re.compile(rb"PK(?:\x03\x04|\x05\x06|\x07\x08)"),
     "zstd": re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),  # the second: a frame to be skipped
 }
@@ -35,6 +40,7 @@ _SHOWN: dict[Container, str] = {
     "feather": "a Feather file",
     "gzip": "data compressed with gzip",
     "parquet": "a Parquet file",
+    "tar": "a tar archive",
     "zip": "a zip archive",
     "zstd": "data compressed with zstd",
 }
@@ -84,7 +90,16 @@ class Head:
     @cached_property
     def keys(self) -> tuple[str, ...]:
         """The keys of the JSON object that the text begins with, as far as they are in sight."""
-        return tuple(_keys(self.text or "")) if self.json == "object" else ()
+        return tuple(key for key, _ in self._pairs)
+
+    @cached_property
+    def openings(self) -> tuple[str, ...]:
+        """The first character of each value that `keys` name: `[`, `{`, or that of a plain value; empty if unseen."""
+        return tuple(opening for _, opening in self._pairs)
+
+    @cached_property
+    def _pairs(self) -> tuple[tuple[str, str], ...]:
+        return tuple(_pairs(self.text or "")) if self.json == "object" else ()
 
     @cached_property
     def objects(self) -> tuple[dict[str, Any], ...]:
@@ -96,6 +111,15 @@ class Head:
         except NotJsonError:
             return ()
         return tuple({} if isinstance(row, Flaw) else row for row in rows)
+
+    @cached_property
+    def separator(self) -> Literal[",", "\t"] | None:
+        """What separates the cells of a table: the first lines have equally many, at least two, and are not JSON."""
+        lines = (self.text or "").splitlines()
+        lines = [line for line in (lines if self.complete else lines[:-1]) if line.strip()][:_TABLE_ROWS]
+        if len(lines) < 2 or self.container or self.json:
+            return None
+        return next((mark for mark in _SEPARATORS if _is_table(lines, mark)), None)
 
     @property
     def shown(self) -> str:
@@ -147,9 +171,20 @@ class _Replayed(io.RawIOBase):
         return len(data)
 
 
-def _keys(text: str) -> Iterable[str]:
+def _is_table(lines: list[str], separator: str) -> bool:
+    """True if the lines have equally many cells, at least two, under names that are not empty."""
+    try:
+        header, *rows = csv.reader(lines, delimiter=separator, strict=True)
+    except (csv.Error, ValueError):
+        return False
+    return len(header) > 1 and all(map(str.strip, header)) and all(len(row) == len(header) for row in rows)
+
+
+def _pairs(text: str) -> Iterable[tuple[str, str]]:
+    """The keys of the object that a text begins with, each with the first character of its value."""
     depth, last = 0, ""
-    for token in _TOKEN.findall(text):
+    for match in _TOKEN.finditer(text):
+        token = match[0]
         if token in "{[":
             depth += 1
         elif token in "]}":
@@ -158,7 +193,7 @@ def _keys(text: str) -> Iterable[str]:
                 return
         elif token == ":" and depth == 1 and last[:1] == '"':
             try:
-                yield json.loads(last, strict=False)
+                yield json.loads(last, strict=False), text[match.end() : match.end() + _FAR].lstrip()[:1]
             except ValueError:
                 return
         last = token

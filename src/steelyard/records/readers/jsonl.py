@@ -13,20 +13,19 @@ exactly as many colons as the rows have fields, no key is a duplicate. Otherwise
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from steelyard.errors import InputError, printable
-from steelyard.ground.json import TOO_LARGE, Flaw, NotJsonError, parse_line
+from steelyard.errors import InputError
+from steelyard.ground.json import Flaw, NotJsonError, parse_line
 from steelyard.records.extras import Extra, json_texts
 from steelyard.records.readers.contract import (
-    DEEPEST,
     LONGEST_LINE,
-    MOST_COLUMNS,
     Block,
     Certainty,
     Column,
@@ -36,8 +35,8 @@ from steelyard.records.readers.contract import (
     reader,
 )
 from steelyard.records.readers.head import Head
-from steelyard.records.readers.json_fields import KINDS, Batch, Leaf, MisfitError, Node, extract, fit, inexact
-from steelyard.records.schema import FIELDS, SHOWN
+from steelyard.records.readers.json_fields import Batch, Leaf, extract, inexact
+from steelyard.records.readers.json_learning import Fields
 
 _REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -52,10 +51,11 @@ def sniff(head: Head) -> Certainty:
 @reader("jsonl", about="one JSON object per line", suffixes=(".jsonl", ".ndjson"), sniff=sniff)
 def load(source: Input) -> Table:
     """The columns of a JSON Lines input."""
-    lines = _Lines(source)
-    for block in source.blocks():
-        lines.read(block)
-    return lines.table()
+    lines = Lines(source)
+    with lines.all_problems():
+        for block in source.blocks():
+            lines.read(block)
+        return lines.table()
 
 
 class _Refusing:
@@ -67,23 +67,32 @@ class _Refusing:
     decode_lines = decode
 
 
-class _Lines:
-    """The state of reading one input: the fields learned so far, and batches of columns made of its lines."""
+class Lines:
+    """The state of reading one input: the fields learned so far, and batches of columns made of its lines.
 
-    def __init__(self, source: Input) -> None:
-        self._source = source
-        self._root = Node()
+    `parse` reads a line that msgspec refuses.
+    """
+
+    def __init__(self, source: Input, parse: Callable[[bytes], dict[str, Any] | Flaw] = parse_line) -> None:
+        self._source, self._parse = source, parse
+        self._fields = Fields(source)
+        self._root = self._fields.root
         self._decoder: Any = _Refusing()
         self._stale = True  # whether something was learned since the Structs were made
         self._patience = 1  # how many lines teach before a Struct is made; doubles, as making one is slow
-        self._columns: dict[str, str] = {}  # column -> the field it comes from
         self._batches: list[Batch] = []
-        self._problems: dict[tuple[str, str], set[int]] = {}  # what is wrong with which column -> the lines
-        self._nulled: dict[str, set[int]] = {}  # column that nobody reads -> lines with a number that is not finite
         self._rows = 0
         self._next = 1  # the number of the first line of the next block
         self._blank: list[int] = []
         self._warnings: list[str] = []
+
+    @contextmanager
+    def all_problems(self) -> Iterator[None]:
+        """Raise what ends the reading together with the problems that were met before."""
+        try:
+            yield
+        except InputError as last:
+            raise InputError.together([*self._fields.problems, last]) from None
 
     def read(self, block: Block) -> None:
         """Read the lines of a block into batches; a new field or kind closes a batch."""
@@ -131,7 +140,7 @@ class _Lines:
                 continue
             try:
                 values = self._object(lines[at], number + at)
-                learned = self._learn(self._root, values, (), number + at)
+                learned = self._fields.learn(values, number + at)
             except NotJsonError as problem:
                 last = block.last and not any(map(bytes.strip, pending))
                 if not (problem.torn and last):
@@ -155,6 +164,12 @@ class _Lines:
         rows += self._structs(objects)
         self._close(rows, b"\n".join(lines[first:]), number + first)
 
+    def objects(self, rows: list[tuple[int, dict[str, Any]]]) -> None:
+        """Read objects that are parsed already, each with its line, as lines are read."""
+        learned = [self._fields.learn(values, number) for number, values in rows]
+        self._stale |= any(learned)
+        self._add(self._batch(self._structs(rows)))
+
     def table(self) -> Table:
         """All batches as one table."""
         if not self._rows:
@@ -169,7 +184,7 @@ class _Lines:
                 continue
             chunks = self._chunks(leaf)
             if (row := _inexact(chunks, leaf)) is not None:
-                self._too_large(leaf, row + 1 if lines is None else int(lines[row]))
+                self._fields.too_large(leaf, row + 1 if lines is None else int(lines[row]))
                 chunks = chunks if leaf.want == "read" else [json_texts(chunk) for chunk in chunks]
             if leaf.kind == "json":
                 problem, line = leaf.problem or ("holds values of several kinds", 1)
@@ -181,20 +196,11 @@ class _Lines:
             columns,
             self._rows,
             lines=lines,
-            warnings=(*self._warnings, *self._said()),
-            problems=tuple(
-                self._source.error(problem, line=min(at), field=column, rows=len(at))
-                for (column, problem), at in self._problems.items()
-            ),
+            warnings=(*self._warnings, *self._fields.remarks),
+            problems=tuple(self._fields.problems),
             extras=extras,
             skipped=tuple(leaf.column for leaf in self._root.leaves() if leaf.want == "skip"),
         )
-
-    def _said(self) -> list[str]:
-        return [
-            f"{len(at):,} values of '{printable(column)}' are no numbers that can be kept, and taken as missing"
-            for column, at in self._nulled.items()
-        ]
 
     # -- lines -------------------------------------------------------------------------------------------------
 
@@ -204,19 +210,21 @@ class _Lines:
         After a closing brace only a new object may open without a comma. So where every line ends with one brace
         and begins with the other, no object spans lines, and with as many objects as lines none shares its line.
         """
+        letters = np.frombuffer(text, np.uint8)
+        if letters[-1] != ord("\n") or letters[0] != ord("{"):
+            return None
+        ends = np.flatnonzero(letters == ord("\n"))
+        closed, opened = letters[ends - 1] == ord("}"), letters[ends[:-1] + 1] == ord("{")
+        if not (closed.all() and opened.all()):
+            return None
         try:
             rows: list[Any] = self._decoder.decode_lines(text)
         except _REFUSED:
             return None
-        letters = np.frombuffer(text, np.uint8)
-        ends = np.flatnonzero(letters == ord("\n"))
-        if len(ends) != len(rows) or letters[-1] != ord("\n") or letters[0] != ord("{"):
-            return None
-        closed, opened = letters[ends - 1] == ord("}"), letters[ends[:-1] + 1] == ord("{")
-        return rows if closed.all() and opened.all() else None
+        return rows if len(rows) == len(ends) else None
 
     def _object(self, line: bytes, number: int) -> dict[str, Any]:
-        row = parse_line(line)
+        row = self._parse(line)
         if isinstance(row, Flaw):
             raise self._source.error(row.problem, line=number, field=row.key)
         return row
@@ -234,109 +242,11 @@ class _Lines:
 
     # -- learning fields and kinds -----------------------------------------------------------------------------
 
-    def _learn(self, node: Node, values: dict[str, Any], path: tuple[str, ...], number: int) -> bool:
-        """Check an object against the fields known so far and add what is new; True if anything was.
-
-        What must not pass is replaced by null in `values`: with a problem where the column is read, else counted.
-        """
-        if not self._columns and not path:
-            self._source.begins_with(_names(values))
-        changed = False
-        for key, value in values.items():
-            name = ".".join((*path, key))
-            if isinstance(value, Flaw) and value.key is not None:
-                raise self._source.error(value.problem, line=number, field=f"{name}.{value.key}")
-            child = node.fields.get(key)
-            if child is None or (isinstance(child, Leaf) and child.kind == "null" and isinstance(value, dict)):
-                met = self._met(child, name, value, len(path) + 1, number)
-                changed |= met is not child
-                node.fields[key] = child = met
-            if isinstance(child, Node):
-                if isinstance(value, dict):
-                    changed |= self._learn(child, value, (*path, key), number)
-                    continue
-                if value is None:
-                    continue
-                leaf = self._collapsed(child, name, value, number)
-                if leaf is None:
-                    values[key] = None
-                    continue
-                node.fields[key] = child = leaf
-                changed = True
-            changed |= self._fit(child, values, key, number)
-        return changed
-
-    def _fit(self, leaf: Leaf, values: dict[str, Any], key: str, number: int) -> bool:
-        """Check a value against its column; True if the column learned from it."""
-        value = values[key]
-        if leaf.kind != "json":
-            try:
-                return fit(leaf, value)
-            except MisfitError as problem:
-                if leaf.want == "read":
-                    self._problems.setdefault((leaf.column, str(problem)), set()).add(number)
-                    values[key] = None
-                    return False
-                if isinstance(value, Flaw):
-                    self._nulled.setdefault(leaf.column, set()).add(number)
-                    values[key] = None
-                    return False
-                leaf.demote(str(problem), number)
-                values[key] = self._cleaned(leaf, value, number)
-                return True
-        values[key] = self._cleaned(leaf, value, number)
-        return False
-
-    def _cleaned(self, leaf: Leaf, value: Any, number: int) -> Any:
-        """A value that nobody reads, with null for numbers that are not finite; a duplicate key in it is an error."""
-        if isinstance(value, Flaw):
-            if value.key is not None:
-                raise self._source.error(value.problem, line=number, field=f"{leaf.column}.{value.key}")
-            self._nulled.setdefault(leaf.column, set()).add(number)
-            return None
-        if isinstance(value, dict):
-            return {key: self._cleaned(leaf, part, number) for key, part in value.items()}
-        return [self._cleaned(leaf, part, number) for part in value] if isinstance(value, list) else value
-
-    def _met(self, known: Leaf | None, name: str, value: Any, depth: int, number: int) -> Leaf | Node:
-        """What a field is that is met for the first time, or for the first time with an object."""
-        taken_apart = depth < DEEPEST and self._source.known_as(name) not in FIELDS and self._source.goes_inside(name)
-        if isinstance(value, dict) and taken_apart:
-            if known is not None:
-                self._columns.pop(known.column, None)
-            return Node()
-        return known or self._leaf(name, number)
-
-    def _collapsed(self, node: Node, name: str, value: Any, number: int) -> Leaf | None:
-        """The leaf that an object becomes where a row has another kind of value; None where its parts are read."""
-        problem = f"an object is expected as in the rows before, this is {_shown(value)}"
-        read = [leaf for leaf in node.leaves() if leaf.want == "read"]
-        if read:
-            self._problems.setdefault((read[0].column, problem), set()).add(number)
-            return None
-        for leaf in node.leaves():
-            self._columns.pop(leaf.column, None)
-        collapsed = self._leaf(name, number)
-        collapsed.former = node
-        collapsed.demote(problem, number)
-        return collapsed
-
-    def _leaf(self, name: str, number: int) -> Leaf:
-        column = self._source.column(name)
-        if column in self._columns:
-            if {column} != {name, self._columns[column]}:
-                raise self._source.taken(column)
-            raise self._source.error("appears twice: as a dotted name and as an object", line=number, field=name)
-        if len(self._columns) >= MOST_COLUMNS:
-            raise self._source.error(f"more than {MOST_COLUMNS:,} different fields", line=number, field=name)
-        self._columns[column] = name
-        return Leaf(column, self._source.want(name))
-
     def _structs(self, objects: list[tuple[int, dict[str, Any]]]) -> list[msgspec.Struct]:
         """Objects, with their lines, as Structs; if something was learned from them, make these first."""
         if objects and self._stale:
             for number, values in objects:  # a later one may have taught what an earlier one breaks
-                self._learn(self._root, values, (), number)
+                self._fields.learn(values, number)
             if self._root.build():
                 self._decoder = msgspec.json.Decoder(self._root.struct)
             self._stale = False
@@ -348,8 +258,7 @@ class _Lines:
         """Turn decoded rows into columns, once it is certain that no key was a duplicate and no number was rounded."""
         if not rows:
             return
-        batch = Batch(len(rows), self._root.size)
-        extract(self._root.built, rows, batch)
+        batch = self._batch(rows)
         inner = [_most_keys(b"\n".join(raw)) for raw in batch.raw.values()]
         colons, total = np.count_nonzero(np.frombuffer(text, np.uint8) == ord(":")), int(batch.keys.sum()) + sum(inner)
         rounded = any(inexact(array) is not None for array in batch.arrays.values() if "double" in str(array.type))
@@ -359,10 +268,19 @@ class _Lines:
             inside = [sum(map(_most_keys, raws)) for raws in zip(*batch.raw.values(), strict=True)] or [0] * len(rows)
             for (at, line), known, below in zip(lines, batch.keys.tolist(), inside, strict=True):
                 if rounded or repeated or _most_keys(line) != known + below:
-                    self._learn(self._root, self._object(line, at), (), at)
+                    self._fields.learn(self._object(line, at), at)
+        self._add(batch)
+
+    def _batch(self, rows: list[Any]) -> Batch:
+        """The columns of decoded rows."""
+        batch = Batch(len(rows), self._root.size)
+        extract(self._root.built, rows, batch)
+        return batch
+
+    def _add(self, batch: Batch) -> None:
         batch.settle()
         self._batches.append(batch)
-        self._rows += len(rows)
+        self._rows += batch.rows
 
     def _chunks(self, leaf: Leaf) -> list[Column]:
         """The pieces of a column, of all batches."""
@@ -371,12 +289,6 @@ class _Lines:
             chunk = batch.column(leaf)
             chunks.append(pa.nulls(batch.rows, leaf.arrow) if chunk is None or pa.types.is_null(chunk.type) else chunk)
         return chunks
-
-    def _too_large(self, leaf: Leaf, line: int) -> None:
-        if leaf.want == "read":
-            self._problems.setdefault((leaf.column, TOO_LARGE), set()).add(line)
-        else:
-            leaf.demote(TOO_LARGE, line)
 
 
 def _inexact(chunks: list[Column], leaf: Leaf) -> int | None:
@@ -387,18 +299,6 @@ def _inexact(chunks: list[Column], leaf: Leaf) -> int | None:
             return before + place
         before += len(chunk)
     return None
-
-
-def _names(values: dict[str, Any], path: str = "") -> Iterator[str]:
-    """The names of an object's fields, with those of objects in it."""
-    for key, value in values.items():
-        yield path + key
-        if isinstance(value, dict):
-            yield from _names(value, f"{path}{key}.")
-
-
-def _shown(value: Any) -> str:
-    return "no finite number" if isinstance(value, Flaw) else SHOWN[KINDS[type(value)]]
 
 
 def _may_repeat_keys(raw: list[bytes]) -> bool:

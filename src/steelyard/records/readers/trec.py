@@ -1,7 +1,7 @@
 """Rankings and judgements as trec_eval reads them: a table with one row per query.
 
-    qrels   topic  iteration  document  grade
-    run     topic  Q0  document  rank  score  tag
+    qrels   topic  iteration  document  grade         or, under the header of BEIR: query-id  corpus-id  score
+    run     topic  Q0  document  rank  score  tag     what follows the tag is ignored
 
 Columns are separated by any white space; lines that start with # and empty lines are skipped. The order of a ranking is
 that of its scores as 32-bit floats, downwards, equal ones by document id downwards; the rank column is ignored.

@@ -1,4 +1,8 @@
-"""One file of judgements or rankings, as TREC lines or as JSON, read into flat columns."""
+"""One file of judgements or rankings, as TREC lines or as JSON, read into flat columns.
+
+Judgements may also be lines as BEIR has them, under the header `query-id corpus-id score`. What follows the tag on a
+line of a ranking is ignored, as trec_eval does.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ from steelyard.ground.files import opened
 from steelyard.ground.json import NotJsonError, first_flaw, parse_document
 from steelyard.records.rankings import first_twice
 from steelyard.records.readers.contract import LONGEST_LINE, Block, Input
-from steelyard.records.readers.head import look
+from steelyard.records.readers.packed import look_inside
 from steelyard.records.schema import text_array, texts
 from steelyard.records.table import Source
 
@@ -33,6 +37,9 @@ LARGEST_GRADE = 2**31 - 1
 WHOLE = "a whole number is expected, of less than 2**31"
 _SPACES = re.compile(rb" {2,}")
 _ENDS = re.compile(rb" ?\n ?")
+_BEYOND_TAG = re.compile(rb"^((?:[^ \n]+ ){5}[^ \n]+) [^\n]*", re.MULTILINE)
+_BEIR = re.compile(r"query[-_]id\s+corpus[-_]id\s+score\s*(?:\n|\Z)", re.IGNORECASE)
+_BEIR_COLUMNS = ("topic", "document", "grade")
 
 
 @dataclass(frozen=True)
@@ -93,18 +100,24 @@ class Columns:
 
 
 def read_columns(path: str | os.PathLike[str], columns: tuple[str, ...]) -> Columns:
+    """The columns of a file, compressed or not, whose lines have these."""
     with opened(os.fspath(path)) as (name, stream):
-        head, stream = look(name, stream)
-        source = Input(name, stream)
-        table = _json(source) if head.json else _lines(source, columns)
+        head, stream, packed = look_inside(os.fspath(path), name, stream)
+        source = Input(name, stream, packed=packed)
+        if head.json:
+            table = _json(source)
+        elif "grade" in columns and _BEIR.match(head.text or ""):
+            table = _lines(source, _BEIR_COLUMNS, header=True)
+        else:
+            table = _lines(source, columns)
     duplicate = first_twice(table.topic.codes * len(table.document.values) + table.document.codes)
     if duplicate is not None:
         raise InputError("the document appears twice under its topic", **table.place(duplicate, "document"))
     return table
 
 
-def _lines(source: Input, columns: tuple[str, ...]) -> Columns:
-    """Topic, document, number, tag and place of every row of a text file."""
+def _lines(source: Input, columns: tuple[str, ...], *, header: bool = False) -> Columns:
+    """Topic, document, number, tag and place of every row of a text file, behind its header."""
     kept = [name for name in columns if name in _TYPES]
     topics, documents, numbers = list[pa.Array](), list[pa.Array](), list[npt.NDArray[Any]]()
     places: list[tuple[int, Codes]] = []
@@ -113,13 +126,18 @@ def _lines(source: Input, columns: tuple[str, ...]) -> Columns:
     for block in source.blocks():
         if _is_overlong(block):
             raise source.error(f"the line is longer than {LONGEST_LINE // 2**20} MiB", line=line)
-        if block.data.isspace():
-            line += block.data.count(b"\n")
+        data = block.data.partition(b"\n")[2] if header else block.data
+        line, header = line + header, False
+        if not data or data.isspace():
+            line += data.count(b"\n")
             continue
-        blank, regular = False, _is_regular(block.data, columns)
-        text = block.data if regular else _tidied(block.data)
+        blank, regular = False, _is_regular(data, columns)
+        text = data if regular else _tidied(data)
         count = text.count(b"\n") + (not text.endswith(b"\n"))
         table = _quick(text, columns, kept) if regular or _is_regular(text, columns) else None
+        if table is None and "tag" in columns:
+            text = _BEYOND_TAG.sub(rb"\1", _tidied(text))
+            table = _quick(text, columns, kept) if _is_regular(text, columns) else None
         at = np.array([line])
         if table is None or table.num_rows != count:
             table, at = _careful(source, text, line, columns, kept)
@@ -127,7 +145,7 @@ def _lines(source: Input, columns: tuple[str, ...]) -> Columns:
         documents += table["document"].chunks
         numbers.append(_number(table))
         if tag is None and "tag" in columns and len(at):
-            tag = text.split(b"\n", int(at[0]) - line + 1)[int(at[0]) - line].split()[-1].decode(errors="replace")
+            tag = text.split(b"\n", int(at[0]) - line + 1)[int(at[0]) - line].split()[5].decode(errors="replace")
         places.append((rows, at))
         line += count
         rows += table.num_rows
