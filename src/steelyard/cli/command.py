@@ -23,7 +23,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from steelyard.errors import UsageError, printable
+from steelyard.errors import StorageError, UsageError, printable
 from steelyard.ground.commas import pair_text, split_commas
 from steelyard.registry import closest
 
@@ -186,6 +186,8 @@ class _Call:
             if mark.document:
                 documents[option] = value
         if out is not None:
+            if out.exists() and not out.is_dir():
+                raise StorageError(f"cannot write to {printable(out)}: --out is a folder, and this is a file")
             _check_folder("--out", out, self.inputs)
             if documents:
                 raise UsageError(f"{next(iter(documents))} names a file, --out a folder: give one of them")
