@@ -197,6 +197,45 @@ def test_an_array_is_what_its_objects_are_as_lines(
     assert set(starts) <= {"{", "["}
 
 
+def is_strict(text: str) -> bool:
+    """True if a strict parser takes the text for an array of objects, at least one."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(pairs)) < len(pairs):
+            raise ValueError
+        return dict(pairs)
+
+    try:
+        value = json.loads(text, object_pairs_hook=unique)
+    except ValueError:
+        return False
+    return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
+
+
+@settings(deadline=None)
+@given(
+    rows=st.lists(
+        st.fixed_dictionaries({"text": st.sampled_from(["", "a", "}", '"', "\\", "[,"])}), min_size=1, max_size=3
+    ),
+    place=st.integers(1, 60),
+    gone=st.integers(0, 2),
+    new=st.sampled_from(["", '"', "\\", "{", "}", "[", "]", ",", ":", "\n", " ", "1"]),
+    size=st.integers(1, 40),
+)
+def test_an_array_is_refused_exactly_where_a_strict_parser_refuses_it(
+    rows: list[dict[str, Any]], place: int, gone: int, new: str, size: int
+) -> None:
+    text = json.dumps(rows)
+    text = text[:place] + new + text[place + gone :]
+    try:
+        read_rows = load(chunked(text.encode(), size)).rows
+    except InputError as error:
+        assert not is_strict(text) or "is expected" in error.problem  # noqa: PT017 - another kind of value
+    else:
+        assert is_strict(text)
+        assert read_rows == len(json.loads(text))
+
+
 # -- columns ------------------------------------------------------------------------------------------------------
 
 LISTS = {name: [row[name] for row in ROWS] for name in ROWS[0]}
@@ -235,6 +274,7 @@ BAD_COLUMNS = {
     "a row twice": ('{"item": {"0": 1, "0": 2}}', None, "item", "the key appears twice"),
     "NaN": ('{"item": [1, 2], "confidence": [0.5, NaN]}', 2, "confidence", "a finite number is expected"),
     "kind": ('{"item": [1, 2, 3], "confidence": [0.5, null, "x"]}', 3, "confidence", "a number is expected"),
+    "rows by name": ('{"0": {"item": 1, "target": "A"}}', None, None, "write an array of objects instead"),
     "empty": ('{"item": [], "target": []}', None, None, "the columns are empty"),
     "syntax": ('{"item": [1, 2],\n "target" []}', 2, None, "not valid JSON"),
     "cut": ('{"item": [1, 2],\n "target": ["SECRET', 2, None, "the text ends early"),

@@ -176,7 +176,7 @@ class _Array:
             self._closed = True
             self._leave(scan.close + 1 - end)
         elif len(self._rest) > LONGEST_LINE:
-            start = self._rest.find(b"{")
+            start = max(self._rest.find(b"{"), 0)
             raise self._malformed(start) or self._error(_TOO_LONG, start)
 
     def _as_lines(self, commas: npt.NDArray[np.int64], end: int) -> bytes:
@@ -298,6 +298,8 @@ def _of_columns(source: Input, document: dict[str, Any]) -> dict[str, list[Any]]
             raise source.error(f"the rows of this column are not those of '{printable(first)}'", field=field)
     if isinstance(shape, list):
         return document
+    if not any(source.known_as(name) in FIELDS for name in document) and any(name in FIELDS for name in shape):
+        raise source.error("the rows are under their own names here; write an array of objects instead (records)")
     return {name: [values[row] for row in shape] for name, values in document.items()}
 
 
