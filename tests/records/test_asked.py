@@ -20,7 +20,7 @@ def table(asked: dict[str, range], column: str = "model", **more: Any) -> Record
 
 def test_models_with_different_items_are_counted() -> None:
     uneven = table({"alder-1": range(180), "birch-2": range(10, 182)})
-    said = "asked different items: alder-1 180, birch-2 172, 170 in common; compare them with align='intersection'"
+    said = "asked different items: alder-1 180, birch-2 172, 170 in common; compare them with `align=intersection`"
     assert uneven_items(uneven) == [f"models were {said}"]
     assert uneven_items(table({"alder-1": range(180), "birch-2": range(10, 182)}, "strategy")) == [
         f"strategies were {said}"
@@ -58,7 +58,7 @@ def test_files_are_counted_together_and_in_a_comparison_each_by_itself(tmp_path:
     for name, asked in (("a", {"m": range(8)}), ("b", {"n": range(2, 9)}), ("both", {"m": range(8), "n": range(2, 9)})):
         rows = [{"model": m, "item": i, "target": "y", "prediction": "y"} for m, items in asked.items() for i in items]
         (tmp_path / f"{name}.jsonl").write_text(lines(rows))
-    said = "models were asked different items: m 8, n 7, 6 in common; compare them with align='intersection'"
+    said = "models were asked different items: m 8, n 7, 6 in common; compare them with `align=intersection`"
 
     def warnings(*asked: str) -> list[str]:
         done = command(*asked, "-m", "accuracy", "--resamples", "100", "--format", "json", cwd=tmp_path)

@@ -15,7 +15,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from itertools import combinations
 from pathlib import Path
@@ -243,11 +243,13 @@ class _Call:
 
 def _text(format_: str, shown: Shown) -> str:
     from steelyard.ground.json import dumps
+    from steelyard.report.document import Note
     from steelyard.report.formats import render
 
     if format_ == "json":
         return dumps(shown.document)
-    return render(format_, shown.report() if callable(shown.report) else shown.report)
+    report = shown.report() if callable(shown.report) else shown.report
+    return render(format_, [replace(p, text=as_options(p.text)) if isinstance(p, Note) else p for p in report])
 
 
 def _formats(text: str) -> tuple[str, ...]:
@@ -372,7 +374,7 @@ def as_options(message: str) -> str:
 def _as_pairs(value: str) -> str:
     """A mapping as an option takes it, `name=value,name=value`; any other value as it is."""
     if not value.startswith("{"):
-        return value
+        return shell_text(value) if value else value
     try:
         pairs = ",".join(pair_text(str(name), str(meant)) for name, meant in json.loads(value).items())
     except ValueError:
@@ -382,7 +384,9 @@ def _as_pairs(value: str) -> str:
 
 def shell_text(text: str) -> str:
     """A text as one word of a command line that is to be typed: quoted where a shell would read it differently."""
-    return text if _WORD.fullmatch(text) else shlex.quote(text)
+    if _WORD.fullmatch(text):
+        return text
+    return f'"{text}"' if "'" in text and not re.search(r'["$`\\!]', text) else shlex.quote(text)
 
 
 def say(message: str) -> None:

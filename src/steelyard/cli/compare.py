@@ -33,12 +33,14 @@ def compare(
     if files.count("-") > 1:
         raise UsageError("standard input can be read once only")
     from steelyard.report.comparison import comparison_report
+    from steelyard.study.columns import columns_read
     from steelyard.study.comparison import checked_align, checked_unchanged
     from steelyard.study.comparison import compare as compared
     from steelyard.study.wire import comparison_document
 
     settings, aligned, same = uncertainty.settings, checked_align(align), checked_unchanged(unchanged)
-    tables = [reading.table(paths) for paths in ([files] if versus else [[path] for path in files])]
+    columns = columns_read(metric or (), by or (), column)
+    tables = [reading.table(paths, columns) for paths in ([files] if versus else [[path] for path in files])]
     of.say_unit_of(*tables)
     base, new = (tables[0].filter({column: side}) for side in sides) if versus else tables
     with progress("comparing") as bar:

@@ -44,13 +44,14 @@ def evaluate(
     from steelyard.report.evaluation import evaluation_report
     from steelyard.runs.saved import Clock
     from steelyard.runs.saved import save as keep
+    from steelyard.study.columns import columns_read
     from steelyard.study.evaluation import evaluate as evaluated
     from steelyard.study.wire import evaluation_document
 
     keeps, clock = save or save_records, Clock()
     scope = place.scope if keeps else None
     settings = uncertainty.settings
-    table = reading.table(files)
+    table = reading.table(files, None if save_records else columns_read(metric or (), by or ()))
     of.say_unit_of(table)
     with progress("resampling") as bar:
         evaluation = evaluated(

@@ -18,8 +18,10 @@ from steelyard import __version__
 from steelyard.cli import (
     calibrate,
     compare,
+    convert,
     evaluate,
     gate,
+    look,
     metrics,
     rank,
     retrieval,
@@ -49,6 +51,8 @@ app = typer.Typer(
     epilog="Exit codes: 0 done, 1 gate failed, 2 usage, 3 bad input, 4 model backend, 5 storage, 6 gate inconclusive.",
 )
 app.command("evaluate")(evaluate.evaluate)
+app.command("look")(look.look)
+app.command("convert")(convert.convert)
 app.command("compare")(compare.compare)
 app.command("gate")(gate.gate)
 app.command("rank")(rank.rank)

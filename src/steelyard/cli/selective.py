@@ -80,12 +80,13 @@ def selective(
     from steelyard.study.selective_wire import selective_document
 
     calibrators = [read_calibrator(path) for path in calibration or []]
-    runs = [reading.run(path, one) for path, one in zip(input_, modes, strict=True)]
+    variants = of.names(confidence or ["default"])
+    runs = [reading.run(path, one, variants) for path, one in zip(input_, modes, strict=True)]
     of.say_unit_of(*runs)
     with progress("resampling") as bar:
         selection = selection_of(
             *runs,
-            confidence=of.names(confidence or ["default"]),
+            confidence=variants,
             loss=loss,
             coverage=grid or GRID,
             area_coverage=area_coverage,

@@ -17,6 +17,7 @@ from typing import Any
 from steelyard.decide.decision import Decision
 from steelyard.decide.gate import Gate
 from steelyard.decide.subject import NumberOptions, of_records, of_runs
+from steelyard.decide.wanted import columns_asked
 from steelyard.errors import UsageError, printable
 from steelyard.records.readers import read, readers
 from steelyard.records.readers.choosing import is_bundle
@@ -67,7 +68,7 @@ class Judgement:
 def judge(gate: Gate, request: Request) -> Judgement:
     """The decision of a gate."""
     _check_baseline(gate, request)
-    new = _of_answers(request.run, request)
+    new = _of_answers(request.run, gate, request)
     if new is not None:
         return _judged_records(gate, request, new)
     if request.versus is not None:
@@ -134,7 +135,7 @@ def _judged_records(gate: Gate, request: Request, new: Records) -> Judgement:
         )
     base = None
     if request.baseline is not None:
-        base = _of_answers(request.baseline, request)
+        base = _of_answers(request.baseline, gate, request)
         if base is None:
             if isinstance(request.baseline, SavedRun) or not _looks_like_file(request.baseline):
                 raise UsageError("a file of answers is gated against a file of answers; save both to gate runs")
@@ -144,7 +145,7 @@ def _judged_records(gate: Gate, request: Request, new: Records) -> Judgement:
     return Judgement(decision=decision, run=_name(request.run), baseline=baseline, unit=likely_unit(new))
 
 
-def _of_answers(source: Any, request: Request) -> Records | None:
+def _of_answers(source: Any, gate: Gate, request: Request) -> Records | None:
     """The records of a file, or those given; None where it is none."""
     if isinstance(source, Records):
         return source
@@ -158,7 +159,8 @@ def _of_answers(source: Any, request: Request) -> Records | None:
         or not (os.path.isfile(source) or _is_folder_of_answers(source))
     ):
         return None
-    return read(source, **request.reading)
+    versus = [] if request.versus is None else [request.versus[0]]
+    return read(source, columns=[*columns_asked(gate), *versus], **request.reading)
 
 
 def _name(source: Any) -> str:

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from steelyard.decide.gate import Gate
 from steelyard.decide.numbers import metric_name
+from steelyard.errors import UsageError
 from steelyard.metrics.definition import metric_of
 from steelyard.naming import Rule
 from steelyard.records.schema import CELL
 from steelyard.runs.saved import EVIDENCE, SavedRun
+from steelyard.study.columns import columns_read
 from steelyard.study.kept import KeptSlice
 from steelyard.study.kept_pairs import KeptSide
 
@@ -34,6 +36,17 @@ def slice_columns(gate: Gate) -> list[str]:
         if sliced:
             columns.append("*".join(sliced))
     return list(dict.fromkeys(columns))
+
+
+def columns_asked(gate: Gate) -> list[str]:
+    """The columns that the rules read of a file of answers."""
+    known: list[str] = []
+    for _, name in named_metrics(gate):
+        try:
+            known += columns_read([name])
+        except UsageError:  # a name of another document, or none at all: whoever looks for its number says so
+            continue
+    return columns_read((), slice_columns(gate), *known)
 
 
 def kept_slices(run: SavedRun) -> list[KeptSlice]:

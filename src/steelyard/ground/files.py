@@ -82,6 +82,33 @@ def write_files(files: Mapping[Path, str | bytes]) -> None:
         raise
 
 
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary file next to `path`, to be written to; it takes the other's place once it is whole."""
+    real = Path(os.path.realpath(path))
+    new_folders: list[Path] = []
+    try:
+        if real.is_dir():
+            raise StorageError(f"cannot write {printable(real)}: it is a folder")
+        _make_folders(real.parent, new_folders)
+        temporary = real.with_name(f".{real.name}.{secrets.token_hex(6)}")
+        try:
+            yield temporary
+            with open(temporary, "rb") as file:
+                os.fsync(file.fileno())
+            os.replace(temporary, real)
+            flush_folder(real.parent)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except BaseException as problem:
+        _remove_empty(new_folders)
+        if isinstance(problem, OSError):
+            shown = problem.strerror or type(problem).__name__
+            raise StorageError(f"cannot write {printable(path)}: {shown}") from None
+        raise
+
+
 def _remove_empty(folders: Sequence[Path]) -> None:
     """Take back folders that were made for nothing; in some there may be something by now."""
     for empty in reversed(folders):

@@ -312,3 +312,6 @@ def _plugin(head: str) -> Definition | Metric:
 
 def _origin(function: Callable[..., Any]) -> tuple[str, str]:
     return function.__module__, function.__qualname__
+
+
+MetricLike = str | Definition | Metric  # what is asked for: a text, a metric without options, or one with them

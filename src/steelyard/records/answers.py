@@ -144,13 +144,14 @@ def labelled(
 
 def removed(name: str, count: int) -> str:
     """That white space was removed."""
-    return f"white space around {count:,} values of '{printable(name)}' was removed; `labels=exact` keeps it"
+    values = f"{count:,} value{'s' if count > 1 else ''}"
+    return f"white space around {values} of '{printable(name)}' was removed; `labels=exact` keeps it"
 
 
 def counted(outcome: str, count: int) -> str:
     """That predictions stand for an outcome."""
-    what = "that the model declined" if outcome == "abstained" else "that the reply could not be read"
-    return f"{count:,} predictions are texts that mean {what}"
+    what = "declined" if outcome == "abstained" else "not to be read"
+    return f"{count:,} prediction{'s are' if count > 1 else ' is'} {what}, as its text was said to mean"
 
 
 def with_outcomes(columns: Mapping[str, Column], masks: Mapping[str, Mask]) -> dict[str, Column]:
@@ -186,5 +187,6 @@ def _spelt_alike(columns: Mapping[str, Column]) -> tuple[dict[str, Column], list
         count = int(changed[codes].sum())
         if count:
             done[name] = text_array([*after, None]).take(pa.array(codes))
-            said.append(f"{count:,} values of '{name}' are spelt as the same label is elsewhere")
+            values = f"{count:,} value{'s' if count > 1 else ''} of '{name}'"
+            said.append(f"{values} differ from a label in case or a full stop only, and count as it")
     return done, said

@@ -16,7 +16,7 @@ def uneven_items(records: Records) -> list[str]:
     """A warning where models, or strategies, have rows for different items. A declined item counts: it was asked.
 
     >>> uneven_items(Records.from_columns({"model": ["a", "a", "b"], "item": [1, 2, 2]}))
-    ["models were asked different items: a 2, b 1, 1 in common; compare them with align='intersection'"]
+    ["models were asked different items: a 2, b 1, 1 in common; compare them with `align=intersection`"]
     """
     warnings = []
     for column, several in (("model", "models"), ("strategy", "strategies")):
@@ -27,7 +27,7 @@ def uneven_items(records: Records) -> list[str]:
             shown = each if len(sizes) <= _FEW else f"{len(sizes)} {several}, {min(sizes)} to {max(sizes)} each"
             warnings.append(
                 f"{several} were asked different items: {shown}, {common} in common; "
-                "compare them with align='intersection'"
+                "compare them with `align=intersection`"
             )
     return warnings
 

@@ -6,11 +6,11 @@ as it is, and what is wrong with it is said when somebody uses it. A command kno
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from steelyard.records.schema import FIELDS, PREFIXES
+from steelyard.records.unit import may_be_unit
 
 Want = Literal["read", "keep", "skip"]
 Rest = Literal["keep", "skip", "skip if scored"]
@@ -28,15 +28,17 @@ class Demand:
     rest: Rest = "keep"
     only: frozenset[str] | None = None
     drop: frozenset[str] = frozenset()
+    units: bool = False  # whether columns are kept that may be the unit
+    as_is: bool = False  # whether nothing is read, and every column kept as it is
 
     def of(self, column: str, *, scored: bool) -> Want:
         """What is wanted of a column, by the name that the table gives it."""
         named = self.only is None or column in self.only or column in self.asked or column == "item"
         if column in self.drop or not named:
             return "skip"
-        if column in FIELDS or column in self.asked:
+        if (column in FIELDS or column in self.asked) and not self.as_is:
             return "read"
-        if column.partition(".")[0] in PREFIXES:
+        if column.partition(".")[0] in PREFIXES or (self.units and may_be_unit(column)):
             return "keep"
         return "skip" if self.rest == "skip" or (self.rest == "skip if scored" and scored) else "keep"
 
@@ -48,11 +50,3 @@ class Demand:
         if path in PREFIXES or any(name.startswith(below) for name in self.asked | (self.only or frozenset())):
             return True
         return self.only is None and (self.rest == "keep" or (self.rest == "skip if scored" and not scored))
-
-
-def demand(
-    asked: Iterable[str] = (), *, rest: Rest = "keep", only: Iterable[str] = (), drop: Iterable[str] = ()
-) -> Demand:
-    """A demand from names in any order."""
-    named = frozenset(only)
-    return Demand(asked=frozenset(asked), rest=rest, only=named or None, drop=frozenset(drop))

@@ -263,7 +263,8 @@ def check(columns: Mapping[str, pa.Array], where: Where, *, also: Sequence[str] 
 
 def _no_item(names: Sequence[str]) -> str:
     have = ", ".join(printable(c) for c in names) or "none"
-    near = closest("item", list(names)) or next((c for c in names if c.lower().endswith("id")), None)
+    ids = [name for name in names if name.lower().endswith(("id", "key"))]
+    near = ids[0] if ids else closest("item", list(names))
     hint = f"; map one to it: `map=item={printable(near)}`" if near else ""
     return f"the column 'item' is required; columns: {have}{hint}"
 

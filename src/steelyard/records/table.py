@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.ground.arrays import Codes, Floats
-from steelyard.records import derive
+from steelyard.records import derive, frames
 from steelyard.records.breaches import breaches
 from steelyard.records.conditions import Conditions, meeting
 from steelyard.records.extras import Extra
@@ -319,6 +319,19 @@ class Records:
         """A column that cannot be read, as it is kept."""
         extra = self._extras[name]
         return extra if self._rows is None else replace(extra, column=extra.column.take(pa.array(self._rows)))
+
+    def to_arrow(self) -> pa.Table:
+        """The table with all its columns, those that cannot be read too."""
+        columns = {name: self.column(name) for name in self._base}
+        return pa.table({**columns, **{name: self.extra(name).column for name in self._extras}})
+
+    def to_pandas(self) -> Any:
+        """The same as a pandas frame; whole numbers and booleans stay what they are where values are missing."""
+        return frames.to_pandas(self.to_arrow())
+
+    def to_polars(self) -> Any:
+        """The same as a polars frame."""
+        return frames.to_polars(self.to_arrow())
 
     def as_reference(self) -> Records:
         """Every row as its unperturbed partner answered it; needs the `reference.*` columns."""

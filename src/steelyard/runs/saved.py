@@ -29,6 +29,7 @@ from steelyard.errors import InputError, StorageError, UsageError, printable
 from steelyard.ground.digests import CHANGED
 from steelyard.ground.files import read_plain, write_folder
 from steelyard.ground.json import dumps, refusal, strict
+from steelyard.metrics.definition import MetricLike
 from steelyard.records.schema import CELL
 from steelyard.records.table import Records
 from steelyard.runs import manifest as manifest_
@@ -39,7 +40,7 @@ from steelyard.runs.run_json import NAME, RowCounts, Run, read_run, run_document
 from steelyard.study.cells import several
 from steelyard.study.comparison import Comparison, compare, compare_kept
 from steelyard.study.deltas import Unchanged
-from steelyard.study.evaluation import Evaluation, MetricLike
+from steelyard.study.evaluation import Evaluation
 from steelyard.study.kept import KeptSlice
 from steelyard.study.kept_wire import packed, unpacked
 from steelyard.study.wire import flat_key

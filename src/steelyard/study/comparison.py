@@ -9,19 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, Unpack, cast, get_args
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.ground.arrays import Progress
-from steelyard.metrics.definition import Metric, metric_of
+from steelyard.metrics.definition import Metric, MetricLike, metric_of
 from steelyard.naming import slice_text
 from steelyard.records.asked import uneven_items
 from steelyard.records.labels import value_name
+from steelyard.records.readers import Reading, records_in
 from steelyard.records.schema import CELL, OUTCOMES
 from steelyard.records.table import Records
 from steelyard.study.cells import applies, checked_pool, joined
+from steelyard.study.columns import columns_read
+from steelyard.study.defaults import default_stack
 from steelyard.study.deltas import Unchanged, deltas
-from steelyard.study.evaluation import MetricLike, expanded, listed, pick
+from steelyard.study.evaluation import expanded, listed, pick
+from steelyard.study.frames import deltas_frame
 from steelyard.study.kept import KeptSlice
 from steelyard.study.kept_pairs import KeptPair
 from steelyard.study.pairs import Pair
@@ -56,6 +60,10 @@ class Comparison:
     def __len__(self) -> int:
         return len(self.deltas)
 
+    def to_pandas(self) -> Any:
+        """A pandas frame with one row per delta: the metric, its slice, both values, delta, interval and verdict."""
+        return deltas_frame(self.deltas)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data: the document that `comparison.json` holds."""
         from steelyard.study.wire import comparison_document
@@ -64,9 +72,9 @@ class Comparison:
 
 
 def compare(
-    base: Records,
-    new: Records,
-    metrics: Sequence[MetricLike] | MetricLike,
+    base: Any,
+    new: Any,
+    metrics: Sequence[MetricLike] | MetricLike | None = None,
     *,
     align: Align = "strict",
     by: Sequence[str] | str = (),
@@ -80,20 +88,24 @@ def compare(
     settings: Settings | None = None,
     unchanged: Unchanged = "say",
     progress: Progress | None = None,
+    **reading: Unpack[Reading],
 ) -> Comparison:
     """Paired deltas of every metric, cell by cell. `versus` names columns that tell the two runs apart.
 
-    `settings` holds resamples, seed, level, method and stream in one. Runs that gave the same answers are said to be
-    `unchanged`; `unchanged="judge"` judges them as any others.
+    The runs are Records, or anything that `read` takes, with its options. Without metrics, those that suit the columns
+    of the base run are taken. `settings` holds resamples, seed, level, method and stream in one. Runs that gave the
+    same answers are said to be `unchanged`; `unchanged="judge"` judges them as any others.
     """
     checked_unchanged(unchanged)
     checked_align(align)
     settings = settings or Settings(resamples=resamples, seed=seed, level=level, method=method, stream=stream)
-    asked = [metric_of(m) for m in listed(metrics)]
+    columns = columns_read(listed(metrics or ()), listed(by), *versus)
+    tables = [records_in(run, columns, reading) for run in (base, new)]
+    asked = [metric_of(m) for m in listed(default_stack(tables[0], comparable=True) if metrics is None else metrics)]
     for metric in asked:
         if metric.definition.no_delta:
             raise UsageError(f"{metric} cannot be compared: {metric.definition.no_delta}")
-    base, new = joined(base, asked), joined(new, asked)
+    base, new = (joined(table, asked) for table in tables)
     unmatched = UnmatchedRows()
     pooled = checked_pool(listed(pool))
     pairs = list(paired_slices(base, new, by=listed(by), pool=pooled, versus=versus, align=align, unmatched=unmatched))

@@ -10,6 +10,7 @@ import numpy as np
 
 from steelyard.errors import UsageError
 from steelyard.metrics import metrics as registry
+from steelyard.metrics.definition import metric_of
 from steelyard.metrics.vocabulary import Situation
 from steelyard.records.derive import combine
 from steelyard.records.schema import FIELDS, PREFIXES, kind_of
@@ -26,7 +27,24 @@ class Choice:
     why: str
 
 
-def choose(records: Records) -> list[Choice]:
+def default_stack(records: Records, *, comparable: bool = False) -> list[str]:
+    """The metrics to take where none was asked for, by name."""
+    return [metric for choice in choose(records, comparable=comparable) for metric in choice.metrics]
+
+
+def choose(records: Records, *, comparable: bool = False) -> list[Choice]:
+    """The metrics to compute where none was asked for, with the reasons; `comparable` ones have a delta."""
+    choices = [
+        Choice(tuple(m for m in c.metrics if not (comparable and _no_delta(m))), c.why) for c in _suiting(records)
+    ]
+    return [choice for choice in choices if choice.metrics]
+
+
+def _no_delta(name: str) -> bool:
+    return bool(metric_of(name).definition.no_delta)
+
+
+def _suiting(records: Records) -> list[Choice]:
     """The metrics to compute where none was asked for: those that say of themselves that they suit what there is."""
     scored = {"target", "prediction"} <= set(records.stated)
     numeric = scored and records.is_numeric("target") and records.task.labels is None

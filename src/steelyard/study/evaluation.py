@@ -8,24 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 from steelyard.errors import UsageError
 from steelyard.ground.arrays import Progress
 from steelyard.metrics import metrics as registry
 from steelyard.metrics.collector import Collector
-from steelyard.metrics.definition import Definition, Metric, bound, metric_of, single
+from steelyard.metrics.definition import Definition, Metric, MetricLike, bound, metric_of, single
 from steelyard.naming import parse, slice_text
 from steelyard.records.labels import value_name
+from steelyard.records.readers import Reading, records_in
 from steelyard.records.table import Records, Source
 from steelyard.study.cells import applies, joined, slices
+from steelyard.study.columns import columns_read
+from steelyard.study.defaults import default_stack
+from steelyard.study.frames import estimates_frame
 from steelyard.study.kept import KeptSlice, keep
 from steelyard.study.warnings import class_warnings, table_warnings
 from steelyard.uncertainty.estimate import estimates
 from steelyard.uncertainty.number import Estimate
 from steelyard.uncertainty.settings import Method, Settings, Stream
-
-MetricLike = str | Definition | Metric
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,10 @@ class Evaluation:
     def __len__(self) -> int:
         return len(self.estimates)
 
+    def to_pandas(self) -> Any:
+        """A pandas frame with one row per estimate: the metric, its slice, value, interval, and what it stands on."""
+        return estimates_frame(self.estimates)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data: the document that `evaluation.json` holds."""
         from steelyard.study.wire import evaluation_document
@@ -58,8 +64,8 @@ class Evaluation:
 
 
 def evaluate(
-    records: Records,
-    metrics: Sequence[MetricLike] | MetricLike,
+    records: Any,
+    metrics: Sequence[MetricLike] | MetricLike | None = None,
     *,
     by: Sequence[str] | str = (),
     pool: Sequence[str] | str = (),
@@ -71,15 +77,19 @@ def evaluate(
     settings: Settings | None = None,
     keep_evidence: bool = False,
     progress: Progress | None = None,
+    **reading: Unpack[Reading],
 ) -> Evaluation:
     """Every metric with its interval, on every cell of the table and every slice asked for.
 
-    `settings` holds resamples, seed, level, method and stream in one. With `keep_evidence`, what is needed to compare
-    the table later without its rows is in `kept`.
+    `records` are Records, or anything that `read` takes, with its options: a path, a frame, a list of dictionaries.
+    Without metrics, those that suit the columns are taken, as by the command. `settings` holds resamples, seed, level,
+    method and stream in one. With `keep_evidence`, what is needed to compare the table later without its rows is in
+    `kept`.
     """
     settings = settings or Settings(resamples=resamples, seed=seed, level=level, method=method, stream=stream)
-    asked = [metric_of(m) for m in listed(metrics)]
-    records = joined(records, asked)
+    table = records_in(records, columns_read(listed(metrics or ()), listed(by)), reading)
+    asked = [metric_of(m) for m in listed(default_stack(table) if metrics is None else metrics)]
+    records = joined(table, asked)
     parts = list(slices(records, listed(by), listed(pool)))
     estimated: list[Estimate] = []
     kept: list[KeptSlice] = []

@@ -2,28 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from steelyard.errors import printable
 from steelyard.metrics.definition import Metric
 from steelyard.metrics.questions.calibration import class_probability
 from steelyard.naming import label_text
+from steelyard.records.answers import LabelRules
 from steelyard.records.asked import uneven_items
 from steelyard.records.schema import kind_of
 from steelyard.records.table import Records
+from steelyard.registry import closest
 from steelyard.uncertainty.scarcity import FEW_CLUSTERS
+
+SHOWN_LABELS = 50  # labels that a table may have in all for them to be shown
+_FEW = 5  # labels that are named in one warning
+_DECLINES = re.compile(
+    r"(?i)\b(do(n't| not) know|not sure|unsure|cannot (say|tell|determine|answer)|can't (say|tell|answer)|unknown|"
+    r"decline|abstain|refuse|no answer|insufficient|n/?a|none of the)\b"
+)
 
 
 def unmet_labels(records: Records) -> list[str]:
-    """A warning if labels are predicted that no target has: often a misspelt or unclean label."""
+    """A warning if labels are predicted that no target has: often a misspelt or unclean label, or a way to decline.
+
+    Labels may be names of people: they are shown where there are few of them in all.
+    """
     if records.task.labels is not None or not {"target", "prediction"} <= set(records.stated):
         return []
     if any(kind_of(records.column(name)) != "text" for name in ("target", "prediction")):
         return []
-    unmet = {*records.labels("prediction").values} - {*records.labels("target").values}
-    if not unmet:
+    targets, predictions = records.labels("target").values, records.labels("prediction")
+    counts = np.bincount(predictions.codes[predictions.codes >= 0], minlength=len(predictions.values))
+    rows = {text: int(n) for text, n in zip(predictions.values, counts, strict=True) if n and text not in {*targets}}
+    if not rows:
         return []
-    return [f"{len(unmet)} predicted labels are never a target; check for misspelt or unclean labels"]
+    total, several = sum(rows.values()), len(rows) > 1
+    labels = f"{len(rows)} predicted labels are" if several else "1 predicted label is"
+    said = f"{labels} never a target, in {total:,} row{'s' if total > 1 else ''}"
+    if len({*targets, *predictions.values}) > SHOWN_LABELS:
+        return [f"{said}; check for misspelt or unclean labels"]
+    return [f"{said}: {', '.join(_mended(text, n, targets) for text, n in list(rows.items())[:_FEW])}{_more(rows)}"]
+
+
+def _mended(text: str, rows: int, targets: Sequence[Any]) -> str:
+    """A label with its count, and what would make it one of the targets."""
+    shown = f"'{printable(text, limit=40)}' ({rows:,})"
+    alike = next((target for target in targets if LabelRules(labels="fold").key(text) == _folded(target)), None)
+    if alike is not None:
+        return f"{shown}, which is '{printable(alike, limit=40)}' with `labels=fold`"
+    if _DECLINES.search(text):
+        return f"{shown}, which means declining with `abstain={printable(text, limit=40).replace('`', '')}`"
+    near = closest(text, [str(target) for target in targets])
+    return f"{shown}, nearest to '{printable(near, limit=40)}'" if near else shown
+
+
+def _folded(target: Any) -> str:
+    return LabelRules(labels="fold").key(str(target))
+
+
+def _more(rows: Mapping[str, int]) -> str:
+    return f", and {len(rows) - _FEW} more" if len(rows) > _FEW else ""
 
 
 def table_warnings(records: Records) -> list[str]:

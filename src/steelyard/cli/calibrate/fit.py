@@ -36,11 +36,12 @@ def fit(
     plot: of.Plot = None,
 ) -> Shown:
     """A supervised calibrator on one or more signals, judged in sample and five-fold cross-fitted."""
+    signals = names([features or ""])
     return of.fitted(
-        reading.run(input_, mode),
+        reading.run(input_, mode, [*signals, *([confidence] if confidence else [])]),
         method,
         plot,
-        features=names([features or ""]),
+        features=signals,
         confidence=confidence,
         fill=_numbers(fill),
         target=target,

@@ -27,5 +27,5 @@ def temperature(
     plot: of.Plot = None,
 ) -> Shown:
     """Temperature scaling of one confidence: sigmoid(logit(p)/T). It changes no ranking, so neither AURC nor AUGRC."""
-    records = reading.run(input_, mode)
+    records = reading.run(input_, mode, [confidence])
     return of.fitted(records, "temperature", plot, confidence=confidence, target=target, seed=seed)

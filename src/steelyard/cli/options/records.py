@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -65,6 +66,23 @@ InputFormat = Annotated[
 Salvage = Annotated[
     bool, typer.Option("--salvage", help="Keep the whole lines before a torn last one, and say how many.")
 ]
+Labels = Annotated[
+    str,
+    typer.Option(
+        "--labels",
+        help="exact; strip: without white space around them; fold: case and a final full stop make no difference.",
+    ),
+]
+Abstain = Annotated[
+    list[str] | None,
+    typer.Option("--abstain", help='A prediction that means declining, such as "I don\'t know". Repeatable.'),
+]
+Unparsed = Annotated[
+    list[str] | None,
+    typer.Option("--unparsed", help="A prediction that means that the reply could not be read. Repeatable."),
+]
+Only = Annotated[list[str] | None, typer.Option("--only", help="Hold only these columns in memory. Repeatable.")]
+Drop = Annotated[list[str] | None, typer.Option("--drop", help="Do not read these columns. Repeatable.")]
 Versus = Annotated[str | None, typer.Option("--versus", help="Two parts of one table: model=old,new.")]
 
 
@@ -77,6 +95,11 @@ class Reading(Bundle):
     where: Where = None
     task_file: TaskFile = None
     input_format: InputFormat = None
+    labels: Labels = "strip"
+    abstain: Abstain = None
+    unparsed: Unparsed = None
+    only: Only = None
+    drop: Drop = None
 
     @property
     def stated(self) -> dict[str, Any]:
@@ -87,18 +110,23 @@ class Reading(Bundle):
             "task": self.task_file,
             "map": pairs(self.map_, "map"),
             "where": self.where,
+            "labels": self.labels if self.labels != "strip" else None,
+            "abstain": self.abstain,
+            "unparsed": self.unparsed,
+            "only": names(self.only or []),
+            "drop": names(self.drop or []),
         }
         return {name: value for name, value in named.items() if value}
 
-    def table(self, paths: list[str]) -> Any:
-        """The records of some files."""
+    def table(self, paths: list[str], columns: Sequence[str] | None) -> Any:
+        """The records of some files; `columns` are those outside the vocabulary that are used, None: all are kept."""
         from steelyard.records.readers import read
 
-        return read(paths, **self.stated)
+        return read(paths, columns=columns, **self.stated)
 
-    def run(self, path: str, mode: str | None) -> Any:
+    def run(self, path: str, mode: str | None, columns: Sequence[str]) -> Any:
         """One run of a file: the rows of a mode, where the file has several."""
-        records = self.table([path])
+        records = self.table([path], columns)
         if mode is not None:
             if "strategy" not in records:
                 raise UsageError(f"--mode: {printable(path)} has no column 'strategy'")
@@ -165,12 +193,9 @@ def say_unit(unit: Any) -> None:
 
 def default_metrics(records: Any, *, comparable: bool = False) -> list[str]:
     """The stack that suits the columns; says which it is and why."""
-    from steelyard.metrics.definition import metric_of
     from steelyard.study.defaults import choose
 
-    stack: list[str] = []
-    for choice in choose(records):
-        metrics = [m for m in choice.metrics if not (comparable and metric_of(m).definition.no_delta)]
-        stack += metrics
-        say(f"chose {', '.join(metrics)}: {choice.why}")
-    return stack
+    choices = choose(records, comparable=comparable)
+    for choice in choices:
+        say(f"chose {', '.join(choice.metrics)}: {choice.why}")
+    return [metric for choice in choices for metric in choice.metrics]

@@ -11,15 +11,15 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from steelyard.errors import UsageError, printable
 from steelyard.ground.files import STANDARD_INPUT
 from steelyard.records.answers import Labelling, LabelRules, counted, labelled, with_outcomes
 from steelyard.records.conditions import Condition, Conditions, conditions
-from steelyard.records.demand import Demand, demand
+from steelyard.records.demand import Demand
 from steelyard.records.readers.bundles import Bundle
 from steelyard.records.readers.choosing import entered
 from steelyard.records.readers.contract import (
@@ -30,6 +30,7 @@ from steelyard.records.readers.contract import (
     reader,
     readers,
 )
+from steelyard.records.readers.frames import frame_table, is_frame
 from steelyard.records.readers.head import Head
 from steelyard.records.readers.joining import together
 from steelyard.records.readers.packed import inner_name
@@ -44,8 +45,33 @@ for _module in pkgutil.iter_modules(__path__, f"{__name__}."):  # each format re
     importlib.import_module(_module.name)
 
 
+class Reading(TypedDict, total=False):
+    """How `read` is asked to read: what `evaluate` and `compare` take where they are given a file or a frame."""
+
+    format: str | None
+    cluster: str | None
+    task: Task | Mapping[str, Any] | str | os.PathLike[str] | None
+    map: Mapping[str, str] | None
+    where: Conditions | None
+    salvage: bool
+    labels: Labelling
+    abstain: Sequence[str] | str
+    unparsed: Sequence[str] | str
+    only: Sequence[str] | str
+    drop: Sequence[str] | str
+
+
+def records_in(source: Any, columns: Sequence[str], reading: Reading) -> Records:
+    """The records in what was given: itself, or what is read of it; `columns` are those that will be used."""
+    if not isinstance(source, Records):
+        return read(source, columns=columns, **reading)
+    if reading:
+        raise UsageError(f"`{next(iter(reading))}=` is for what is read: give a file or a frame, or say it to read()")
+    return source
+
+
 def read(
-    path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    source: Any,
     *,
     format: str | None = None,
     cluster: str | None = None,
@@ -61,8 +87,10 @@ def read(
     columns: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
 ) -> Records:
-    """The records in a file, in several, or on standard input ("-"), after every rule at the door.
+    """The records in a file, in several, on standard input ("-") or in memory, after every rule at the door.
 
+    source   a path or several; or a pandas or polars frame, an Arrow table, anything with the Arrow stream interface,
+             or a list of dictionaries, in which None, NaN, NaT and pd.NA are missing values
     format   a reader's name; by default the one that recognises the content, with the suffix as a hint. What is
              compressed with gzip or zstd is read as what is inside. Some readers take folders and zip archives
     cluster  the column whose values are resampled together, such as patient
@@ -84,31 +112,78 @@ def read(
     The rows of several files follow each other. A column that one of them lacks is null there; whole numbers in
     one and fractions in the other become fractions; other kinds do not meet. Every file's sha256 is in `sources`.
     """
-    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    in_memory = is_frame(source)
+    paths = [] if in_memory else [source] if isinstance(source, str | os.PathLike) else _paths(source)
     names, kept = renames(map, rename), conditions(where or ())
-    _check_request(paths, names)
+    _check_request(paths, names, in_memory=in_memory)
     stated = task if isinstance(task, Task) else _task(task, paths)
     rules = _rules(labels, abstain, unparsed, stated)
     used = [*(columns or ()), *(each.column for each in kept), *names, *([cluster] if cluster else [])]
-    wanted = demand(
-        used, rest="keep" if columns is None else "skip if scored", only=names_of(only), drop=names_of(drop)
+    wanted = Demand(
+        asked=frozenset(used),
+        rest="keep" if columns is None else "skip if scored",
+        only=frozenset(names_of(only)) or None,
+        drop=frozenset(names_of(drop)),
+        units=cluster is None,
     )
-    tables, sources, neighbours, renamed = [], [], list[Source](), set[str]()
+    table, sources = _loaded(source, paths, format, names, wanted, rules, salvage=salvage)
+    known = stated or table.task or Task()
+    records = records_of(table, rules, wanted, cluster=cluster, task=known, sources=sources)
+    return _kept(records, kept) if kept else records
+
+
+def read_as_is(
+    source: Any,
+    *,
+    format: str | None = None,
+    map: Mapping[str, str] | None = None,
+    where: Conditions | None = None,
+    salvage: bool = False,
+    only: Sequence[str] | str = (),
+    drop: Sequence[str] | str = (),
+) -> Records:
+    """What is in a file or a frame, all its columns kept as they are: no rule is applied, and no column is required."""
+    in_memory = is_frame(source)
+    paths = [] if in_memory else [source] if isinstance(source, str | os.PathLike) else _paths(source)
+    names, kept = map or {}, conditions(where or ())
+    _check_request(paths, names, in_memory=in_memory)
+    wanted = Demand(
+        asked=frozenset((*(each.column for each in kept), *names)),
+        only=frozenset(names_of(only)) or None,
+        drop=frozenset(names_of(drop)),
+        as_is=True,
+    )
+    table, sources = _loaded(source, paths, format, names, wanted, LabelRules(labels="exact"), salvage=salvage)
+    records = Records(table.columns, sources=sources, warnings=table.warnings, extras=table.extras)
+    return _kept(records, kept) if kept else records
+
+
+def _loaded(
+    source: Any,
+    paths: Sequence[str | os.PathLike[str]],
+    format: str | None,
+    names: Mapping[str, str],
+    wanted: Demand,
+    rules: LabelRules,
+    *,
+    salvage: bool,
+) -> tuple[Table, list[Source]]:
+    """One table of everything that was given, and where it came from; a frame where there are no paths."""
+    tables, sources, neighbours, renamed = [], list[Source](), list[Source](), set[str]()
+    asked: dict[str, Any] = {"rename": names, "demand": wanted, "labels": rules}
+    if not paths:
+        table, frame = frame_table(source, **asked)
+        tables, renamed = [table], frame.renamed
     for each in paths:
-        with entered(os.fspath(each), format, rename=names, salvage=salvage, demand=wanted, labels=rules) as (
-            format_reader,
-            source,
-        ):
-            table = format_reader.table(source)
+        with entered(os.fspath(each), format, salvage=salvage, **asked) as (format_reader, opened):
+            table = format_reader.table(opened)
             tables.append(table)
-            sources.append(_source(source, table))
-            neighbours += [Source(other.name, other.sha256, 0) for other in source.neighbours if other.is_read]
-            renamed |= source.renamed
+            sources.append(_source(opened, table))
+            neighbours += [Source(other.name, other.sha256, 0) for other in opened.neighbours if other.is_read]
+            renamed |= opened.renamed
     joint = together(tables, sources)
     check_renamed(names, renamed, (*joint.columns, *joint.extras, *joint.skipped))
-    known = stated or next((table.task for table in tables if table.task), None) or Task()
-    records = records_of(joint, rules, wanted, cluster=cluster, task=known, sources=[*sources, *neighbours])
-    return _kept(records, kept) if kept else records
+    return joint, [*sources, *neighbours]
 
 
 def records_of(
@@ -153,8 +228,22 @@ def names_of(asked: Sequence[str] | str) -> tuple[str, ...]:
     return (asked,) if isinstance(asked, str) else tuple(asked)
 
 
-def _check_request(paths: Sequence[str | os.PathLike[str]], rename: Mapping[str, str]) -> None:
-    if not paths:
+def _paths(source: Any) -> list[str | os.PathLike[str]]:
+    """Several paths; anything else is an error that says what there may be."""
+    try:
+        paths = list(source)
+    except TypeError:
+        paths = [None]
+    if not all(isinstance(path, str | os.PathLike) for path in paths):
+        raise UsageError(
+            f"{printable(type(source).__name__)} is nothing that can be read; give a path, several, a pandas or polars "
+            "frame, an Arrow table or a list of dictionaries"
+        )
+    return paths
+
+
+def _check_request(paths: Sequence[str | os.PathLike[str]], rename: Mapping[str, str], *, in_memory: bool) -> None:
+    if not paths and not in_memory:
         raise UsageError("no file to read was given")
     if sum(os.fspath(path) == STANDARD_INPUT for path in paths) > 1:
         raise UsageError("standard input can be read only once")

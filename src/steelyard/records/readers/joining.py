@@ -48,6 +48,7 @@ def together(tables: Sequence[Table], sources: Sequence[Source]) -> Table:
         extras=extras,
         skipped=tuple(dict.fromkeys(n for table in tables for n in table.skipped if n not in present)),
         no_answers=_masks(tables),
+        task=next((table.task for table in tables if table.task), None),
     )
 
 

@@ -1,0 +1,51 @@
+"""`steelyard convert`: a file of answers in another format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from steelyard.cli.command import READS, Shown, Writes, command, say
+from steelyard.cli.options import records as of
+
+
+@command()
+def convert(
+    *,
+    source: Annotated[str, typer.Argument(help="A file of any format that is read; - for standard input."), READS],
+    target: Annotated[
+        Path, typer.Argument(help="The file to write: .parquet .arrow .jsonl .csv .tsv, text also as .gz."), Writes()
+    ],
+    map_: of.Map = None,
+    where: of.Where = None,
+    only: of.Only = None,
+    drop: of.Drop = None,
+    input_format: of.InputFormat = None,
+    salvage: of.Salvage = False,
+    verbatim: Annotated[
+        bool, typer.Option("--verbatim", help="Leave texts in CSV that a spreadsheet would run as formulas.")
+    ] = False,
+) -> Shown:
+    """Write a file of answers in another format, with all its columns as they are. Nothing is scored or refused."""
+    from steelyard.cli.command import as_options
+    from steelyard.records.readers import read_as_is
+    from steelyard.records.writing import write_records, writer_of
+    from steelyard.report.document import Note
+
+    writer = writer_of(target)
+    records = read_as_is(
+        source,
+        format=input_format,
+        map=of.pairs(map_, "map"),
+        where=where,
+        salvage=salvage,
+        only=of.names(only or []),
+        drop=of.names(drop or []),
+    )
+    for remark in (*records.warnings, *write_records(records, target, verbatim=verbatim)):
+        say(as_options(remark))
+    columns = [*records.stated, *records.extras]
+    document = {"path": str(target), "format": writer.name, "rows": len(records), "columns": columns}
+    return Shown(document=document, report=[Note(f"wrote {target}: {len(records):,} rows, {len(columns)} columns")])

@@ -1,0 +1,174 @@
+"""Tables written to files: one function per format, by the suffix of the file. A text format may be compressed: `.gz`.
+
+Columns keep their dotted names. What was nested or of several kinds, and is kept as JSON text, is written as JSON again
+where the format knows it. Nothing is scored, and nothing is refused for what it holds.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+import pyarrow as pa
+
+from steelyard.errors import UsageError, printable
+from steelyard.ground.files import replacing
+from steelyard.records.schema import texts
+from steelyard.records.table import Records
+from steelyard.registry import Registry
+
+_ROWS = 10_000  # at a time
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writer:
+    """A format that tables are written in."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    write: Callable[[Records, Path, bool], list[str]]  # the rows, the file, whether verbatim; what there is to say
+    text: bool = False  # whether it may be compressed
+
+
+writers: Registry[Writer] = Registry("format to write")
+
+
+def writer_of(path: Path) -> Writer:
+    """The format that a file's suffix stands for."""
+    name = path.name.lower()
+    inner = name.removesuffix(".gz")
+    named = [
+        writer for writer in writers.values() if inner.endswith(writer.suffixes) and (writer.text or inner == name)
+    ]
+    if not named:
+        known = ", ".join(suffix for writer in writers.values() for suffix in writer.suffixes)
+        raise UsageError(f"no format goes by the suffix of {printable(path)}; write one of: {known} (text also as .gz)")
+    return named[0]
+
+
+def write_records(records: Records, path: Path, *, verbatim: bool = False) -> list[str]:
+    """Write a table to a file, whole or not at all; returns what there is to say about it.
+
+    In CSV, a text that a spreadsheet would run as a formula gets an apostrophe before it, unless `verbatim`.
+    """
+    writer = writer_of(path)
+    with replacing(path) as temporary:
+        return writer.write(records, temporary, verbatim)
+
+
+def _added(name: str, *suffixes: str, text: bool = False) -> Callable[[Any], Any]:
+    def add(write: Any) -> Any:
+        writers.add(name, Writer(name=name, suffixes=suffixes, write=write, text=text))
+        return write
+
+    return add
+
+
+@_added("parquet", ".parquet", ".pq")
+def _parquet(records: Records, path: Path, _: bool) -> list[str]:
+    import pyarrow.parquet as pq
+
+    pq.write_table(records.to_arrow(), path)
+    return []
+
+
+@_added("arrow", ".arrow", ".feather", ".ipc")
+def _arrow(records: Records, path: Path, _: bool) -> list[str]:
+    table = records.to_arrow()
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as out:
+        out.write_table(table)
+    return []
+
+
+@_added("jsonl", ".jsonl", ".ndjson", text=True)
+def _jsonl(records: Records, path: Path, _: bool) -> list[str]:
+    encoder = msgspec.json.Encoder()
+    with _opened(records, path) as file:
+        for names, rows in _batches(records, msgspec.Raw):
+            objects = [{n: v for n, v in zip(names, row, strict=True) if v is not None} for row in rows]
+            try:
+                file.write(encoder.encode_lines(objects))
+            except UnicodeEncodeError:  # half a character, which only json writes
+                file.write(b"".join(json.dumps(_loaded(each)).encode() + b"\n" for each in objects))
+    return []
+
+
+@_added("csv", ".csv", text=True)
+def _csv(records: Records, path: Path, verbatim: bool) -> list[str]:
+    return _cells(records, path, ",", verbatim=verbatim)
+
+
+@_added("tsv", ".tsv", text=True)
+def _tsv(records: Records, path: Path, verbatim: bool) -> list[str]:
+    return _cells(records, path, "\t", verbatim=verbatim)
+
+
+def _cells(records: Records, path: Path, delimiter: str, *, verbatim: bool) -> list[str]:
+    formulas = 0
+    with _opened(records, path) as file:
+        text = io.TextIOWrapper(file, "utf-8", errors="surrogatepass", newline="")
+        out = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+        for place, (names, rows) in enumerate(_batches(records, str)):
+            if not place:
+                out.writerow(names)
+            for row in rows:
+                cells = [_cell(value) for value in row]
+                if not verbatim:
+                    unsafe = [isinstance(v, str) and v.startswith(_FORMULA) for v in row]
+                    formulas += sum(unsafe)
+                    cells = [f"'{cell}" if bad else cell for cell, bad in zip(cells, unsafe, strict=True)]
+                out.writerow(cells)
+        text.flush()
+        text.detach()
+    said = "texts that a spreadsheet would run as formulas begin with an apostrophe now; `verbatim=True` leaves them"
+    return [f"{formulas:,} {said}"] if formulas else []
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json.dumps(value, default=str) if isinstance(value, list | dict) else str(value)
+
+
+def _batches(records: Records, raw: Callable[[str], Any]) -> Iterator[tuple[list[str], Iterator[tuple[Any, ...]]]]:
+    """The rows, some at a time, with the names of their columns; `raw` is what JSON text becomes."""
+    table = records.to_arrow()
+    jsons = {name for name in records.extras if records.extra(name).is_json}
+    for start in range(0, table.num_rows, _ROWS):
+        part = table.slice(start, _ROWS)
+        columns = []
+        for name, column in zip(part.column_names, part.columns, strict=True):
+            chunk = column.combine_chunks()
+            is_text = pa.types.is_string(chunk.type) or pa.types.is_large_string(chunk.type)
+            values = texts(chunk) if is_text else chunk.to_pylist()
+            columns.append([None if v is None else raw(v) for v in values] if name in jsons else values)
+        yield part.column_names, zip(*columns, strict=True)
+
+
+def _loaded(row: dict[str, Any]) -> dict[str, Any]:
+    return {n: json.loads(bytes(v)) if isinstance(v, msgspec.Raw) else v for n, v in row.items()}
+
+
+@contextmanager
+def _opened(records: Records, path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, compressed where its name says so; temporary names keep the suffix before their token."""
+    if not len(records):
+        raise UsageError("there are no rows to write")
+    is_packed = path.name.rpartition(".")[0].lower().endswith(".gz")
+    if not is_packed:
+        with open(path, "wb") as plain:
+            yield plain
+        return
+    with open(path, "wb") as plain, gzip.GzipFile(filename="", fileobj=plain, mode="wb", mtime=0) as packed:
+        yield packed  # type: ignore[misc]
