@@ -102,23 +102,27 @@ class Index:
     ) -> None:
         self.root, self._progress = root, progress
         self._seen, self._values = _walls(tenant, domain, all_tenants=all_tenants)
-        self._connection = in_memory()
         path = results(root) / ".index" / "runs.sqlite"
         if not results(root).is_dir() or path.parent.is_symlink():
+            self._connection = in_memory()
             return  # nothing was ever kept here, and looking makes nothing
         if not path.parent.exists():
             _made_here.append(path)
         for _ in range(2):
             try:
                 self._connection = opened(path)
-                self._sync(rebuild=rebuild)
+                try:
+                    self._sync(rebuild=rebuild)
+                except BaseException:
+                    self._connection.close()
+                    raise
                 return
             except (sqlite3.Error, OSError) as problem:
-                self._connection.close()
                 if is_lock(problem):
                     raise StorageError("the index of runs is locked by another process; try again") from None
                 _remove(path)
-        self._without_file()
+        self._connection = in_memory()
+        self._sync()
 
     @classmethod
     def within(cls, view: View, **options: Any) -> Index:

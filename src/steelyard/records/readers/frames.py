@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from steelyard.errors import InputError, UsageError, printable
+from steelyard.ground.arrays import Mask
 from steelyard.ground.json import TOO_LARGE, Flaw
 from steelyard.records.answers import LabelRules
 from steelyard.records.demand import Demand
@@ -99,11 +100,14 @@ def _of_pandas(given: Any, source: Input) -> Table:
     columns: dict[str, Any] = {}
     extras: dict[str, Extra] = {}
     skipped: list[str] = []
+    no_answers: dict[str, Mask] = {}
     for place, name in enumerate(names):
         if source.want(name) == "skip" and not source.goes_inside(name):
             skipped.append(source.known_as(name))
             continue
         series = frame.iloc[:, place]
+        if source.known_as(name) == "prediction":
+            series, no_answers = _without_no_answers(series, source.labels)
         try:
             columns[name] = pa.chunked_array([pa.array(series, from_pandas=True)])
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
@@ -119,7 +123,17 @@ def _of_pandas(given: Any, source: Input) -> Table:
         problems=(*table.problems, *read),
         extras={**table.extras, **extras},
         skipped=(*skipped, *table.skipped),
+        no_answers=no_answers,
     )
+
+
+def _without_no_answers(series: Any, rules: LabelRules) -> tuple[Any, dict[str, Mask]]:
+    """Predictions without the texts that mean no answer, and where these stood; numbers may stand next to them."""
+    if str(series.dtype) != "object" or not (rules.abstain or rules.unparsed):
+        return series, {}
+    outcomes = np.array([rules.outcome_of(v) if isinstance(v, str) else None for v in series], dtype=object)
+    masks = {outcome: outcomes == outcome for outcome in ("abstained", "unparsed") if (outcomes == outcome).any()}
+    return series.mask(outcomes != np.array(None), None).infer_objects() if masks else series, masks
 
 
 def _texts(series: Any) -> Column:

@@ -25,6 +25,7 @@ class Fields:
         self._columns: dict[str, str] = {}  # column -> the field it comes from
         self._problems: dict[tuple[str, str], set[int]] = {}  # what is wrong with which column -> the lines
         self._nulled: dict[str, set[int]] = {}  # column that nobody reads -> lines with a number that cannot be kept
+        self.no_answers: dict[int, str] = {}  # line -> the outcome that its prediction stands for
 
     def learn(self, values: dict[str, Any], number: int) -> bool:
         """Check an object, and learn what is new in it; True if anything was.
@@ -88,6 +89,12 @@ class Fields:
     def _fit(self, leaf: Leaf, values: dict[str, Any], key: str, number: int) -> bool:
         """Check a value against its column; True if the column learned from it."""
         value = values[key]
+        if leaf.column == "prediction" and isinstance(value, str):
+            outcome = self._source.labels.outcome_of(value)
+            if outcome is not None:  # before it tells anything about the kind of the answers
+                self.no_answers[number] = outcome
+                values[key] = None
+                return False
         if leaf.kind != "json":
             try:
                 return fit(leaf, value)

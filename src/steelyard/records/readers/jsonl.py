@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from steelyard.errors import InputError
+from steelyard.ground.arrays import Codes, Mask
 from steelyard.ground.json import Flaw, NotJsonError, parse_line
 from steelyard.records.extras import Extra, json_texts
 from steelyard.records.readers.contract import (
@@ -199,8 +200,17 @@ class Lines:
             warnings=(*self._warnings, *self._fields.remarks),
             problems=tuple(self._fields.problems),
             extras=extras,
+            no_answers=self._no_answers(lines),
             skipped=tuple(leaf.column for leaf in self._root.leaves() if leaf.want == "skip"),
         )
+
+    def _no_answers(self, lines: Codes | None) -> dict[str, Mask]:
+        """The rows whose prediction was said to stand for an outcome."""
+        masks: dict[str, Mask] = {}
+        for line, outcome in self._fields.no_answers.items():
+            row = line - 1 if lines is None else int(np.searchsorted(lines, line))
+            masks.setdefault(outcome, np.zeros(self._rows, bool))[row] = True
+        return masks
 
     # -- lines -------------------------------------------------------------------------------------------------
 
