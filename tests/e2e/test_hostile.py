@@ -172,6 +172,8 @@ CASES: dict[str, Case] = {
         (w.file("a.jsonl"), "-m", "accuracy", "--pool", "model", "--out", w.file(f"out-{f}"), *FEW),
         (w.file("a.jsonl"), "-m", "accuracy", "--save", "--run-id", f"saved-{f}", "--root", w.file("other"), *FEW),
     ],
+    "look": lambda w, f: [(w.file("a.jsonl"),), (w.file("a.jsonl"), "--labels", "exact")],
+    "convert": lambda w, f: (w.file("a.jsonl"), w.file(f"converted-{f}.jsonl")),
     "compare": lambda w, f: [
         (w.file("a.jsonl"), w.file("b.jsonl"), "-m", "accuracy", "-m", "f1", "--by", "group.site", *FEW),
         (w.file("a.jsonl"), "--versus", f"model={w.word('model', 4)},{w.word('model', 5)}", "-m", "accuracy", *FEW),

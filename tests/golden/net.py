@@ -59,6 +59,15 @@ SCENARIOS: dict[str, list[str]] = {
         f"evaluate {CALM} -m acuracy",
         f"evaluate {CALM} -m accuracy --by group.sight",
     ],
+    "files": [
+        f"look examples/triage/answers.jsonl --format {STORE}",
+        "look examples/triage/answers.jsonl --map item=patient --labels exact",
+        "convert examples/triage/answers.jsonl answers.{parquet|csv|tsv|jsonl|arrow|jsonl.gz}",
+        "convert answers.csv some.jsonl --only item,target,prediction --where model=birch-2 --format json",
+        "look some.jsonl --format json",
+        "convert answers.csv answers.doc",
+        "convert answers.csv answers.csv",
+    ],
     "compare": [
         f"compare {CALM} --versus model=alder-1,birch-2 -m accuracy -m selective_accuracy -m aurc -m f1_macro -m ece "
         f"--format {EVERY}",

@@ -115,7 +115,7 @@ def _tsv(records: Records, path: Path, verbatim: bool) -> list[str]:
 def _cells(records: Records, path: Path, delimiter: str, *, verbatim: bool) -> list[str]:
     formulas = 0
     with _opened(records, path) as file:
-        text = io.TextIOWrapper(file, "utf-8", errors="surrogatepass", newline="")
+        text = io.TextIOWrapper(file, "utf-8", errors="backslashreplace", newline="")
         out = csv.writer(text, delimiter=delimiter, lineterminator="\n")
         for place, (names, rows) in enumerate(_batches(records, str)):
             if not place:

@@ -26,7 +26,7 @@ from steelyard.records.extras import Extra
 from steelyard.records.readers.arrow_columns import BROKEN, columns_of, flattened, wanted_names
 from steelyard.records.readers.contract import Column, Input, Table
 from steelyard.records.readers.jsonl import Lines
-from steelyard.records.schema import text_array
+from steelyard.records.schema import field_of, text_array
 
 _ROWS = 10_000  # of a list at a time
 
@@ -109,8 +109,8 @@ def _of_pandas(given: Any, source: Input) -> Table:
         if source.known_as(name) == "prediction":
             series, no_answers = _without_no_answers(series, source.labels)
         try:
-            columns[name] = pa.chunked_array([pa.array(series, from_pandas=True)])
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+            columns[name] = pa.chunked_array([_whole(source.known_as(name), _array(series))])
+        except _NO_COLUMN:
             kept = _texts(series)
             row = _first_of_another_kind(series)
             problem = InputError("holds values of several kinds, or of one that no column holds", line=row, field=name)
@@ -134,6 +134,26 @@ def _without_no_answers(series: Any, rules: LabelRules) -> tuple[Any, dict[str, 
     outcomes = np.array([rules.outcome_of(v) if isinstance(v, str) else None for v in series], dtype=object)
     masks = {outcome: outcomes == outcome for outcome in ("abstained", "unparsed") if (outcomes == outcome).any()}
     return series.mask(outcomes != np.array(None), None).infer_objects() if masks else series, masks
+
+
+_NO_COLUMN = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
+
+
+def _array(series: Any) -> Column:
+    """The values of a series; of any objects, those that are missing in some other way are left out before."""
+    try:
+        return pa.array(series, from_pandas=True)
+    except _NO_COLUMN:
+        missing = series.isna().to_numpy()
+        return pa.array([None if lacks else value for value, lacks in zip(series, missing, strict=True)])
+
+
+def _whole(name: str, array: Column) -> Column:
+    """Whole numbers where a column must hold them: pandas makes fractions of those next to a missing value."""
+    rule = field_of(name)
+    if rule is None or "float" in rule.kinds or "int" not in rule.kinds or not pa.types.is_floating(array.type):
+        return array
+    return array.cast(pa.int64()) if pc.all(pc.equal(pc.floor(array), array), min_count=0).as_py() else array
 
 
 def _texts(series: Any) -> Column:
