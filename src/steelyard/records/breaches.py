@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow.compute as pc
 
 from steelyard.errors import InputError, printable
+from steelyard.records.fingerprints import fingerprints, mixed
 from steelyard.records.labels import label_key
 from steelyard.records.schema import KEY, Where
 
@@ -29,25 +31,35 @@ def breaches(records: Records, cluster: str | None, where: Where) -> Iterator[In
 
 def _duplicates(records: Records, where: Where) -> Iterator[InputError]:
     names = [name for name in KEY if name in records]
-    if names == ["item"] and len(records.column("item").dictionary_encode().dictionary) == len(records):
+    suspects = _alike(records, names)
+    if not len(suspects):
         return
-    key = records.keys()
-    ordered = np.sort(key)  # cheaper than the order itself, which only a duplicate needs
-    repeated = int((ordered[1:] == ordered[:-1]).sum())
-    if not repeated:
-        return
+    key = records.take(suspects).keys()
     order = np.argsort(key, kind="stable")
     same = np.flatnonzero(key[order][1:] == key[order][:-1])
+    if not len(same):
+        return
     place = same[np.argmin(order[same + 1])]
-    (earlier, one), (file, two) = where(int(order[place])), where(int(order[place + 1]))
-    first = f"line {one}" if earlier in (file, None) else f"{printable(earlier)}:{one}"
+    one, two = (int(suspects[order[at]]) for at in (place, place + 1))
+    (earlier, first_line), (file, line) = where(one), where(two)
+    first = f"line {first_line}" if earlier in (file, None) else f"{printable(earlier)}:{first_line}"
     yield InputError(
         f"the same record appears twice, first at {first}: ({', '.join(names)}) must be unique. "
         "Several answers to one item need a repeat, model, strategy or perturbation column",
         file=file,
-        line=two,
-        rows=repeated,
+        line=line,
+        rows=len(same),
     )
+
+
+def _alike(records: Records, names: Sequence[str]) -> npt.NDArray[np.int64]:
+    """The rows that may have the key of another row, in order; few that do not are among them."""
+    key = fingerprints(records.column(names[0]))
+    for name in names[1:]:
+        key = mixed(key, fingerprints(records.column(name)))
+    ordered = np.sort(key)
+    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
+    return np.flatnonzero(np.isin(key, repeated)) if len(repeated) else np.zeros(0, np.int64)
 
 
 def _other_labels(records: Records, where: Where) -> Iterator[InputError]:

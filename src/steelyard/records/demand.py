@@ -6,6 +6,7 @@ as it is, and what is wrong with it is said when somebody uses it. A command kno
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -42,10 +43,12 @@ class Demand:
             return "keep"
         return "skip" if self.rest == "skip" or (self.rest == "skip if scored" and scored) else "keep"
 
-    def goes_inside(self, path: str, *, scored: bool) -> bool:
-        """True if an object of this name is taken apart into columns."""
+    def goes_inside(self, path: str, keys: Iterable[str] = (), *, scored: bool) -> bool:
+        """True if an object of this name is taken apart into columns; `keys` are some of its own."""
         if path in self.drop:
             return False
+        if self.units and self.only is None and any(may_be_unit(f"{path}.{key}") for key in keys):
+            return True
         below = f"{path}."
         if path in PREFIXES or any(name.startswith(below) for name in self.asked | (self.only or frozenset())):
             return True

@@ -1,4 +1,4 @@
-"""Arrow tables as frames of other libraries, which need not be installed; the way in is `readers/frames`."""
+"""Arrow tables as frames of other libraries, which need not be installed; the way in is `in_memory`."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from steelyard.errors import InputError, SteelyardError, UsageError
 from steelyard.records.readers import contract, read
+from steelyard.records.readers import csv as csv_reader
 from steelyard.records.schema import kind_of
 
 SECRET = "SECRET-PATIENT"
@@ -241,6 +242,16 @@ BAD_HEADERS = {
     "unclosed": ('item,"target\n1,A\n', None, "not closed"),
     "too many": (",".join(f"c{i}" for i in range(1001)) + "\n", None, "1,000 columns"),
 }
+
+
+def test_long_files_are_put_together_from_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_reader, "_BATCH", 3)
+    monkeypatch.setattr(csv_reader, "_BATCHES", 2)
+    for size in (1, 5, 6, 7, 12, 13, 31):
+        rows = [(i, f"t{i}", 0.5 + i) for i in range(size)]
+        content = "item,note,x\n" + "".join(f"{i},{note},{x}\n" for i, note, x in rows)
+        records = read(written(tmp_path, content))
+        assert list(zip(*(records.column(n).to_pylist() for n in ("item", "note", "x")), strict=True)) == rows
 
 
 def test_headers_as_people_write_them(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError
-from steelyard.records.readers import contract, read
+from steelyard.records.readers import contract, jsonl, read
 from steelyard.records.schema import kind_of, texts
 from steelyard.records.table import Records
 
@@ -116,6 +116,18 @@ def test_a_bad_field_is_refused_with_line_and_field(tmp_path: Path, bad: str, be
         assert len(read(written(tmp_path, content))) == len(read(written(tmp_path, content), columns=[])) == before + 2
     else:
         assert str(refused(tmp_path, content)) == str(refused(tmp_path, content, columns=[])) == str(error)
+
+
+@pytest.mark.parametrize("odd", [None, 5, 40])
+def test_long_files_are_put_together_from_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: int | None
+) -> None:
+    monkeypatch.setattr(jsonl, "_BATCHES", 4)
+    monkeypatch.setattr(contract, "_BLOCK", 64)
+    rows = [{"item": i, "x": 0.5 + i if i != odd else "text", "n": f"t{i}"} for i in range(60)]
+    records = read(written(tmp_path, "".join(json.dumps(row) + "\n" for row in rows)))
+    assert values(records, "n") == [row["n"] for row in rows]
+    assert [held(records, "x", i) for i in range(60)] == [row["x"] for row in rows]
 
 
 def test_objects_are_taken_apart_eight_levels_deep(tmp_path: Path) -> None:
@@ -449,6 +461,7 @@ json_values = st.recursive(
         st.dictionaries(st.sampled_from(["a", "b", "confidence", "group"]), json_values), min_size=1, max_size=5
     )
 )
+@example(rows=[{}, {}, {"a": [None, None]}])
 def test_anything_is_read_in_full_or_refused_with_its_line(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     path = written(tmp_path, "".join(json.dumps({"item": i, **row}) + "\n" for i, row in enumerate(rows)))
     try:

@@ -30,7 +30,6 @@ from steelyard.records.readers.contract import (
     reader,
     readers,
 )
-from steelyard.records.readers.frames import frame_table, is_frame
 from steelyard.records.readers.head import Head
 from steelyard.records.readers.joining import together
 from steelyard.records.readers.packed import inner_name
@@ -43,6 +42,8 @@ __all__ = ["Bundle", "Certainty", "Head", "Input", "Reader", "Table", "read", "r
 
 for _module in pkgutil.iter_modules(__path__, f"{__name__}."):  # each format registers itself
     importlib.import_module(_module.name)
+
+from steelyard.records.in_memory import frame_table, is_frame  # noqa: E402 - it needs the formats, and comes after them
 
 
 class Reading(TypedDict, total=False):

@@ -27,8 +27,13 @@ def wanted_names(source: Input, schema: Any) -> list[str]:
     for _ in range(DEEPEST):
         flat = pa.schema([part for each in flat for part in _parts(each)])
     source.begins_with(flat.names)
-    inside = {each.name for each in schema if pa.types.is_struct(each.type) and source.goes_inside(each.name)}
+    inside = {each.name for each in schema if _goes_inside(source, each)}
     return [name for name in schema.names if name in inside or source.want(name) != "skip"]
+
+
+def _goes_inside(source: Input, field: Any) -> bool:
+    """True for a struct that is taken apart into columns."""
+    return pa.types.is_struct(field.type) and source.goes_inside(field.name, [part.name for part in field.type])
 
 
 def _parts(field: Any) -> list[Any]:
@@ -42,7 +47,7 @@ def flattened(source: Input, table: Any) -> Any:
     for _ in range(DEEPEST):
         columns, names = [], []
         for field, column in zip(table.schema, table.columns, strict=True):
-            taken_apart = pa.types.is_struct(field.type) and source.goes_inside(field.name)
+            taken_apart = _goes_inside(source, field)
             parts = pa.table({field.name: column}).flatten() if taken_apart else pa.table({field.name: column})
             columns += parts.columns
             names += parts.column_names

@@ -186,11 +186,11 @@ class Input:
         """Whether a column is read, kept as it is, or skipped."""
         return self.demand.of(self.known_as(original), scored=self.scored)
 
-    def goes_inside(self, original: str) -> bool:
-        """True if an object of this name is taken apart into columns."""
+    def goes_inside(self, original: str, keys: Iterable[str] = ()) -> bool:
+        """True if an object of this name is taken apart into columns; `keys` are some of its own."""
         below = f"{original}."
         mapped = any(name.startswith(below) for name in self._known)
-        return mapped or self.demand.goes_inside(original, scored=self.scored)
+        return mapped or self.demand.goes_inside(original, keys, scored=self.scored)
 
     def error(self, problem: str, *, line: int | None = None, field: str | None = None, rows: int = 1) -> InputError:
         """A problem at a place in this input."""

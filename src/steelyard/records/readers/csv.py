@@ -16,6 +16,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -44,6 +45,7 @@ from steelyard.records.readers.head import Head
 from steelyard.records.schema import FIELDS, Field, expected, field_of
 
 _BATCH = 2_000  # rows; small enough to stay in the cache
+_BATCHES = 64  # that are put together before there are many
 _INT = r"0|-?[1-9][0-9]{0,17}"
 _EXACT = r"0|-?[1-9][0-9]{0,14}"  # a whole number that a float holds exactly
 _FRACTION = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]*(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)|-?\.[0-9]+(?:[eE][+-]?[0-9]+)?"
@@ -100,9 +102,10 @@ def table_of_cells(source: Input, cells: dict[str, Column], lines: npt.NDArray[n
 def _cells(source: Input, delimiter: str) -> tuple[dict[str, Column], list[str], npt.NDArray[np.int64], list[str]]:
     """The wanted columns as text, the names of the others, the line of each row, and warnings."""
     reader = csv.reader(_lines(source), delimiter=delimiter, strict=True)
+    pieces: list[list[Column]] = []
     batches: list[list[Column]] = []
     rows: list[list[str]] = []
-    lines: list[int] = []
+    lines = array("q")
     warnings: list[str] = []
     line = 1
     try:
@@ -126,6 +129,9 @@ def _cells(source: Input, delimiter: str) -> tuple[dict[str, Column], list[str],
             if len(rows) == _BATCH:
                 batches.append(_batch(rows, wanted))
                 rows = []
+                if len(batches) == _BATCHES:
+                    pieces.append(_merged(batches))
+                    batches = []
     except csv.Error as problem:
         torn = "unexpected end of data" in str(problem) and reader.line_num == line  # else whole rows may be in it
         if not (torn and source.salvage and lines):
@@ -135,10 +141,11 @@ def _cells(source: Input, delimiter: str) -> tuple[dict[str, Column], list[str],
         raise source.error("there are no records: the file has a header and no rows")
     if rows:
         batches.append(_batch(rows, wanted))
+    pieces += [_merged(batches)] if batches else []
     columns = {}
     for place in wanted:
         columns[names[place]] = joined(
-            [batch.pop(0) for batch in batches]
+            [piece.pop(0) for piece in pieces]
         )  # so that a column is not held twice for long
     skipped = [name for place, name in enumerate(names) if place not in set(wanted)]
     return columns, skipped, np.array(lines), warnings
@@ -186,6 +193,11 @@ def named(source: Input, header: Sequence[str]) -> list[str]:
         if names.count(name) > 1:
             raise source.taken(name)
     return names
+
+
+def _merged(batches: list[list[Column]]) -> list[Column]:
+    """Many small arrays as one per column: they take less room."""
+    return [joined(list(chunks)) for chunks in zip(*batches, strict=True)]
 
 
 def _batch(rows: list[list[str]], wanted: Sequence[int]) -> list[Column]:

@@ -27,7 +27,7 @@ from msgspec import UNSET, UnsetType
 from steelyard.ground.json import TOO_LARGE, Flaw
 from steelyard.records.demand import Want
 from steelyard.records.extras import json_texts
-from steelyard.records.readers.contract import Column
+from steelyard.records.readers.contract import Column, joined
 from steelyard.records.schema import LARGEST_INT, SHOWN, expected, field_of, text_array, texts
 
 _INT = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -208,6 +208,18 @@ class Batch:
             objects = _objects(leaf.former, self)
             return text_array([None if each is None else json.dumps(each) for each in objects])
         return None if chunk is None else json_texts(chunk)
+
+
+def merged(batches: list[Batch]) -> list[Batch]:
+    """Many batches as one, which takes less room, where all have the same columns; else they stay as they are."""
+    first = batches[0]
+    shape = {name: array.type for name, array in first.arrays.items()}
+    if any({n: a.type for n, a in b.arrays.items()} != shape or b.json != first.json for b in batches[1:]):
+        return batches
+    whole = Batch(sum(batch.rows for batch in batches), 0)
+    whole.json = first.json
+    whole.arrays = {name: joined([batch.arrays[name] for batch in batches]) for name in shape}
+    return [whole]
 
 
 def _objects(node: Node, batch: Batch) -> list[dict[str, Any] | None]:

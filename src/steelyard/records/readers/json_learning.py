@@ -126,8 +126,8 @@ class Fields:
 
     def _met(self, known: Leaf | None, name: str, value: Any, depth: int, number: int) -> Leaf | Node:
         """What a field is that is met for the first time, or for the first time with an object."""
-        taken_apart = depth < DEEPEST and self._source.known_as(name) not in FIELDS and self._source.goes_inside(name)
-        if isinstance(value, dict) and taken_apart:
+        may_be = isinstance(value, dict) and depth < DEEPEST and self._source.known_as(name) not in FIELDS
+        if may_be and self._source.goes_inside(name, value):
             if known is not None:
                 self._columns.pop(known.column, None)
             return Node()

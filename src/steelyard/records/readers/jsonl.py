@@ -36,9 +36,10 @@ from steelyard.records.readers.contract import (
     reader,
 )
 from steelyard.records.readers.head import Head
-from steelyard.records.readers.json_fields import Batch, Leaf, extract, inexact
+from steelyard.records.readers.json_fields import Batch, Leaf, extract, inexact, merged
 from steelyard.records.readers.json_learning import Fields
 
+_BATCHES = 64  # that are put together before there are many
 _REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -82,6 +83,7 @@ class Lines:
         self._stale = True  # whether something was learned since the Structs were made
         self._patience = 1  # how many lines teach before a Struct is made; doubles, as making one is slow
         self._batches: list[Batch] = []
+        self._merged = 0  # how many of them are put together already
         self._rows = 0
         self._next = 1  # the number of the first line of the next block
         self._blank: list[int] = []
@@ -192,7 +194,9 @@ class Lines:
                 error = self._source.error(problem, line=line, field=leaf.column)
                 extras[leaf.column] = Extra(joined(chunks), error, is_json=True)
             else:
-                columns[leaf.column] = joined([chunk.cast(leaf.arrow, safe=False) for chunk in chunks])
+                columns[leaf.column] = joined(
+                    [chunk if chunk.type == leaf.arrow else chunk.cast(leaf.arrow, safe=False) for chunk in chunks]
+                )
         return Table(
             columns,
             self._rows,
@@ -291,6 +295,9 @@ class Lines:
         batch.settle()
         self._batches.append(batch)
         self._rows += batch.rows
+        if len(self._batches) - self._merged == _BATCHES:
+            self._batches[self._merged :] = merged(self._batches[self._merged :])
+            self._merged = len(self._batches)
 
     def _chunks(self, leaf: Leaf) -> list[Column]:
         """The pieces of a column, of all batches."""
