@@ -150,8 +150,9 @@ def removed(name: str, count: int) -> str:
 
 def counted(outcome: str, count: int) -> str:
     """That predictions stand for an outcome."""
-    what = "declined" if outcome == "abstained" else "not to be read"
-    return f"{count:,} prediction{'s are' if count > 1 else ' is'} {what}, as its text was said to mean"
+    option = "abstain" if outcome == "abstained" else "unparsed"
+    counts = f"{count:,} predictions count" if count > 1 else "1 prediction counts"
+    return f"{counts} as {outcome}: the text is one of `{option}=`"
 
 
 def with_outcomes(columns: Mapping[str, Column], masks: Mapping[str, Mask]) -> dict[str, Column]:
