@@ -1,0 +1,66 @@
+"""Files of other people, read as they are from the command line; skipped where they are not at hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import steelyard as sy
+from tests.support.commands import command
+from tests.support.places import ROOT
+
+DATA = ROOT.parent / "shared" / "data"
+
+
+def file(*parts: str) -> Path:
+    path = DATA.joinpath(*parts)
+    if not path.exists():
+        pytest.skip(f"{'/'.join(parts)} is not at hand")
+    return path
+
+
+def test_tabs_in_cells_and_labels_with_a_tab_are_no_third_class() -> None:
+    path = file("ckd", "kidney_disease.csv")
+    names = ("--map", "item=id,target=classification")
+    document = command("look", path, *names, "--labels", "strip", "--format", "json").json
+    assert document["rows"] == 400
+    assert document["labels"] == [
+        {"label": "ckd", "targets": 250, "predictions": 0},
+        {"label": "notckd", "targets": 150, "predictions": 0},
+    ]
+    done = command("evaluate", path, *names, "-m", "mean(age)", "--by", "target", "--resamples", 0, "--format", "json")
+    assert done.code == 0, done.err
+    counts = {e["slice"].get("target"): e["n"] + sum(e["excluded"].values()) for e in done.json["estimates"]}
+    assert counts == {None: 400, "ckd": 250, "notckd": 150}
+    records = sy.read(path, map={"item": "id", "target": "classification"})
+    assert Counter(records.column("target").to_pylist()) == {"ckd": 250, "notckd": 150}
+    exact = sy.read(path, map={"item": "id", "target": "classification"}, labels="exact")
+    assert len(exact.labels("target").values) == 3
+
+
+def test_scores_in_epochs_have_clustered_errors_and_a_paired_difference() -> None:
+    path = file("gpqa", "gpqa_diamond_scores.csv")
+    names = ("--map", "item=item_id,model=model_id,repeat=epoch")
+    looked = command("look", path)
+    assert "--map item=item_id,model=model_id,repeat=epoch" in looked.out
+    done = command("evaluate", path, *names, "--format", "json", "--resamples", 1000)
+    assert done.code == 0, done.err
+    by_model = {e["slice"]["model"]: (round(e["value"], 4), round(e["se"], 4)) for e in done.json["estimates"]}
+    nano, mini = sorted(by_model)
+    assert by_model[nano] == (0.6758, 0.0276)
+    assert by_model[mini] == (0.6172, 0.0296)
+    versus = ("--versus", f"model={mini},{nano}", "-m", "mean(score)")
+    delta: Any = command("compare", path, *names, *versus, "--format", "json").json["deltas"][0]
+    assert (round(delta["delta"], 4), round(delta["se"], 4)) == (0.0586, 0.0278)
+
+
+def test_texts_with_quotes_and_lines_in_cells() -> None:
+    path = file("jira", "usergrid.csv")
+    done = command("look", path, "--format", "json")
+    assert (done.code, done.json["rows"]) == (0, 482)
+    names = ("--map", "item=issuekey,target=storypoint")
+    done = command("evaluate", path, *names, "-m", "mean(target)", "--by", "split_mark", "--resamples", 0)
+    assert done.code == 0, done.err
