@@ -44,6 +44,11 @@ def check(
     map: Mapping[str, str] | None = None,
     where: Conditions | None = None,
     format: str | None = None,
+    labels: Literal["exact", "strip", "fold"] = "strip",
+    abstain: Sequence[str] | str = (),
+    unparsed: Sequence[str] | str = (),
+    only: Sequence[str] | str = (),
+    drop: Sequence[str] | str = (),
     resamples: int | None = None,
     seed: int | None = None,
     level: float | None = None,
@@ -57,7 +62,8 @@ def check(
 ) -> Any:
     """The decision of a gate; a failed test with the table of rules where it does not pass.
 
-    Files are read as `steelyard.read` reads them: `cluster`, `task`, `map`, `where`, `format`.
+    Files are read as `steelyard.read` reads them: `cluster`, `task`, `map`, `where`, `format`,
+    `labels`, `abstain`, `unparsed`, `only`, `drop`.
     `allow_inconclusive=True` is the earlier form of `inconclusive="pass"`, `rename` the earlier name of `map`.
     """
     __tracebackhide__ = True
@@ -89,7 +95,11 @@ def check(
         view = View(
             root_of(place, os.environ, _said), tenant_of(tenant, os.environ, _said), domain_of(domain, os.environ)
         )
-        reading = {"cluster": cluster, "task": task, "map": map, "where": where, "format": format}
+        reading = {
+            "cluster": cluster, "task": task, "map": map, "where": where, "format": format,
+            "labels": None if labels == "strip" else labels,
+            "abstain": abstain, "unparsed": unparsed, "only": only, "drop": drop,
+        }  # fmt: skip
         request = Request(
             run=run,
             baseline=baseline,

@@ -12,7 +12,10 @@ from xml.etree import ElementTree
 import pytest
 
 from steelyard.decide.advice import plural, unit_of
+from steelyard.decide.gate import Gate
+from steelyard.decide.request import Request, judge
 from steelyard.records.readers import read
+from steelyard.runs.layout import View
 from steelyard.study.evaluation import evaluate
 from tests.support.answers import lines, rows
 from tests.support.commands import command
@@ -566,3 +569,13 @@ def test_a_run_outside_the_store_is_not_counted_in_it(folder: Path) -> None:
                   "--root", folder / "empty", "--tenant", "ghost", cwd=folder)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert not (folder / "empty").exists()
+
+
+def test_a_frame_is_judged_as_a_file_is(folder: Path) -> None:
+    frame = [{"item": i, "target": "a", "prediction": "pass" if i % 4 == 0 else "A."} for i in range(40)]
+    asked = Request(run=frame, view=View(folder), reading={"labels": "fold", "abstain": "Pass"})
+    judged = judge(Gate.parse(["selective_accuracy >= 1", "abstention_rate <= 0.3"]), asked)
+    assert judged.run == "records"
+    assert [rule.verdict for rule in judged.decision.rules] == ["pass", "pass"]
+    plain = judge(Gate.parse(["selective_accuracy >= 1"]), Request(run=frame, view=View(folder)))
+    assert plain.decision.verdict == "fail"

@@ -19,6 +19,7 @@ from steelyard.decide.gate import Gate
 from steelyard.decide.subject import NumberOptions, of_records, of_runs
 from steelyard.decide.wanted import columns_asked
 from steelyard.errors import UsageError, printable
+from steelyard.records.in_memory import is_frame
 from steelyard.records.readers import read, readers
 from steelyard.records.readers.choosing import is_bundle
 from steelyard.records.table import Records
@@ -149,8 +150,12 @@ def _of_answers(source: Any, gate: Gate, request: Request) -> Records | None:
     """The records of a file, or those given; None where it is none."""
     if isinstance(source, Records):
         return source
+    versus = [] if request.versus is None else [request.versus[0]]
+    columns = [*columns_asked(gate), *versus]
+    if is_frame(source):
+        return read(source, columns=columns, **request.reading)
     if not isinstance(source, str | os.PathLike | SavedRun):
-        raise UsageError("a run is a file of answers, records, a run folder, or a run's id")
+        raise UsageError("a run is a file of answers, a frame, records, a run folder, or a run's id")
     if not isinstance(source, SavedRun):
         _check_walls(Path(source), request.view)
     if (
@@ -159,12 +164,11 @@ def _of_answers(source: Any, gate: Gate, request: Request) -> Records | None:
         or not (os.path.isfile(source) or _is_folder_of_answers(source))
     ):
         return None
-    versus = [] if request.versus is None else [request.versus[0]]
-    return read(source, columns=[*columns_asked(gate), *versus], **request.reading)
+    return read(source, columns=columns, **request.reading)
 
 
 def _name(source: Any) -> str:
-    return "records" if isinstance(source, Records) else os.fspath(source)
+    return os.fspath(source) if isinstance(source, str | os.PathLike) else "records"
 
 
 def _looks_like_file(source: Any) -> bool:

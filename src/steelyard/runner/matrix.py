@@ -38,6 +38,7 @@ import msgspec
 
 from steelyard.errors import SteelyardError, StorageError, UsageError, printable
 from steelyard.ground.yaml import load_yaml
+from steelyard.records.answers import Labelling
 from steelyard.records.conditions import conditions
 from steelyard.registry import closest
 from steelyard.runs.environment import NO_TENANT
@@ -61,6 +62,11 @@ class Evaluate(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     cluster: str | None = None
     where: dict[str, str | list[str]] | list[str] | str = {}
     map: dict[str, str] = {}
+    labels: Labelling | None = None
+    abstain: list[str] = []
+    unparsed: list[str] = []
+    only: list[str] = []
+    drop: list[str] = []
     task_file: str | None = None
     resamples: int | None = None
     seed: int | None = None

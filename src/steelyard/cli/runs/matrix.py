@@ -47,13 +47,17 @@ def command_line(variant: Variant, workflow: str, domain: str) -> list[str]:
     asked = variant.evaluate
     assert asked is not None
     words = ["steelyard", "evaluate", *asked.files]
-    lists: Mapping[str, list[str]] = {"--metric": asked.metrics, "--by": asked.by, "--pool": asked.pool}
+    lists: Mapping[str, list[str]] = {
+        "--metric": asked.metrics, "--by": asked.by, "--pool": asked.pool,
+        "--abstain": asked.abstain, "--unparsed": asked.unparsed, "--only": asked.only, "--drop": asked.drop,
+    }  # fmt: skip
     for option, values in lists.items():
         words += [part for value in values for part in (option, value)]
     words += [part for condition in conditions(asked.where) for part in ("--where", str(condition))]
     words += [part for pair in asked.map.items() for part in ("--map", pair_text(*pair))]
     single = {
         "--cluster": asked.cluster,
+        "--labels": asked.labels,
         "--task-file": asked.task_file,
         "--resamples": asked.resamples,
         "--seed": asked.seed,
