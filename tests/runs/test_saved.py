@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from steelyard.errors import StorageError
+from steelyard.errors import InputError, StorageError
+from steelyard.records.readers import read
 from steelyard.records.table import Records
 from steelyard.runs import saved as keeping
 from steelyard.runs.index import Index
@@ -194,3 +195,21 @@ def test_a_clock_that_steps_back_makes_no_run_end_before_it_began(
         assert run.complete
     with Index(tmp_path) as index:
         assert [run.run_id for run in index.runs()] == ["run0", "run1", "run2"]
+
+
+def test_columns_that_nobody_can_read_are_kept_with_the_rows(tmp_path: Path) -> None:
+    rows = [
+        {"item": i, "target": "a", "prediction": "a", "messages": [{"n": i}], "mixed": i if i % 2 else "x"}
+        for i in range(6)
+    ]
+    records = read(rows)
+    evaluation = evaluate(records, ["accuracy"], resamples=0, keep_evidence=True)
+    run, folder = save(Scope(tmp_path), evaluation, workflow="w", clock=Clock(), records=records)
+    kept = SavedRun.at(folder).records
+    assert kept is not None
+    assert kept.extras == records.extras == ("messages", "mixed")
+    assert kept.to_arrow().equals(records.to_arrow())
+    assert kept.extra("messages").is_json
+    with pytest.raises(InputError, match="mixed: text is expected"):
+        kept.column("mixed")
+    assert run.files

@@ -67,6 +67,7 @@ class Records:
         cluster: str | None = None,
         task: Task | Mapping[str, Any] | None = None,
         sources: Sequence[Source] = (),
+        extras: Mapping[str, Extra] | None = None,
     ) -> Records:
         """A table from lists with None, NumPy or Arrow arrays; dotted names such as `group.site` are fine.
 
@@ -79,7 +80,7 @@ class Records:
         if len(set(sizes.values())) > 1:
             shown = ", ".join(f"{printable(name)} {size}" for name, size in sizes.items())
             raise InputError(f"columns differ in length: {shown}")
-        return cls.checked(arrays, cluster=cluster, task=Task.of(task), sources=sources)
+        return cls.checked(arrays, cluster=cluster, task=Task.of(task), sources=sources, extras=extras)
 
     @classmethod
     def checked(

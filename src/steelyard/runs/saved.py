@@ -30,6 +30,7 @@ from steelyard.ground.digests import CHANGED
 from steelyard.ground.files import read_plain, write_folder
 from steelyard.ground.json import dumps, refusal, strict
 from steelyard.metrics.definition import MetricLike
+from steelyard.records.extras import Extra
 from steelyard.records.schema import CELL
 from steelyard.records.table import Records
 from steelyard.runs import manifest as manifest_
@@ -300,17 +301,18 @@ def pooled(slices: Sequence[Mapping[str, Any]], tables: Sequence[Records]) -> li
 
 
 def _parquet(records: Records) -> bytes:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pa.table({name: records.column(name) for name in records.stated})
     task = records.task
-    about = {
+    about: dict[str, Any] = {
         "cluster": list(records.cluster_columns),
         "task": {"labels": task.labels, "range": task.range, "direction": task.direction, "facts": dict(task.facts)},
     }
+    if records.extras:
+        kept = {name: records.extra(name) for name in records.extras}
+        about["extras"] = {n: {"problem": e.problem.problem, "json": e.is_json} for n, e in kept.items()}
     buffer = BytesIO()
-    pq.write_table(table.replace_schema_metadata({"steelyard": json.dumps(about)}), buffer)
+    pq.write_table(records.to_arrow().replace_schema_metadata({"steelyard": json.dumps(about)}), buffer)
     return buffer.getvalue()
 
 
@@ -323,9 +325,17 @@ def _records(data: bytes, name: str) -> Records:
         about = strict(table.schema.metadata[b"steelyard"], name)
     except (pa.ArrowException, InputError, KeyError, TypeError, ValueError):
         raise StorageError(f"{printable(name)}: not the records of a run") from None
-    cluster = about["cluster"]
-    columns = {column: table.column(column) for column in table.column_names}
+    cluster, unread = about["cluster"], about.get("extras", {})
+    columns = {column: table.column(column) for column in table.column_names if column not in unread}
+    extras = {
+        column: Extra(
+            table.column(column).combine_chunks(), InputError(why["problem"], field=column), is_json=bool(why["json"])
+        )
+        for column, why in unread.items()
+    }
     try:
-        return Records.from_columns(columns, cluster=cluster[0] if len(cluster) == 1 else None, task=about["task"])
+        return Records.from_columns(
+            columns, cluster=cluster[0] if len(cluster) == 1 else None, task=about["task"], extras=extras
+        )
     except UsageError as problem:
         raise StorageError(f"{printable(name)}: {problem}") from None
