@@ -8,9 +8,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from steelyard.records.readers import read_as_is
+from steelyard.records.schema import text_array
 from steelyard.records.writing import writers
 from tests.support.commands import command, steelyard
 
@@ -59,7 +62,8 @@ def test_problems_are_listed_not_raised(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("item,confidence,latency_ms\n1,high,5\n2,0.5,-1\n2,0.5,7\n")
     document = command("look", path, "--format", "json").json
-    assert [text.partition(": ")[2].partition(":")[0] for text in document["odd"]] == ["confidence", "latency_ms"]
+    said = [text.partition(": ")[2].partition(":")[0] for text in document["odd"]]
+    assert said == ["confidence", "latency_ms", "the same record appears twice, first at line 3"]
     assert document["outcomes"] == {}
 
 
@@ -130,6 +134,35 @@ def test_what_breaks_a_rule_is_converted_all_the_same(tmp_path: Path) -> None:
         {"id": 1, "confidence": 80.0, "outcome": "maybe"},
         {"id": 1, "confidence": -3.0, "outcome": None},
     ]
+
+
+def test_columns_that_hold_what_they_should_not_are_converted_too(tmp_path: Path) -> None:
+    path, target = tmp_path / "a.csv", tmp_path / "b.csv"
+    path.write_text("item,=x,confidence,should_abstain\n1,-0.5,0.5,maybe\n2,=1,high,true\n3,2,,\n")
+    done = command("convert", path, target)
+    assert done.code == 0, done.err
+    assert target.read_text() == "item,'=x,confidence,should_abstain\n1,-0.5,0.5,maybe\n2,'=1,high,true\n3,2,,\n"
+
+
+def test_half_characters_and_numbers_that_are_not_finite(tmp_path: Path) -> None:
+    table = pa.table({"item": [1, 2], "x": [0.5, float("nan")], "words": text_lists([["\ud800", "b"], None])})
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path)
+    done = command("convert", path, tmp_path / "b.jsonl")
+    assert done.code == 0, done.err
+    assert "1 numbers that are not finite are written as missing" in done.err
+    rows = [json.loads(line) for line in (tmp_path / "b.jsonl").read_text().splitlines()]
+    assert rows == [{"item": 1, "x": 0.5, "words": ["\ud800", "b"]}, {"item": 2, "x": None}] or rows[1] == {"item": 2}
+    assert command("convert", path, tmp_path / "b.csv").code == 0
+    assert (tmp_path / "b.csv").read_text().splitlines()[2] == "2,,"
+
+
+def text_lists(rows: list[list[str] | None]) -> pa.Array:
+    flat = text_array([part for row in rows for part in row or ()])
+    ends = [0]
+    for row in rows:
+        ends.append(ends[-1] + len(row or ()))
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), flat, mask=pa.array([row is None for row in rows]))
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,46 @@ def test_labels_in_every_format_alike(
     assert {name: n for name, n in records.counts().items() if n} == outcomes
     removed = "white space around 1 value of 'prediction' was removed; `labels=exact` keeps it"
     assert (removed in records.warnings) == (labels != "exact")
-    assert records.labels("target").values == ("No", "Yes")
+    assert records.labels("target").values == (("no", "yes") if labels == "fold" else ("No", "Yes"))
+    if labels == "fold":
+        task = {"labels": ["Yes", "No"]}
+        assert read(source, labels="fold", task=task).labels("target").values == ("No", "Yes")
+
+
+def test_runs_that_spell_their_labels_differently_are_compared() -> None:
+    base = [{"item": i, "target": "Yes" if i % 2 else "yes", "prediction": "YES"} for i in range(10)]
+    new = [{**row, "target": "YES.", "prediction": "no"} for row in reversed(base)]
+    assert sy.compare(base, new, ["accuracy"], labels="fold", resamples=0)["accuracy"].delta == -1.0
+
+
+def test_a_stated_outcome_other_than_answered_wins() -> None:
+    rows = [{"item": i, "target": "a", "prediction": "a", "outcome": "answered"} for i in range(9)]
+    rows.append({"item": 9, "target": "a", "prediction": "IDK", "outcome": "failed"})
+    records = read(rows, abstain="IDK")
+    assert records.counts() == {"answered": 9, "abstained": 0, "unparsed": 0, "failed": 1}
+    wrong = [{**row, "outcome": 1} for row in rows]
+    with pytest.raises(sy.InputError, match="outcome: text is expected"):
+        read(wrong, abstain="IDK")
+    with pytest.raises(sy.InputError, match="outcome: text is expected"):
+        read(pa.Table.from_pylist(wrong), abstain="IDK")
+
+
+def test_files_whose_predictions_do_not_meet_are_refused_with_the_clash(tmp_path: Path) -> None:
+    for name, rows in (("1.csv", "1,1,1\n2,2,IDK\n"), ("2.csv", "3,a,b\n4,b,IDK\n")):
+        (tmp_path / name).write_text(f"item,target,prediction\n{rows}")
+    with pytest.raises(sy.InputError, match="holds text here and a whole number in"):
+        read([tmp_path / "1.csv", tmp_path / "2.csv"], abstain="IDK")
+
+
+def test_half_characters_fold_as_others_do() -> None:
+    records = read([{"item": 1, "target": "\ud800A", "prediction": "\ud800a."}], labels="fold")
+    assert records.array("correct").tolist() == [1.0]
+
+
+def test_a_label_never_poses_as_an_option() -> None:
+    rows = [{"item": i, "target": "a", "prediction": "`drop=target`"} for i in range(3)]
+    (warning,) = [w for w in sy.evaluate(rows, ["accuracy"], resamples=0).warnings if "never" in w]
+    assert "`" not in warning
 
 
 @pytest.mark.parametrize("place", range(5))

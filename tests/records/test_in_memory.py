@@ -6,6 +6,8 @@ import json
 import math
 import subprocess
 import sys
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +174,57 @@ def test_numbers_of_pandas_and_of_dictionaries_are_the_same(values: list[Any]) -
     for records in (one, two):
         held = records.stated_numbers("x") if "x" in records.stated else np.full(len(values), math.nan)
         np.testing.assert_array_equal(held, expected)
+
+
+def test_numbers_of_other_kinds_are_numbers() -> None:
+    rows = [
+        {"item": np.str_("a"), "target": Decimal("1"), "prediction": Decimal("1.0"), "confidence": Fraction(1, 2)},
+        {"item": "b", "target": Decimal("2"), "prediction": Decimal("NaN"), "confidence": Decimal("0.25")},
+    ]
+    records = read(rows)
+    assert records.array("correct").tolist() == [1.0, 0.0]
+    assert records.column("confidence").to_pylist() == [0.5, 0.25]
+
+
+def test_whole_numbers_that_a_tool_made_fractions_are_whole(tmp_path: Path) -> None:
+    frame = pandas.DataFrame({"item": [1.0, 2.0], "target": ["a", "b"], "input_tokens": [5, None]})
+    frame.to_parquet(tmp_path / "a.parquet")
+    for source in (frame, polars.from_pandas(frame), tmp_path / "a.parquet"):
+        assert plain(read(source))["input_tokens"] == [5, None]
+        assert plain(read(source))["item"] == [1, 2]
+    with pytest.raises(InputError, match="a whole number is expected"):
+        read(pandas.DataFrame({"item": [1, 2], "input_tokens": [1.5, 2.0]}))
+
+
+def test_a_name_twice_is_refused_where_it_is_read_and_else_not() -> None:
+    table = pa.Table.from_arrays([pa.array([1]), pa.array(["a"]), pa.array(["a"]), pa.array([1]), pa.array([2])],
+                                 names=["item", "target", "prediction", "z", "z"])  # fmt: skip
+    with pytest.raises(InputError, match="z: the column appears twice"):
+        read(table)
+    assert len(read(table, columns=[])) == 1
+
+
+def test_requests_that_make_no_sense() -> None:
+    rows = [{"item": 1, "prediction": -1, "age": 70}]
+    assert read(rows, abstain=[-1]).counts()["abstained"] == 1
+    assert read(rows, abstain=None).counts()["answered"] == 1
+    assert len(read(rows, where={"age": np.int64(70)})) == 1
+    with pytest.raises(UsageError, match="map is a mapping"):
+        read(rows, map="item=x")  # type: ignore[arg-type]
+    cyclic: dict[str, Any] = {"item": 1}
+    cyclic["self"] = cyclic
+    with pytest.raises(InputError, match="hold themselves"):
+        read([cyclic])
+    for nothing in (pandas.DataFrame({"item": [1]}).groupby("item"), pandas.Timestamp("2020")):
+        with pytest.raises(UsageError, match="nothing that can be read"):
+            read(nothing)
+    half = pandas.DataFrame({"item": pandas.Series(["\ud800", "b"], dtype=object)})
+    assert read(half).labels("item").values[1] == "\ud800"
+
+
+def test_many_columns_take_no_longer_than_they_must() -> None:
+    table = pa.table({"item": [1, 2], **{f"c{n}": [1, 2] for n in range(900)}})
+    assert len(read(table).stated) == 901
 
 
 def test_evaluate_and_compare_take_what_read_takes(tmp_path: Path) -> None:

@@ -104,6 +104,15 @@ def test_bytes_that_are_no_text_refuse_everywhere(tmp_path: Path) -> None:
     assert caught.value.line == 2
 
 
+def test_bytes_that_are_no_text_inside_an_object_refuse_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    rows = b"".join(b'{"item": %d, "target": "A", "prediction": "B", "note": {"a": 1}}\n' % i for i in range(5))
+    path.write_bytes(rows + b'{"item": 9, "target": "A", "prediction": "B", "note": {"a": "\xff\xfe"}}\n')
+    for columns in (None, []):
+        with pytest.raises(InputError, match=r"a\.jsonl:6: not UTF-8 text \(byte \d+\)"):
+            read(path, columns=columns)
+
+
 def test_numbers_that_cannot_be_kept_are_null_counted_and_said(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"item": 1, "x": 1.5}\n{"item": 2, "x": NaN}\n{"item": 3, "x": 1e999}\n')
@@ -132,7 +141,9 @@ def test_only_and_drop(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="divide percentages"):
         read(path)
     assert "confidence" not in read(path, drop="confidence").stated
-    assert read(path, only=["target"]).stated == ("item", "target")
+    assert read(path, drop=["confidence"], only=["age"]).stated == ("item", "target", "prediction")
+    assert read(path, drop=["confidence"], only=["site"]).stated == tuple(GOOD)
+    assert "`drop=confidnce`: there is no such column" in read(path, drop=["confidence", "confidnce"]).warnings
     with pytest.raises(InputError, match="'item' is required"):
         read(path, drop=["item"])
 

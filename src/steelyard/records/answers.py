@@ -2,7 +2,8 @@
 
     exact   labels are what was written
     strip   white space around a text is removed, counted and said
-    fold    the same, and capital letters and a final full stop make no difference: labels are spelt as the targets are
+    fold    the same, and capital letters and a final full stop make no difference: labels are spelt as the task's are,
+            else in small letters, so that two tables spell them alike
 
 A prediction that is one of the `abstain` texts means that the model declined, one of `unparsed` that its reply could
 not be read. They are compared as labels are.
@@ -40,6 +41,7 @@ class LabelRules:
     labels: Labelling = "strip"
     abstain: tuple[str, ...] = ()
     unparsed: tuple[str, ...] = ()
+    spelling: tuple[str, ...] = ()  # labels as they are to be spelt
 
     def __post_init__(self) -> None:
         if self.labels not in get_args(Labelling):
@@ -136,7 +138,7 @@ def labelled(
         done |= with_outcomes(done, masks)
         said += [counted(outcome, int(mask.sum())) for outcome, mask in masks.items()]
     if rules.labels == "fold":
-        folded, note = _spelt_alike(done)
+        folded, note = _spelt_alike(done, rules.spelling)
         done |= folded
         said += note
     return done, said
@@ -157,37 +159,35 @@ def counted(outcome: str, count: int) -> str:
 
 def with_outcomes(columns: Mapping[str, Column], masks: Mapping[str, Mask]) -> dict[str, Column]:
     """Prediction and outcome, where some predictions stand for an outcome."""
-    if not masks:
+    outcome = columns.get("outcome")
+    if not masks or "prediction" not in columns or (outcome is not None and kind_of(outcome) not in ("text", "null")):
         return {}
     prediction = columns["prediction"]
-    outcome = columns.get("outcome")
     if outcome is None or kind_of(outcome) == "null":
         outcome = pa.nulls(len(prediction), pa.string())
+    open_ = pc.or_(pc.is_null(outcome), pc.fill_null(pc.equal(outcome, pa.scalar("answered", outcome.type)), False))
     for name, mask in masks.items():
-        chosen = pa.array(mask)
+        chosen = pc.and_(pa.array(mask), open_)  # another outcome that was stated wins
         prediction = pc.if_else(chosen, pa.scalar(None, prediction.type), prediction)
         outcome = pc.if_else(chosen, pa.scalar(name, outcome.type), outcome)
     return {"prediction": prediction, "outcome": outcome}
 
 
-def _spelt_alike(columns: Mapping[str, Column]) -> tuple[dict[str, Column], list[str]]:
-    """Targets and predictions in one spelling each, the targets' own where there is one."""
-    names = [name for name in ("target", "prediction") if name in columns and kind_of(columns[name]) == "text"]
-    spelling: dict[str, str] = {}
-    for name in names:
-        counts = pc.value_counts(columns[name].drop_null()).to_pylist()
-        for each in sorted(counts, key=lambda each: -each["counts"]):
-            spelling.setdefault(_folded(each["values"]), each["values"])
+def _spelt_alike(columns: Mapping[str, Column], spelling: Iterable[str]) -> tuple[dict[str, Column], list[str]]:
+    """Targets and predictions in one spelling each: as given, else in small letters without a final full stop."""
+    named = {_folded(text): text for text in spelling}
     done, said = {}, []
-    for name in names:
+    for name in ("target", "prediction"):
+        if name not in columns or kind_of(columns[name]) != "text":
+            continue
         encoded = columns[name].dictionary_encode()
         before = texts(encoded.dictionary)
-        after = [spelling[_folded(text or "")] for text in before]
-        changed = np.array([*(one != two for one, two in zip(before, after, strict=True)), False])
+        after = [named.get(_folded(text or ""), _folded(text or "")) for text in before]
         codes = pc.fill_null(encoded.indices, len(before)).to_numpy(zero_copy_only=False)
-        count = int(changed[codes].sum())
-        if count:
+        if before != after:
             done[name] = text_array([*after, None]).take(pa.array(codes))
-            values = f"{count:,} value{'s' if count > 1 else ''} of '{name}'"
-            said.append(f"{values} differ from a label in case or a full stop only, and count as it")
+        merged = len(set(before)) - len(set(after))
+        if merged:
+            spellings, labels = len(set(before)), len(set(after))
+            said.append(f"{spellings} spellings in '{name}' are {labels} labels, case and full stops aside")
     return done, said

@@ -134,10 +134,12 @@ def _parsed(text: str) -> list[Condition]:
 
 def _texts(column: str, given: Value | Iterable[Value]) -> tuple[str | None, ...]:
     """The values of a mapping's entry as they would be written."""
-    several = [given] if given is None or isinstance(given, str | bool | int | float) else list(given)
+    single = given is None or isinstance(given, str | bool | int | float | np.generic)
+    several: list[Any] = [given] if single else list(given)  # type: ignore[arg-type]
     if not several:
         raise UsageError(f"`where=` names no value for '{printable(column)}'")
-    return tuple(None if value is None else value_name(value) for value in several)
+    plain = (value.item() if isinstance(value, np.generic) else value for value in several)
+    return tuple(None if value is None else value_name(value) for value in plain)
 
 
 def _reads_as(text: str, condition: Condition) -> bool:

@@ -34,8 +34,8 @@ class Demand:
 
     def of(self, column: str, *, scored: bool) -> Want:
         """What is wanted of a column, by the name that the table gives it."""
-        named = self.only is None or column in self.only or column in self.asked or column == "item"
-        if column in self.drop or not named:
+        known = column in FIELDS and not self.as_is  # what rows mean depends on them
+        if column in self.drop or not (self.only is None or known or column in self.only or column in self.asked):
             return "skip"
         if (column in FIELDS or column in self.asked) and not self.as_is:
             return "read"

@@ -8,9 +8,10 @@ the number of the row.
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Iterable, Mapping
 from datetime import date, time
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -26,14 +27,19 @@ from steelyard.records.extras import Extra
 from steelyard.records.readers.arrow_columns import BROKEN, columns_of, flattened, wanted_names
 from steelyard.records.readers.contract import Column, Input, Table
 from steelyard.records.readers.jsonl import Lines
-from steelyard.records.schema import field_of, text_array
+from steelyard.records.schema import text_array
 
 _ROWS = 10_000  # of a list at a time
+_TABLES = {
+    "pandas": ("DataFrame", "Series"),
+    "polars": ("DataFrame", "Series", "LazyFrame"),
+    "pyarrow": ("Table", "RecordBatch", "RecordBatchReader"),
+}
 
 
 def is_frame(given: Any) -> bool:
     """True if something is a table in memory, and no path."""
-    if _library(given) in ("pandas", "polars", "pyarrow") or hasattr(given, "__arrow_c_stream__"):
+    if _library(given) or hasattr(given, "__arrow_c_stream__"):
         return True
     return isinstance(given, list | tuple) and bool(given) and isinstance(given[0], Mapping)
 
@@ -49,7 +55,12 @@ def frame_table(given: Any, *, rename: Mapping[str, str], demand: Demand, labels
 
 
 def _library(given: Any) -> str:
-    return type(given).__module__.partition(".")[0]
+    """The library whose table something is, or is derived from; empty where it is none."""
+    for kind in type(given).__mro__:
+        library = kind.__module__.partition(".")[0]
+        if kind.__name__ in _TABLES.get(library, ()):
+            return library
+    return ""
 
 
 def _arrow(given: Any) -> Any:
@@ -63,7 +74,10 @@ def _arrow(given: Any) -> Any:
     if _library(given) == "polars":
         if not hasattr(given, "to_arrow"):
             raise UsageError("a lazy polars frame holds no rows yet: call collect() first")
-        taken = given.to_arrow()
+        try:
+            taken = given.to_arrow()
+        except BROKEN:
+            raise InputError("the frame holds a column that Arrow does not know; cast it to another type") from None
         return taken if isinstance(taken, pa.Table) else pa.table({given.name or "item": taken})
     if not hasattr(given, "__arrow_c_stream__"):
         raise UsageError(f"a {printable(type(given).__name__)} is no table; give a frame, an Arrow table or a path")
@@ -74,8 +88,9 @@ def _arrow(given: Any) -> Any:
 
 
 def _of_arrow(table: Any, source: Input) -> Table:
-    unwanted = [name for name in table.column_names if name not in wanted_names(source, table.schema)]
-    wanted = table.drop_columns(unwanted)
+    names = set(wanted_names(source, table.schema))
+    unwanted = [name for name in table.column_names if name not in names]
+    wanted = table.select([place for place, name in enumerate(table.column_names) if name in names])
     without_nan = [_without_nan(column) for column in wanted.columns]
     return columns_of(source, flattened(source, pa.table(without_nan, names=wanted.column_names)), unwanted)
 
@@ -109,7 +124,7 @@ def _of_pandas(given: Any, source: Input) -> Table:
         if source.known_as(name) == "prediction":
             series, no_answers = _without_no_answers(series, source.labels)
         try:
-            columns[name] = pa.chunked_array([_whole(source.known_as(name), _array(series))])
+            columns[name] = pa.chunked_array([_array(series)])
         except _NO_COLUMN:
             kept = _texts(series)
             row = _first_of_another_kind(series)
@@ -129,8 +144,9 @@ def _of_pandas(given: Any, source: Input) -> Table:
 
 def _without_no_answers(series: Any, rules: LabelRules) -> tuple[Any, dict[str, Mask]]:
     """Predictions without the texts that mean no answer, and where these stood; numbers may stand next to them."""
-    if str(series.dtype) != "object" or not (rules.abstain or rules.unparsed):
+    if str(series.dtype) not in ("object", "category") or not (rules.abstain or rules.unparsed):
         return series, {}
+    series = series.astype(object)
     outcomes = np.array([rules.outcome_of(v) if isinstance(v, str) else None for v in series], dtype=object)
     masks = {outcome: outcomes == outcome for outcome in ("abstained", "unparsed") if (outcomes == outcome).any()}
     return series.mask(outcomes != np.array(None), None).infer_objects() if masks else series, masks
@@ -143,17 +159,11 @@ def _array(series: Any) -> Column:
     """The values of a series; of any objects, those that are missing in some other way are left out before."""
     try:
         return pa.array(series, from_pandas=True)
-    except _NO_COLUMN:
+    except (*_NO_COLUMN, UnicodeEncodeError):
         missing = series.isna().to_numpy()
-        return pa.array([None if lacks else value for value, lacks in zip(series, missing, strict=True)])
-
-
-def _whole(name: str, array: Column) -> Column:
-    """Whole numbers where a column must hold them: pandas makes fractions of those next to a missing value."""
-    rule = field_of(name)
-    if rule is None or "float" in rule.kinds or "int" not in rule.kinds or not pa.types.is_floating(array.type):
-        return array
-    return array.cast(pa.int64()) if pc.all(pc.equal(pc.floor(array), array), min_count=0).as_py() else array
+        values = [None if lacks else value for value, lacks in zip(series, missing, strict=True)]
+        is_text = all(value is None or isinstance(value, str) for value in values)
+        return text_array(values) if is_text else pa.array(values)
 
 
 def _texts(series: Any) -> Column:
@@ -177,7 +187,11 @@ def _of_rows(rows: Iterable[Any], source: Input) -> Table:
     with lines.all_problems():
         for start in range(0, len(taken), _ROWS):
             part = taken[start : start + _ROWS]
-            lines.objects([(row, _plain_row(each, row)) for row, each in enumerate(part, start + 1)])
+            try:
+                plain = [(row, _plain_row(each, row)) for row, each in enumerate(part, start + 1)]
+            except RecursionError:
+                raise InputError("the values of a row are nested too deeply, or hold themselves") from None
+            lines.objects(plain)
         return lines.table()
 
 
@@ -189,12 +203,14 @@ def _plain_row(row: Any, number: int) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """A value in JSON's own types; what is missing in any library's way is None."""
-    if value is None or isinstance(value, bool | str):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, str):
+        return str(value)
     if isinstance(value, int):
         return value if -(2**63) <= value < 2**63 else Flaw(TOO_LARGE)
-    if isinstance(value, float):
-        return None if math.isnan(value) else value
+    if isinstance(value, float | Decimal | Fraction):
+        return None if value != value else float(value)
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple | set | np.ndarray):

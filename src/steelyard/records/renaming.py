@@ -12,6 +12,9 @@ from steelyard.records.schema import field_of
 
 def renames(map: Mapping[str, str] | None, rename: Mapping[str, str] | None) -> Mapping[str, str]:
     """What was stated, under the present name of the parameter or the earlier one."""
+    for given in (map, rename):
+        if given is not None and not isinstance(given, Mapping):
+            raise UsageError('map is a mapping of names here to names in the file: {"item": "question_id"}')
     if rename is None:
         return map or {}
     if map is not None:

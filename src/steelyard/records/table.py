@@ -124,8 +124,10 @@ class Records:
                 f"columns: {', '.join(map(printable, (*arrays, *unread, *skipped)))}"
             )
         wanted = dict.fromkeys((*((cluster,) if cluster else ()), *asked))
-        wrong = [*problems, *findings.problems, *(unread[name].problem for name in wanted if name in unread)]
-        if not wrong:
+        fields = {problem.field for problem in problems}
+        own = [found for found in findings.problems if found.field not in fields]  # one problem of a column is enough
+        wrong = [*problems, *own, *(unread[name].problem for name in wanted if name in unread)]
+        if not {*KEY, "cluster", "target", cluster} & {problem.field for problem in wrong}:
             wrong += breaches(records, cluster, where)
         if wrong:
             raise InputError.together(wrong)

@@ -10,23 +10,30 @@ import csv
 import gzip
 import io
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
+from math import isfinite
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from steelyard.errors import UsageError, printable
 from steelyard.ground.files import replacing
+from steelyard.ground.json import plain
 from steelyard.records.schema import texts
 from steelyard.records.table import Records
 from steelyard.registry import Registry
 
 _ROWS = 10_000  # at a time
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +68,10 @@ def write_records(records: Records, path: Path, *, verbatim: bool = False) -> li
     In CSV, a text that a spreadsheet would run as a formula gets an apostrophe before it, unless `verbatim`.
     """
     writer = writer_of(path)
+    lost = _not_finite(records.to_arrow()) if writer.text else 0
+    said = [f"{lost:,} numbers that are not finite are written as missing"] if lost else []
     with replacing(path) as temporary:
-        return writer.write(records, temporary, verbatim)
+        return [*said, *writer.write(records, temporary, verbatim)]
 
 
 def _added(name: str, *suffixes: str, text: bool = False) -> Callable[[Any], Any]:
@@ -98,7 +107,8 @@ def _jsonl(records: Records, path: Path, _: bool) -> list[str]:
             try:
                 file.write(encoder.encode_lines(objects))
             except UnicodeEncodeError:  # half a character, which only json writes
-                file.write(b"".join(json.dumps(_loaded(each)).encode() + b"\n" for each in objects))
+                lines = (json.dumps(plain(_loaded(each)), default=str, allow_nan=False) for each in objects)
+                file.write("".join(f"{line}\n" for line in lines).encode())
     return []
 
 
@@ -118,12 +128,10 @@ def _cells(records: Records, path: Path, delimiter: str, *, verbatim: bool) -> l
         text = io.TextIOWrapper(file, "utf-8", errors="backslashreplace", newline="")
         out = csv.writer(text, delimiter=delimiter, lineterminator="\n")
         for place, (names, rows) in enumerate(_batches(records, str)):
-            if not place:
-                out.writerow(names)
-            for row in rows:
+            for row in rows if place else chain([names], rows):
                 cells = [_cell(value) for value in row]
                 if not verbatim:
-                    unsafe = [isinstance(v, str) and v.startswith(_FORMULA) for v in row]
+                    unsafe = [isinstance(v, str) and _runs(v) for v in row]
                     formulas += sum(unsafe)
                     cells = [f"'{cell}" if bad else cell for cell, bad in zip(cells, unsafe, strict=True)]
                 out.writerow(cells)
@@ -133,8 +141,13 @@ def _cells(records: Records, path: Path, delimiter: str, *, verbatim: bool) -> l
     return [f"{formulas:,} {said}"] if formulas else []
 
 
+def _runs(text: str) -> bool:
+    """True if a spreadsheet would take a text for a formula."""
+    return text.startswith(_FORMULA) and not _NUMBER.fullmatch(text)
+
+
 def _cell(value: Any) -> str:
-    if value is None:
+    if value is None or (isinstance(value, float) and not isfinite(value)):
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -150,10 +163,26 @@ def _batches(records: Records, raw: Callable[[str], Any]) -> Iterator[tuple[list
         columns = []
         for name, column in zip(part.column_names, part.columns, strict=True):
             chunk = column.combine_chunks()
-            is_text = pa.types.is_string(chunk.type) or pa.types.is_large_string(chunk.type)
-            values = texts(chunk) if is_text else chunk.to_pylist()
+            values = _values(chunk)
             columns.append([None if v is None else raw(v) for v in values] if name in jsons else values)
         yield part.column_names, zip(*columns, strict=True)
+
+
+def _values(chunk: Any) -> list[Any]:
+    """The values of an array; half characters in its texts are kept."""
+    if pa.types.is_string(chunk.type) or pa.types.is_large_string(chunk.type):
+        return texts(chunk)
+    if pa.types.is_list(chunk.type) and pa.types.is_string(chunk.type.value_type):
+        parts, ends = texts(chunk.flatten()), np.cumsum(pc.fill_null(pc.list_value_length(chunk), 0).to_numpy())
+        lists = [parts[start:end] for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)]
+        return [None if missing else each for each, missing in zip(lists, chunk.is_null().to_pylist(), strict=True)]
+    return list(chunk.to_pylist())
+
+
+def _not_finite(table: Any) -> int:
+    """How many numbers a table holds that no file has a way to write."""
+    floats = [column for column in table.columns if pa.types.is_floating(column.type)]
+    return sum(int(pc.sum(pc.invert(pc.is_finite(column.drop_null()))).as_py() or 0) for column in floats)
 
 
 def _loaded(row: dict[str, Any]) -> dict[str, Any]:

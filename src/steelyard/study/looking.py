@@ -65,7 +65,7 @@ def look(source: Any, **reading: Unpack[Reading]) -> Look:
     whole = read_as_is(source, **{name: reading[name] for name in kept})  # type: ignore[literal-required]
     problems: list[str] = []
     records = None
-    if STANDARD_INPUT in ([source] if isinstance(source, str) else source):  # it can be read once
+    if source == STANDARD_INPUT or (isinstance(source, list) and STANDARD_INPUT in source):  # it can be read once
         source = whole.to_arrow()
         reading = {name: value for name, value in reading.items() if name not in kept}  # type: ignore[assignment]
     try:

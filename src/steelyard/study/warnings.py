@@ -51,14 +51,19 @@ def unmet_labels(records: Records) -> list[str]:
 
 def _mended(text: str, rows: int, targets: Sequence[Any]) -> str:
     """A label with its count, and what would make it one of the targets."""
-    shown = f"'{printable(text, limit=40)}' ({rows:,})"
+    shown = f"'{_inert(text)}' ({rows:,})"
     alike = next((target for target in targets if LabelRules(labels="fold").key(text) == _folded(target)), None)
     if alike is not None:
-        return f"{shown}, which is '{printable(alike, limit=40)}' with `labels=fold`"
+        return f"{shown}, which is '{_inert(alike)}' with `labels=fold`"
     if _DECLINES.search(text):
-        return f"{shown}, which means declining with `abstain={printable(text, limit=40).replace('`', '')}`"
+        return f"{shown}, which means declining with `abstain={_inert(text)}`"
     near = closest(text, [str(target) for target in targets])
-    return f"{shown}, nearest to '{printable(near, limit=40)}'" if near else shown
+    return f"{shown}, nearest to '{_inert(near)}'" if near else shown
+
+
+def _inert(label: object) -> str:
+    """A label as it is shown: between such marks it would pass for a parameter."""
+    return printable(label, limit=40).replace("`", "'")
 
 
 def _folded(target: Any) -> str:
@@ -83,6 +88,6 @@ def class_warnings(records: Records, asked: Sequence[Metric]) -> list[str]:
         return []
     name = about[0].definition.name
     return [
-        f"the confidence looks like the probability of {printable(label, limit=40)}: high where that is predicted, low "
+        f"the confidence looks like the probability of {_inert(label)}: high where that is predicted, low "
         f"where it is not; {name} takes it for confidence in the answer. Ask for {name}(positive={label_text(label)})"
     ]

@@ -12,6 +12,7 @@ import importlib
 import os
 import pkgutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -20,6 +21,7 @@ from steelyard.ground.files import STANDARD_INPUT
 from steelyard.records.answers import Labelling, LabelRules, counted, labelled, with_outcomes
 from steelyard.records.conditions import Condition, Conditions, conditions
 from steelyard.records.demand import Demand
+from steelyard.records.labels import value_name
 from steelyard.records.readers.bundles import Bundle
 from steelyard.records.readers.choosing import entered
 from steelyard.records.readers.contract import (
@@ -183,8 +185,12 @@ def _loaded(
             neighbours += [Source(other.name, other.sha256, 0) for other in opened.neighbours if other.is_read]
             renamed |= opened.renamed
     joint = together(tables, sources)
-    check_renamed(names, renamed, (*joint.columns, *joint.extras, *joint.skipped))
-    return joint, [*sources, *neighbours]
+    present = (*joint.columns, *joint.extras, *joint.skipped, *(str(problem.field) for problem in joint.problems))
+    check_renamed(names, renamed, present)
+    named = [*(("only", name) for name in wanted.only or ()), *(("drop", name) for name in wanted.drop)]
+    absent = sorted((option, name) for option, name in named if name not in present)
+    said = [f"`{option}={printable(name)}`: there is no such column" for option, name in absent]
+    return replace(joint, warnings=(*joint.warnings, *said)), [*sources, *neighbours]
 
 
 def records_of(
@@ -196,8 +202,8 @@ def records_of(
     names = [name for name in read_here if name not in IDS]
     labelled_columns, said = labelled(stated, rules, names)
     said += [counted(outcome, int(mask.sum())) for outcome, mask in table.no_answers.items()]
-    missing = [text for text in (*rules.abstain, *rules.unparsed) if "prediction" not in stated]
-    if missing:
+    known = {*stated, *table.extras, *(problem.field for problem in table.problems)}
+    if (rules.abstain or rules.unparsed) and "prediction" not in known:
         raise UsageError("`abstain=` and `unparsed=` are about predictions; there is no column 'prediction'")
     return Records.checked(
         labelled_columns,
@@ -221,12 +227,15 @@ def _rules(
         labels=labels,
         abstain=tuple(dict.fromkeys((*names_of(abstain), *said.abstain))),
         unparsed=tuple(dict.fromkeys((*names_of(unparsed), *said.unparsed))),
+        spelling=tuple(label for label in said.labels or () if isinstance(label, str)),
     )
 
 
-def names_of(asked: Sequence[str] | str) -> tuple[str, ...]:
-    """One name or several, as several."""
-    return (asked,) if isinstance(asked, str) else tuple(asked)
+def names_of(asked: Sequence[Any] | str | None) -> tuple[str, ...]:
+    """One name or several, as several; a number as it is written."""
+    if asked is None:
+        return ()
+    return (asked,) if isinstance(asked, str) else tuple(value_name(each) for each in asked)
 
 
 def _paths(source: Any) -> list[str | os.PathLike[str]]:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from steelyard.errors import InputError
 from steelyard.records.extras import Extra
 from steelyard.records.readers.contract import DEEPEST, MOST_COLUMNS, Column, Input, Table, joined
-from steelyard.records.schema import to_arrow
+from steelyard.records.schema import LARGEST_INT, field_of, to_arrow
 
 BROKEN = (pa.ArrowException, OSError, ValueError, NotImplementedError)
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
@@ -105,7 +105,16 @@ def _column(source: Input, name: str, chunks: Any) -> Column:
         raise source.error(f"columns hold text, numbers, true/false or lists; this one holds {stated}") from None
     if pa.types.is_nested(kind) and not _is_plain(column.type.value_type):
         raise source.error("a list holds plain values, not lists or objects")
-    return column
+    return _whole(name, column)
+
+
+def _whole(name: str, column: Column) -> Column:
+    """Whole numbers where a column must hold them: many tools make fractions of those next to a missing value."""
+    rule = field_of(name)
+    if rule is None or "float" in rule.kinds or "int" not in rule.kinds or not pa.types.is_floating(column.type):
+        return column
+    whole = pc.all(pc.and_(pc.is_finite(column), pc.equal(pc.floor(column), column)), min_count=0).as_py()
+    return column.cast(pa.int64()) if whole and pc.max(pc.abs(column)).as_py() < LARGEST_INT else column
 
 
 def _decoded(chunks: Any) -> Any:
@@ -146,14 +155,17 @@ def _is_plain(kind: Any) -> bool:
 
 def _check_encoding(source: Input, name: str, column: Column) -> None:
     """Arrow's own check refuses lone surrogates, which are data; anything else that is not UTF-8 is not."""
+    rows = None
     try:
         column.validate(full=True)
         return
     except pa.ArrowInvalid:
         if pa.types.is_nested(column.type):
-            raise source.error("not UTF-8 text", field=name) from None
+            rows = pc.list_parent_indices(column).to_numpy()
+            column = column.flatten()
     for row, value in enumerate(column.cast(pa.large_string()).view(pa.large_binary()).to_pylist(), 1):
         try:
             (value or b"").decode("utf-8", "surrogatepass")
         except UnicodeDecodeError:
-            raise source.error("not UTF-8 text", line=row, field=name) from None
+            line = row if rows is None else int(rows[row - 1]) + 1
+            raise source.error("not UTF-8 text", line=line, field=name) from None

@@ -42,7 +42,7 @@ from steelyard.records.readers.contract import (
     readers,
 )
 from steelyard.records.readers.head import Head
-from steelyard.records.schema import FIELDS, Field, expected, field_of
+from steelyard.records.schema import Field, expected, field_of
 
 _BATCH = 2_000  # rows; small enough to stay in the cache
 _BATCHES = 64  # that are put together before there are many
@@ -248,7 +248,7 @@ def _typed(source: Input, cells: dict[str, Column], lines: npt.NDArray[np.int64]
         except _CellError as wrong:
             line = int(lines[wrong.row])
             problem = source.error(wrong.problem, line=line, field=name, rows=wrong.rows)
-            if name in FIELDS or name in source.demand.asked:
+            if source.demand.of(name, scored=source.scored) == "read":
                 problems.append(problem)
             else:
                 extras[name] = Extra(column, problem)

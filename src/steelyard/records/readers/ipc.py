@@ -36,8 +36,10 @@ def load(source: Input) -> Table:
         table = _table(data)
         for column in table.columns:
             _check(column)
-        unwanted = [name for name in table.column_names if name not in wanted_names(source, table.schema)]
-        table = flattened(source, table.drop_columns(unwanted))
+        names = set(wanted_names(source, table.schema))
+        unwanted = [name for name in table.column_names if name not in names]
+        wanted = table.select([place for place, name in enumerate(table.column_names) if name in names])
+        table = flattened(source, wanted)
     except BROKEN:
         what = "damaged or incomplete" if data.size else "empty"
         raise source.error(f"not readable as Arrow data: it is {what}, or of another format") from None

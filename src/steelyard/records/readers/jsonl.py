@@ -102,7 +102,11 @@ class Lines:
         if len(block.data) > LONGEST_LINE and block.data.find(b"\n", 0, LONGEST_LINE + 1) < 0:
             raise self._source.error(f"the line is longer than {LONGEST_LINE // 2**20} MiB", line=self._next)
         first_line = self._next
-        self._read(block)
+        try:
+            self._read(block)
+        except NotJsonError as problem:  # in a value that was not decoded at first
+            self._check_encoding(block, first_line)
+            raise self._source.error(problem.problem) from None
         self._check_encoding(block, first_line)
 
     def _check_encoding(self, block: Block, first_line: int) -> None:
