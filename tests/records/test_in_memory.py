@@ -85,7 +85,7 @@ def test_there_and_back(form: str) -> None:
     assert str(frame["should_abstain"].dtype) == "boolean"
 
 
-@pytest.mark.parametrize("missing", [None, NAN, np.nan, pandas.NA, pandas.NaT, np.datetime64("NaT")], ids=repr)
+@pytest.mark.parametrize("missing", [None, NAN, np.nan, pandas.NA, pandas.NaT, np.datetime64("NaT", "ns")], ids=repr)
 def test_every_way_of_missing_is_missing(missing: Any) -> None:
     columns = {"item": [1, 2], "target": ["a", "b"], "prediction": ["a", missing]}
     for source in (rows(columns), pandas.DataFrame({k: pandas.Series(v, dtype=object) for k, v in columns.items()})):

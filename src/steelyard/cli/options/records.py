@@ -81,7 +81,10 @@ Unparsed = Annotated[
     list[str] | None,
     typer.Option("--unparsed", help="A prediction that means that the reply could not be read. Repeatable."),
 ]
-Only = Annotated[list[str] | None, typer.Option("--only", help="Hold only these columns in memory. Repeatable.")]
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", help="Of columns outside the vocabulary, hold only these in memory. Repeatable."),
+]
 Drop = Annotated[list[str] | None, typer.Option("--drop", help="Do not read these columns. Repeatable.")]
 Versus = Annotated[str | None, typer.Option("--versus", help="Two parts of one table: model=old,new.")]
 
