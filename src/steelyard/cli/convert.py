@@ -20,7 +20,7 @@ def convert(
     ],
     map_: of.Map = None,
     where: of.Where = None,
-    only: of.Only = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="Write only these columns. Repeatable.")] = None,
     drop: of.Drop = None,
     input_format: of.InputFormat = None,
     salvage: of.Salvage = False,

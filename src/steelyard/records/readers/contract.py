@@ -381,6 +381,11 @@ def joined(chunks: list[Column]) -> Column:
     return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
 
 
+def give_back() -> None:
+    """Let the system have memory again that arrays do not use any more, before other arrays need as much."""
+    pa.default_memory_pool().release_unused()
+
+
 def widened(arrays: list[Column]) -> Any:
     """The one type that holds all these arrays exactly as they are meant, or None if their kinds clash."""
     types = {array.type for array in arrays if kind_of(array) != "null"}

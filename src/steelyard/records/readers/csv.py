@@ -37,6 +37,7 @@ from steelyard.records.readers.contract import (
     Column,
     Input,
     Table,
+    give_back,
     joined,
     reader,
     readers,
@@ -144,11 +145,12 @@ def _cells(source: Input, delimiter: str) -> tuple[dict[str, Column], list[str],
     pieces += [_merged(batches)] if batches else []
     columns = {}
     for place in wanted:
+        give_back()
         columns[names[place]] = joined(
             [piece.pop(0) for piece in pieces]
         )  # so that a column is not held twice for long
     skipped = [name for place, name in enumerate(names) if place not in set(wanted)]
-    return columns, skipped, np.array(lines), warnings
+    return columns, skipped, np.frombuffer(lines, np.int64), warnings
 
 
 def _lines(source: Input) -> Iterator[str]:
@@ -226,6 +228,7 @@ def _typed(source: Input, cells: dict[str, Column], lines: npt.NDArray[np.int64]
     texts, warnings = {}, []
     rules = source.labels
     while cells:
+        give_back()
         name, column = cells.popitem()
         if rules.labels != "exact" and (field_of(name) is not None or name in source.demand.asked):
             column, count = stripped(column)

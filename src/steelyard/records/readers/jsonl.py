@@ -32,6 +32,7 @@ from steelyard.records.readers.contract import (
     Column,
     Input,
     Table,
+    give_back,
     joined,
     reader,
 )
@@ -189,6 +190,7 @@ class Lines:
         for leaf in self._root.leaves():
             if leaf.want == "skip":
                 continue
+            give_back()
             chunks = self._chunks(leaf)
             if (row := _inexact(chunks, leaf)) is not None:
                 self._fields.too_large(leaf, row + 1 if lines is None else int(lines[row]))
