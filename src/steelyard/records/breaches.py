@@ -59,7 +59,7 @@ def _alike(records: Records, names: Sequence[str]) -> npt.NDArray[np.int64]:
         key = mixed(key, fingerprints(records.column(name)))
     ordered = np.sort(key)
     repeated = ordered[1:][ordered[1:] == ordered[:-1]]
-    return np.flatnonzero(np.isin(key, repeated)) if len(repeated) else np.zeros(0, np.int64)
+    return np.flatnonzero(np.isin(key, repeated, kind="sort")) if len(repeated) else np.zeros(0, np.int64)
 
 
 def _other_labels(records: Records, where: Where) -> Iterator[InputError]:
