@@ -81,6 +81,8 @@ def check(
     from steelyard.runs.layout import View
 
     if rename is not None:
+        if map is not None:
+            pytest.fail("rename= is the earlier name of map=: give one of them", pytrace=False)
         warnings.warn("rename= is map= now", DeprecationWarning, stacklevel=2)
         map = rename
     if allow_inconclusive:

@@ -179,3 +179,20 @@ def test_what_cannot_be_written(path: Path, target: str, code: int, problem: str
     done = command("convert", path, path.parent / target)
     assert (done.code, problem in done.err) == (code, True), done.err
     assert sorted(os.listdir(path.parent)) == before
+
+
+def test_standard_input_and_a_file_of_the_same_bytes_look_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("item,target,prediction\n1,1,1\n2,2, 1\n3,1,2\n4,2,2\n")
+    one = command("look", path, "--format", "json").json
+    two = steelyard("look", "-", "--format", "json", stdin=path.read_text()).json
+    for document in (one, two):
+        del document["inputs"]
+    assert one == two
+    assert one["metrics"][0]["why"] == "the targets are numbers"
+
+
+def test_nothing_is_written_where_no_column_is_left(path: Path) -> None:
+    done = command("convert", path, path.with_name("b.parquet"), "--only", "typo")
+    assert (done.code, "no column is left; there are: question_id" in done.err) == (2, True)
+    assert not path.with_name("b.parquet").exists()

@@ -167,9 +167,9 @@ def with_outcomes(columns: Mapping[str, Column], masks: Mapping[str, Mask]) -> d
         outcome = pa.nulls(len(prediction), pa.string())
     open_ = pc.or_(pc.is_null(outcome), pc.fill_null(pc.equal(outcome, pa.scalar("answered", outcome.type)), False))
     for name, mask in masks.items():
-        chosen = pc.and_(pa.array(mask), open_)  # another outcome that was stated wins
-        prediction = pc.if_else(chosen, pa.scalar(None, prediction.type), prediction)
-        outcome = pc.if_else(chosen, pa.scalar(name, outcome.type), outcome)
+        meant = pc.and_(pa.array(mask), open_)  # another outcome that was stated wins
+        prediction = pc.if_else(meant, pa.scalar(None, prediction.type), prediction)
+        outcome = pc.if_else(meant, pa.scalar(name, outcome.type), outcome)
     return {"prediction": prediction, "outcome": outcome}
 
 

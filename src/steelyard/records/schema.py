@@ -22,6 +22,11 @@ PAIRED = ("task", "item", "repeat", "perturbation")  # what rows of two runs pai
 CELL = ("model", "strategy", "task", "perturbation")
 IDS = ("item", "repeat", "cluster")  # names, not labels
 OUTCOMES = ("answered", "abstained", "unparsed", "failed")
+# what people call the item, in the order of how likely they mean it
+ITEM_NAMES = (
+    *("item_id", "question_id", "qid", "example_id", "sample_id", "doc_id", "prompt_id", "record_id", "instance_id"),
+    *("query_id", "case_id", "id", "uid", "uuid", "key", "idx", "index", "issuekey", "number"),
+)
 UNPERTURBED = ("none", "original")
 PREFIXES = ("group", "signal")
 LARGEST_INT = 2**53  # beyond it neighbouring whole numbers share one double
@@ -242,8 +247,6 @@ def check(columns: Mapping[str, pa.Array], where: Where, *, also: Sequence[str] 
 
     A column of the vocabulary must be as it should be. What is wrong with another one matters once it is read.
     """
-    if "item" not in columns:
-        raise InputError(_no_item([*columns, *also]), file=where(0)[0])
     problems: list[InputError] = []
     deferred: dict[str, InputError] = {}
     for name, array in columns.items():
@@ -261,10 +264,12 @@ def check(columns: Mapping[str, pa.Array], where: Where, *, also: Sequence[str] 
     return Findings(problems, deferred, warnings)
 
 
-def _no_item(names: Sequence[str]) -> str:
+def no_item(names: Sequence[str]) -> str:
+    """What to say of a table without items: which columns it has, and which of them may be meant."""
     have = ", ".join(printable(c) for c in names) or "none"
-    ids = [name for name in names if name.lower().endswith(("id", "key"))]
-    near = ids[0] if ids else closest("item", list(names))
+    lower = {name.lower(): name for name in reversed(names) if name not in FIELDS}
+    usual = next((lower[name] for name in ITEM_NAMES if name in lower), None)
+    near = usual or closest("item", list(lower.values()))
     hint = f"; map one to it: `map=item={printable(near)}`" if near else ""
     return f"the column 'item' is required; columns: {have}{hint}"
 

@@ -23,7 +23,7 @@ from steelyard.records.breaches import breaches
 from steelyard.records.conditions import Conditions, meeting
 from steelyard.records.extras import Extra
 from steelyard.records.labels import Labels, by_text, encode, frozen, value_name, value_of
-from steelyard.records.schema import KEY, OUTCOMES, SHOWN, check, kind_of, to_arrow
+from steelyard.records.schema import KEY, OUTCOMES, SHOWN, check, kind_of, no_item, to_arrow
 from steelyard.records.sources import Source, where_of
 from steelyard.records.task import Task
 from steelyard.registry import closest
@@ -127,7 +127,9 @@ class Records:
         fields = {problem.field for problem in problems}
         own = [found for found in findings.problems if found.field not in fields]  # one problem of a column is enough
         wrong = [*problems, *own, *(unread[name].problem for name in wanted if name in unread)]
-        if not {*KEY, "cluster", "target", cluster} & {problem.field for problem in wrong}:
+        if "item" not in records and "item" not in fields:
+            wrong.insert(0, InputError(no_item([*arrays, *unread, *skipped]), file=name))
+        if "item" in records and not {*KEY, "cluster", "target", cluster} & {problem.field for problem in wrong}:
             wrong += breaches(records, cluster, where)
         if wrong:
             raise InputError.together(wrong)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -10,8 +14,9 @@ import numpy as np
 
 from steelyard.errors import InputError, SteelyardError, printable
 from steelyard.ground.files import STANDARD_INPUT
+from steelyard.records.labels import value_name
 from steelyard.records.readers import Reading, read, read_as_is
-from steelyard.records.schema import FIELDS, SHOWN, field_of, kind_of
+from steelyard.records.schema import FIELDS, ITEM_NAMES, SHOWN, field_of, kind_of
 from steelyard.records.table import Records, Source
 from steelyard.records.unit import likely_unit
 from steelyard.study.defaults import Choice, choose
@@ -20,8 +25,7 @@ from steelyard.study.warnings import SHOWN_LABELS, table_warnings
 _FEW_VALUES = 20  # up to which a column is one to slice by
 # what people call the columns of the vocabulary, in the order of how likely they mean it
 _CALLED: Mapping[str, str] = {
-    "item": "item_id question_id qid example_id sample_id doc_id prompt_id record_id instance_id query_id case_id id "
-    "uid uuid key idx index issuekey number",
+    "item": " ".join(ITEM_NAMES),
     "target": "label gold gold_label ground_truth groundtruth truth reference expected y_true correct_answer actual "
     "answer_key classification class category diagnosis y storypoint",
     "prediction": "predicted pred predicted_label model_answer model_output y_pred output response completion answer "
@@ -62,16 +66,18 @@ class Look:
 def look(source: Any, **reading: Unpack[Reading]) -> Look:
     """What is in a file or a frame; takes the options of `read`. Problems are listed, not raised."""
     kept = {"format", "map", "salvage", "only", "drop"} & set(reading)
-    whole = read_as_is(source, **{name: reading[name] for name in kept})  # type: ignore[literal-required]
+    source = source.read_all() if hasattr(source, "read_all") else source  # batches come once
+    named = [source] if isinstance(source, str) else source if isinstance(source, list) else []
+    again = _rewound() if STANDARD_INPUT in [each for each in named if isinstance(each, str)] else nullcontext
+    with again():
+        whole = read_as_is(source, **{name: reading[name] for name in kept})  # type: ignore[literal-required]
     problems: list[str] = []
     records = None
-    if source == STANDARD_INPUT or (isinstance(source, list) and STANDARD_INPUT in source):  # it can be read once
-        source = whole.to_arrow()
-        reading = {name: value for name, value in reading.items() if name not in kept}  # type: ignore[assignment]
     try:
-        records = read(source, **reading)
+        with again():
+            records = read(source, **reading)
     except InputError as problem:
-        problems = [str(InputError.together([problem])) if not problem.others else _alone(problem)]
+        problems = [_alone(problem)]
         problems += [str(other) for other in problem.others]
     except SteelyardError as problem:
         problems = [str(problem)]
@@ -85,14 +91,32 @@ def look(source: Any, **reading: Unpack[Reading]) -> Look:
             odd.append(str(problem))
     return Look(
         sources=tuple(whole.sources),
-        rows=len(whole),
-        columns=tuple(_column(whole, name) for name in (*whole.stated, *whole.extras)),
+        rows=len(whole) if records is None else len(records),
+        columns=tuple(
+            _column(whole if records is None or name not in records.stated else records, name)
+            for name in (*whole.stated, *whole.extras)
+        ),
         outcomes={} if records is None else records.counts(),
         labels={} if records is None else _labels(records),
         metrics=tuple(metrics),
         odd=tuple(dict.fromkeys(odd)),
         hints=tuple(_hints(whole, records, reading)),
     )
+
+
+def _rewound() -> Callable[[], AbstractContextManager[None]]:
+    """Standard input, which can be read once, for every `with` from its beginning."""
+    data = sys.stdin.buffer.read()
+
+    @contextmanager
+    def again() -> Iterator[None]:
+        before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(data))
+        try:
+            yield
+        finally:
+            sys.stdin = before
+
+    return again
 
 
 def _alone(problem: InputError) -> str:
@@ -140,7 +164,9 @@ def _labels(records: Records) -> dict[str, tuple[int, int]]:
         labels = records.labels(name) if name in names else None
         codes = labels.codes[labels.codes >= 0] if labels is not None else np.zeros(0, np.int64)
         values = labels.values if labels is not None else ()
-        counts.append(dict(zip(map(str, values), np.bincount(codes, minlength=len(values)).tolist(), strict=True)))
+        counts.append(
+            dict(zip(map(value_name, values), np.bincount(codes, minlength=len(values)).tolist(), strict=True))
+        )
     every = sorted({*counts[0], *counts[1]})
     return (
         {} if len(every) > SHOWN_LABELS else {each: (counts[0].get(each, 0), counts[1].get(each, 0)) for each in every}
@@ -161,8 +187,9 @@ def _hints(whole: Records, records: Records | None, reading: Reading) -> list[st
             pairs[known] = called
     hints = []
     if pairs and (("item" in missing) or {"target", "prediction"} & {*missing}):
-        both = ",".join(f"{known}={printable(name)}" for known, name in {**given, **pairs}.items())
-        hints.append(f"these columns look like ones that are known by other names: `map={both}`")
+        named = {known: printable(name) for known, name in {**given, **pairs}.items()}
+        both = json.dumps(named, ensure_ascii=False)
+        hints.append(f"these columns look like ones that are known by other names: `map={both.replace('`', '')}`")
     unit = None if records is None else likely_unit(records)
     if unit is not None:
         hints.append(f"{unit}: `cluster={printable(unit.column)}`")

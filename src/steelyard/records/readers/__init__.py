@@ -187,6 +187,8 @@ def _loaded(
     joint = together(tables, sources)
     present = (*joint.columns, *joint.extras, *joint.skipped, *(str(problem.field) for problem in joint.problems))
     check_renamed(names, renamed, present)
+    if joint.skipped and not (joint.columns or joint.extras or joint.problems):
+        raise UsageError(f"no column is left; there are: {', '.join(map(printable, joint.skipped))}")
     named = [*(("only", name) for name in wanted.only or ()), *(("drop", name) for name in wanted.drop)]
     absent = sorted((option, name) for option, name in named if name not in present)
     said = [f"`{option}={printable(name)}`: there is no such column" for option, name in absent]
