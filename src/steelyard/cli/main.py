@@ -95,6 +95,8 @@ def main() -> None:
         _fail(as_options(str(problem)), problem.exit_code)
     except TyperException as problem:
         _refuse(problem)
+    except _TerminatedError:
+        _fail("stopped", 143)
     except KeyboardInterrupt:
         _fail("stopped", 130)
     except BrokenPipeError:
@@ -146,8 +148,12 @@ def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+class _TerminatedError(BaseException):
+    """The process was asked to end; nothing but `main` is to notice."""
+
+
 def _terminated(_number: int, _frame: FrameType | None) -> None:
-    _fail("stopped", 143)
+    raise _TerminatedError  # nothing is written here: the signal may have come in the middle of a write
 
 
 def _fail(message: str, code: int) -> None:
