@@ -106,6 +106,27 @@ def test_half_characters_fold_as_others_do() -> None:
     assert records.array("correct").tolist() == [1.0]
 
 
+@pytest.mark.parametrize("place", range(5))
+def test_a_unit_is_one_unit_in_every_format(tmp_path: Path, place: int) -> None:
+    source = files(tmp_path, ["p1", "p1 ", "p2", "p2"], ["a", "a", "a", "a"])[place]
+    records = read(source, map={"cluster": "target"})
+    assert len(records.cluster[0]) == 2
+    assert "white space around 1 value of 'cluster' was removed; `labels=exact` keeps it" in records.warnings
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_rows_that_count_as_declined_are_counted_once(tmp_path: Path, place: int) -> None:
+    source = files(tmp_path, ["a"] * 5, ["IDK", "a", "IDK", "b", "IDK"])[place]
+    said = [each for each in read(source, abstain="IDK").warnings if "abstain" in each]
+    assert said == ["3 predictions count as abstained: the text is one of `abstain=`"]
+
+
+def test_rows_whose_outcome_was_stated_are_not_said_to_be_declined() -> None:
+    rows = [{"item": 1, "prediction": "IDK", "outcome": "failed"}, {"item": 2, "prediction": "IDK", "outcome": None}]
+    said = [each for each in read(rows, abstain="IDK").warnings if "abstain" in each]
+    assert said == ["1 prediction counts as abstained: the text is one of `abstain=`"]
+
+
 def test_a_label_never_poses_as_an_option() -> None:
     rows = [{"item": i, "target": "a", "prediction": "`drop=target`"} for i in range(3)]
     (warning,) = [w for w in sy.evaluate(rows, ["accuracy"], resamples=0).warnings if "never" in w]

@@ -12,6 +12,7 @@ import pytest
 
 from steelyard import InputError, UsageError, read
 from steelyard.records.demand import Demand
+from steelyard.records.readers import read_as_is
 from tests.support.commands import command
 
 ODD: dict[str, list[Any]] = {
@@ -77,6 +78,22 @@ def test_objects_and_values_in_one_field_are_put_together_again(tmp_path: Path) 
     assert records.stated == ("item",)
     assert [json.loads(text) for text in records.extra("x").column.to_pylist()] == [row["x"] for row in many]
     assert records.extra("x").problem.line == 701
+
+
+def test_nested_columns_of_several_files_stay_nested(tmp_path: Path) -> None:
+    one = jsonl(tmp_path, {**GOOD, "messages": ODD["messages"]}, "1.jsonl")
+    other = {**GOOD, "item": ["r1", "r2", "r3"]}
+    for again in ({**other, "messages": ODD["messages"]}, {**other, "messages": ["plain", None, "text"]}):
+        kept = read([one, jsonl(tmp_path, again, "2.jsonl")]).extra("messages")
+        assert kept.is_json
+        values = [None if text is None else json.loads(text) for text in kept.column.to_pylist()]
+        assert values == [*ODD["messages"], *again["messages"]]
+
+
+def test_columns_that_clash_are_all_kept_where_nothing_is_read(tmp_path: Path) -> None:
+    one = jsonl(tmp_path, {"item": [1, 2, 3], "target": ["a", "b", "c"]}, "1.jsonl")
+    two = jsonl(tmp_path, {"item": ["x", "y", "z"], "target": [1, 2, 3]}, "2.jsonl")
+    assert {*read_as_is([one, two]).extras} == {"item", "target"}
 
 
 @pytest.mark.parametrize(

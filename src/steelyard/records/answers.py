@@ -90,9 +90,15 @@ def _folded(text: str) -> str:
     return text.removesuffix(".").rstrip().casefold()
 
 
-def stripped(column: Column) -> tuple[Column, int]:
-    """A column of text without white space around its values, and how many had any."""
+def stripped(column: Column, *, leave_blank: bool = False) -> tuple[Column, int]:
+    """A column of text without white space around its values, and how many had any.
+
+    `leave_blank` leaves what is nothing else, as of an id: it would be the same as none.
+    """
     edged = _edged(column)
+    if leave_blank and edged.any():
+        rows = np.flatnonzero(edged)
+        edged[rows] = [bool(_EDGES.sub("", text or "")) for text in texts(column.take(pa.array(rows)))]
     count = int(edged.sum())
     if not count:
         return column, 0
@@ -122,21 +128,27 @@ def _edged(column: Column) -> Mask:
 
 
 def labelled(
-    columns: Mapping[str, Column], rules: LabelRules, names: Iterable[str]
+    columns: Mapping[str, Column], rules: LabelRules, names: Iterable[str], met: Mapping[str, Mask]
 ) -> tuple[dict[str, Column], list[str]]:
-    """The columns with labels as the rules say, and what was done to them in words. `names` are those that are read."""
+    """The columns with labels as the rules say, and what was done to them in words.
+
+    `names` are the columns that are read, `met` the rows whose prediction a reader found to stand for an outcome.
+    """
     done: dict[str, Column] = dict(columns)
     said: list[str] = []
     if rules.labels != "exact":
         for name in names:
             if name in done and kind_of(done[name]) == "text":
-                done[name], count = stripped(done[name])
+                done[name], count = stripped(done[name], leave_blank=name == "cluster")
                 if count:
                     said.append(removed(name, count))
     if "prediction" in done:
-        masks = rules.no_answers(done["prediction"])
-        done |= with_outcomes(done, masks)
-        said += [counted(outcome, int(mask.sum())) for outcome, mask in masks.items()]
+        own = rules.no_answers(done["prediction"])
+        none = np.zeros(len(done["prediction"]), bool)
+        masks = {outcome: met.get(outcome, none) | own.get(outcome, none) for outcome in {**met, **own}}
+        outcomes, remarks = _with_outcomes(done, masks)
+        done |= outcomes
+        said += remarks
     if rules.labels == "fold":
         folded, note = _spelt_alike(done, rules.spelling)
         done |= folded
@@ -157,20 +169,23 @@ def counted(outcome: str, count: int) -> str:
     return f"{counts} as {outcome}: the text is one of `{option}=`"
 
 
-def with_outcomes(columns: Mapping[str, Column], masks: Mapping[str, Mask]) -> dict[str, Column]:
-    """Prediction and outcome, where some predictions stand for an outcome."""
+def _with_outcomes(columns: Mapping[str, Column], masks: Mapping[str, Mask]) -> tuple[dict[str, Column], list[str]]:
+    """Prediction and outcome, where some predictions stand for an outcome, and how many rows that changed in words."""
     outcome = columns.get("outcome")
-    if not masks or "prediction" not in columns or (outcome is not None and kind_of(outcome) not in ("text", "null")):
-        return {}
+    if not masks or (outcome is not None and kind_of(outcome) not in ("text", "null")):
+        return {}, []
     prediction = columns["prediction"]
     if outcome is None or kind_of(outcome) == "null":
         outcome = pa.nulls(len(prediction), pa.string())
     open_ = pc.or_(pc.is_null(outcome), pc.fill_null(pc.equal(outcome, pa.scalar("answered", outcome.type)), False))
+    said = []
     for name, mask in masks.items():
         meant = pc.and_(pa.array(mask), open_)  # another outcome that was stated wins
+        count = int(pc.sum(meant).as_py() or 0)
+        said += [counted(name, count)] if count else []
         prediction = pc.if_else(meant, pa.scalar(None, prediction.type), prediction)
         outcome = pc.if_else(meant, pa.scalar(name, outcome.type), outcome)
-    return {"prediction": prediction, "outcome": outcome}
+    return {"prediction": prediction, "outcome": outcome}, said
 
 
 def _spelt_alike(columns: Mapping[str, Column], spelling: Iterable[str]) -> tuple[dict[str, Column], list[str]]:

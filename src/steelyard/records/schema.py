@@ -20,7 +20,7 @@ from steelyard.registry import closest
 KEY = ("model", "strategy", "task", "item", "repeat", "perturbation")
 PAIRED = ("task", "item", "repeat", "perturbation")  # what rows of two runs pair on
 CELL = ("model", "strategy", "task", "perturbation")
-IDS = ("item", "repeat", "cluster")  # names, not labels
+IDS = ("item", "repeat")  # names of questions, not labels
 OUTCOMES = ("answered", "abstained", "unparsed", "failed")
 # what people call the item, in the order of how likely they mean it
 ITEM_NAMES = (

@@ -107,7 +107,7 @@ class Records:
         findings = check(arrays, where, also=(*(extras or {}), *skipped))
         unread = {**(extras or {}), **{n: Extra(arrays[n], problem) for n, problem in findings.deferred.items()}}
         arrays = {n: array for n, array in arrays.items() if n not in unread}
-        if "perturbation" in arrays and not problems:
+        if "perturbation" in arrays:
             arrays["perturbation"] = derive.unperturbed_as_null(arrays["perturbation"])
         records = cls(
             arrays,

@@ -157,8 +157,8 @@ def _read_form(document: Mapping[str, Any], of: DeltaDocument, level: float) -> 
         p_value=form.p_value,
         better=of.better,
         n=form.n,
-        n_base=form.n,
-        n_new=form.n,
+        n_base=min(form.n, of.n_base),  # its pairs, or those of its rows that count
+        n_new=min(form.n, of.n_new),
         clusters=form.clusters,
         clusters_scarcest=form.clusters_scarcest,
         method=form.method,

@@ -18,7 +18,7 @@ from typing import Any, TypedDict
 
 from steelyard.errors import UsageError, printable
 from steelyard.ground.files import STANDARD_INPUT
-from steelyard.records.answers import Labelling, LabelRules, counted, labelled, with_outcomes
+from steelyard.records.answers import Labelling, LabelRules, labelled
 from steelyard.records.conditions import Condition, Conditions, conditions
 from steelyard.records.demand import Demand
 from steelyard.records.labels import value_name
@@ -184,7 +184,7 @@ def _loaded(
             sources.append(_source(opened, table))
             neighbours += [Source(other.name, other.sha256, 0) for other in opened.neighbours if other.is_read]
             renamed |= opened.renamed
-    joint = together(tables, sources)
+    joint = together(tables, sources, wanted)
     present = (*joint.columns, *joint.extras, *joint.skipped, *(str(problem.field) for problem in joint.problems))
     check_renamed(names, renamed, present)
     if joint.skipped and not (joint.columns or joint.extras or joint.problems):
@@ -199,11 +199,10 @@ def records_of(
     table: Table, rules: LabelRules, wanted: Demand, *, cluster: str | None, task: Task, sources: Sequence[Source]
 ) -> Records:
     """The records of a table, after labels were written alike and every rule at the door."""
-    stated = {**table.columns, **with_outcomes(table.columns, table.no_answers)}
+    stated = table.columns
     read_here = [name for name in stated if field_of(name) is not None or name in wanted.asked]
     names = [name for name in read_here if name not in IDS]
-    labelled_columns, said = labelled(stated, rules, names)
-    said += [counted(outcome, int(mask.sum())) for outcome, mask in table.no_answers.items()]
+    labelled_columns, said = labelled(stated, rules, names, table.no_answers)
     known = {*stated, *table.extras, *(problem.field for problem in table.problems)}
     if (rules.abstain or rules.unparsed) and "prediction" not in known:
         raise UsageError("`abstain=` and `unparsed=` are about predictions; there is no column 'prediction'")

@@ -10,13 +10,14 @@ import pyarrow as pa
 from steelyard.errors import InputError, printable
 from steelyard.ground.arrays import Mask
 from steelyard.ground.json import TOO_LARGE
+from steelyard.records.demand import Demand
 from steelyard.records.extras import Extra, json_texts
 from steelyard.records.readers.contract import Column, Table, joined, widened
-from steelyard.records.schema import FIELDS, SHOWN, kind_of
+from steelyard.records.schema import SHOWN, kind_of
 from steelyard.records.sources import Source
 
 
-def together(tables: Sequence[Table], sources: Sequence[Source]) -> Table:
+def together(tables: Sequence[Table], sources: Sequence[Source], wanted: Demand) -> Table:
     """One table from all: null where one lacks a column, and an extra where a column is read nowhere."""
     if len(tables) == 1:
         return tables[0]
@@ -25,20 +26,17 @@ def together(tables: Sequence[Table], sources: Sequence[Source]) -> Table:
     extras: dict[str, Extra] = {}
     for name in dict.fromkeys(name for table in tables for name in (*table.columns, *table.extras)):
         unread = [table.extras[name] for table in tables if name in table.extras]
-        arrays = [
-            table.extras[name].column if name in table.extras else table.columns.get(name, pa.nulls(table.rows))
-            for table in tables
-        ]
         if unread:
-            extras[name] = _any_kind([*arrays], unread[0].problem)
+            extras[name] = _any_kind([_kept(table, name) for table in tables], unread[0].problem)
             continue
+        arrays = [table.columns.get(name, pa.nulls(table.rows)) for table in tables]
         try:
             columns[name] = _one_kind(name, arrays, sources)
         except InputError as problem:
-            if name in FIELDS:
+            if wanted.of(name, scored=True) == "read":
                 problems.append(problem)
             else:
-                extras[name] = _any_kind(arrays, problem)
+                extras[name] = _any_kind([Extra(array, problem) for array in arrays], problem)
     present = {*columns, *extras}
     return Table(
         columns,
@@ -64,13 +62,19 @@ def _one_kind(name: str, arrays: Sequence[Column], sources: Sequence[Source]) ->
         raise InputError(f"{TOO_LARGE} together with fractions", file=file, field=name) from None
 
 
-def _any_kind(arrays: Sequence[Column], problem: InputError) -> Extra:
-    """A column that nobody can read, of arrays of any kind."""
-    types = {array.type for array in arrays if not pa.types.is_null(array.type)}
-    if len(types) == 1:
+def _kept(table: Table, name: str) -> Extra:
+    """A table's column of a name, whether it can be read or not."""
+    return table.extras.get(name) or Extra(table.columns.get(name, pa.nulls(table.rows)), InputError("", field=name))
+
+
+def _any_kind(parts: Sequence[Extra], problem: InputError) -> Extra:
+    """A column that nobody can read, of parts of any kind; JSON where one of them is, or where they do not meet."""
+    types = {part.column.type for part in parts if not pa.types.is_null(part.column.type)}
+    if len(types) == 1 and not any(part.is_json for part in parts):
         (kind,) = types
-        return Extra(joined([array.cast(kind) for array in arrays]), problem)
-    return Extra(joined([json_texts(array) for array in arrays]), problem, is_json=True)
+        return Extra(joined([part.column.cast(kind) for part in parts]), problem)
+    texts = [part.column if part.is_json else json_texts(part.column) for part in parts]
+    return Extra(joined(texts), problem, is_json=True)
 
 
 def _masks(tables: Sequence[Table]) -> dict[str, Mask]:
