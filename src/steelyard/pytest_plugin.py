@@ -49,6 +49,8 @@ def check(
     unparsed: Sequence[str] | str = (),
     only: Sequence[str] | str = (),
     drop: Sequence[str] | str = (),
+    scorer: Sequence[str] | str = (),
+    abstain_when: Sequence[str] | str = (),
     resamples: int | None = None,
     seed: int | None = None,
     level: float | None = None,
@@ -63,7 +65,7 @@ def check(
     """The decision of a gate; a failed test with the table of rules where it does not pass.
 
     Files are read as `steelyard.read` reads them: `cluster`, `task`, `map`, `where`, `format`,
-    `labels`, `abstain`, `unparsed`, `only`, `drop`.
+    `labels`, `abstain`, `unparsed`, `only`, `drop`, `scorer`, `abstain_when`.
     `allow_inconclusive=True` is the earlier form of `inconclusive="pass"`, `rename` the earlier name of `map`.
     """
     __tracebackhide__ = True
@@ -101,6 +103,7 @@ def check(
             "cluster": cluster, "task": task, "map": map, "where": where, "format": format,
             "labels": None if labels == "strip" else labels,
             "abstain": abstain, "unparsed": unparsed, "only": only, "drop": drop,
+            "scorer": scorer, "abstain_when": abstain_when,
         }  # fmt: skip
         request = Request(
             run=run,

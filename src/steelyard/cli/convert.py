@@ -24,26 +24,33 @@ def convert(
     drop: of.Drop = None,
     input_format: of.InputFormat = None,
     salvage: of.Salvage = False,
+    scorer: of.Scorer = None,
+    abstain_when: of.AbstainWhen = None,
     verbatim: Annotated[
         bool, typer.Option("--verbatim", help="Leave texts in CSV that a spreadsheet would run as formulas.")
     ] = False,
 ) -> Shown:
     """Write a file of answers in another format, with all its columns as they are. Nothing is scored or refused."""
     from steelyard.cli.command import as_options
+    from steelyard.cli.progress import progress
     from steelyard.records.readers import read_as_is
     from steelyard.records.writing import write_records, writer_of
     from steelyard.report.document import Note
 
     writer = writer_of(target)
-    records = read_as_is(
-        source,
-        format=input_format,
-        map=of.pairs(map_, "map"),
-        where=where,
-        salvage=salvage,
-        only=of.names(only or []),
-        drop=of.names(drop or []),
-    )
+    with progress("reading") as told:
+        records = read_as_is(
+            source,
+            format=input_format,
+            map=of.pairs(map_, "map"),
+            where=where,
+            salvage=salvage,
+            only=of.names(only or []),
+            drop=of.names(drop or []),
+            scorer=scorer or (),
+            abstain_when=abstain_when or (),
+            progress=told,
+        )
     for remark in (*records.warnings, *write_records(records, target, verbatim=verbatim)):
         say(as_options(remark))
     columns = [*records.stated, *records.extras]

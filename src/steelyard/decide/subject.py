@@ -122,7 +122,7 @@ def of_records(gate: Gate, new: Records, base: Records | None, asked: NumberOpti
         failure_rates=rates,
         resamples=asked.resamples or Settings().resamples,
         baseline=base is not None,
-        complete=not any(source.torn for table in (new, base) if table is not None for source in table.sources),
+        complete=all(source.is_whole for table in (new, base) if table is not None for source in table.sources),
         known=known,
         unit=unit_of(new.cluster_columns),
         absent=0.0 if base is None else float(unpaired(base, new)[0].mean()),

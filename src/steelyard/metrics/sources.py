@@ -278,13 +278,14 @@ def _reasons(population: Records, lost: Mask, reads: Iterable[str], stated: Mapp
             reasons[reason] = int(here.sum())
             open_ &= ~here
     answered = population.outcome == ANSWERED
-    for name in dict.fromkeys("target" if name == "correct" else name for name in reads):
+    right = "mark" if "mark" in population.stated else "target"
+    for name in dict.fromkeys(right if name == "correct" else name for name in reads):
         if not open_.any() or name not in population:
             continue
         column = population.array(name)
         missing = column.missing if isinstance(column, Labels) else np.isnan(column)
-        if name in ("prediction", "confidence"):
-            missing = missing & answered  # a row without an answer needs neither
+        if name in ("prediction", "confidence", "mark"):
+            missing = missing & answered  # a row without an answer needs none of them
         here = open_ & missing
         if here.any():
             reasons[f"no {name}"] = int(here.sum())

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from steelyard.errors import UsageError, printable
 from steelyard.ground.commas import outside, quoted, split_commas, unquoted
 from steelyard.records.labels import Labels, null_name, value_name
-from steelyard.records.schema import CELL, SHOWN, UNPERTURBED, kind_of
+from steelyard.records.schema import CELL, SHOWN, UNPERTURBED, is_group, kind_of
 
 if TYPE_CHECKING:
     from steelyard.records.table import Records
@@ -209,7 +209,7 @@ def _compared(records: Records, condition: Condition) -> Mask:
 
 def _examples(name: str, values: tuple[Any, ...]) -> str:
     """A few of the values, of columns that describe the run; others may hold patient data and are only counted."""
-    if name not in (*CELL, "outcome", "repeat") and not name.startswith("group."):
+    if name not in (*CELL, "outcome", "repeat") and not is_group(name):
         return f"{len(values)} other values"
     shown = ", ".join(printable(value_name(v), limit=30) for v in values[:8])
     return f"{shown}, … ({len(values)} values)" if len(values) > 8 else shown

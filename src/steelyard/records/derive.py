@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from steelyard.errors import InputError, UsageError
 from steelyard.ground.arrays import Floats
-from steelyard.records.schema import KEY, OUTCOMES, SHOWN, UNPERTURBED, kind_of
+from steelyard.records.schema import KEY, OUTCOMES, SHOWN, UNPERTURBED, is_group, kind_of
 from steelyard.registry import Registry
 
 if TYPE_CHECKING:
@@ -43,12 +43,14 @@ def outcome_codes(records: Records) -> npt.NDArray[np.int8]:
 
 
 def correct(records: Records) -> Floats:
-    """1 where an answer equals its target, 0 where it does not or none was given, NaN without a target."""
+    """1 where an answer equals its target, 0 where it does not or none was given, NaN without a target.
+
+    Where whoever scored the answers left a `mark`, that counts; where there is nothing to compare, `correct` does.
+    """
+    if "mark" in records.stated:
+        return _stated_correct(records, "mark")
     if "correct" in records.stated and not {"target", "prediction"} <= set(records.stated):
-        scores = np.where(records.array("answered") == 1, records.stated_numbers("correct"), 0.0)
-        if not np.isin(scores[~np.isnan(scores)], (0.0, 1.0)).all():
-            raise InputError("holds other values than true and false", field="correct", file=records.name)
-        return scores
+        return _stated_correct(records, "correct")
     target, prediction = records.column("target"), records.column("prediction")
     same_kind(records)
     kinds = {kind_of(target), kind_of(prediction)}
@@ -64,6 +66,13 @@ def correct(records: Records) -> Floats:
     if target.null_count:
         equal[_null(target)] = np.nan
     return equal
+
+
+def _stated_correct(records: Records, name: str) -> Floats:
+    scores = np.where(records.array("answered") == 1, records.stated_numbers(name), 0.0)
+    if not np.isin(scores[~np.isnan(scores)], (0.0, 1.0)).all():
+        raise InputError("holds other values than true and false", field=name, file=records.name)
+    return scores
 
 
 def same_kind(records: Records) -> None:
@@ -102,7 +111,7 @@ def loss_name(records: Records, asked: str | None) -> str:
     """The loss to use: the one asked for, else zero_one for labels and abs for numbers."""
     if asked is not None:
         return losses[asked].name
-    if records.task.labels is not None or "target" not in records:
+    if records.task.labels is not None or "target" not in records or "mark" in records.stated:
         return "zero_one"
     return "abs" if records.is_numeric("target") else "zero_one"
 
@@ -122,7 +131,9 @@ def loss_values(records: Records, name: str, width: float | None) -> Floats:
 
 
 def has_target(records: Records) -> npt.NDArray[np.bool_]:
-    """The rows whose right answer is known; without a column of targets, all."""
+    """The rows of which it is known what is right: they have a mark, or a target; without either column, all."""
+    if "mark" in records.stated:
+        return ~_null(records.column("mark")) | (records.outcome != ANSWERED)
     return ~_null(records.column("target")) if "target" in records else np.ones(len(records), bool)
 
 
@@ -146,7 +157,7 @@ def with_reference(records: Records) -> Records:
     take = pa.array(np.maximum(partner, 0), mask=partner < 0)
     added = {"reference.outcome": pa.array(np.array(OUTCOMES, dtype=object)[records.outcome]).take(take)}
     for name in records.stated:
-        if name not in (*KEY, "cluster", "outcome") and not name.startswith("group."):
+        if name not in (*KEY, "cluster", "outcome") and not is_group(name):
             added[f"reference.{name}"] = records.column(name).take(take)
     return records.with_columns(added)
 

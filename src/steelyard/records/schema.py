@@ -1,7 +1,7 @@
 """The column vocabulary: which columns exist, what each may hold, and the checks at the door.
 
-Columns are Arrow arrays of five kinds: text, int, float, bool and null (nothing known yet). One column has one kind:
-"1", 1 and true never meet. Every check names the row and the field and never shows the value.
+Columns are Arrow arrays of six kinds: text, int, float, bool, list and null (nothing known yet). One column has one
+kind: "1", 1 and true never meet. Every check names the row and the field and never shows the value.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ ITEM_NAMES = (
 )
 UNPERTURBED = ("none", "original")
 PREFIXES = ("group", "signal")
+_GROUPS = ("group.", "metadata.")
 LARGEST_INT = 2**53  # beyond it neighbouring whole numbers share one double
 
 Where = Callable[[int], "tuple[str | None, int]"]
@@ -64,6 +65,13 @@ FIELDS: Mapping[str, Field] = {
         Field("target", _LABEL, "the right answer"),
         Field("prediction", _LABEL, "what the model answered; null if it declined"),
         Field("outcome", ("text",), "one of " + ", ".join(OUTCOMES)),
+        Field(
+            "mark",
+            ("bool", "int", "float"),
+            "1 if whoever scored the answer found it right, else 0; wins over comparing prediction and target",
+            low=0,
+            high=1,
+        ),
         Field(
             "confidence",
             _NUMBER,
@@ -109,6 +117,11 @@ def field_of(name: str) -> Field | None:
     if rest and prefix == "signal":
         return Field(name, ("text", "int", "float", "bool"), "a signal the model or pipeline gave")
     return FIELDS.get(name)
+
+
+def is_group(name: str) -> bool:
+    """True for columns that describe the question, to slice by: `group.*`, and the `metadata.*` of logs."""
+    return name.startswith(_GROUPS)
 
 
 def expected(field: Field) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.records.declared import Declared
 from steelyard.records.schema import Where
 
 
@@ -16,7 +17,8 @@ from steelyard.records.schema import Where
 class Source:
     """Where rows came from: a file's name, its digest, how many rows, and the line of each (None: one row per line).
 
-    `about` is what the file says of its run: run_id, git_commit.
+    `about` is what the file says of its run: run_id, git_commit; `declared` are the numbers that it states of itself.
+    `excerpt` says of how much the rows are a part, where the file says that there are more.
     """
 
     name: str
@@ -27,10 +29,24 @@ class Source:
     first_line: int = 1
     about: Mapping[str, str] = field(default_factory=dict)
     torn: bool = False  # its end could not be read
+    excerpt: str = ""
+    declared: tuple[Declared, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """True if the rows are all that there should be."""
+        return not (self.torn or self.excerpt)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: what was read."""
-        return {"path": self.name, "sha256": self.sha256, "rows": self.rows}
+        return {
+            "path": self.name,
+            "sha256": self.sha256,
+            "rows": self.rows,
+            **({"about": dict(self.about)} if self.about else {}),
+            **({"excerpt": self.excerpt} if self.excerpt else {}),
+            **({"declared": [each.to_dict() for each in self.declared]} if self.declared else {}),
+        }
 
     def line(self, row: int) -> int:
         return self.first_line + row if self.lines is None else int(self.lines[row])

@@ -67,6 +67,8 @@ class Evaluate(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     unparsed: list[str] = []
     only: list[str] = []
     drop: list[str] = []
+    scorer: list[str] = []
+    abstain_when: list[str] = []
     task_file: str | None = None
     resamples: int | None = None
     seed: int | None = None

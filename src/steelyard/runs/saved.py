@@ -151,7 +151,8 @@ def run_folder(
     `more_files` are further files of the run, `numbers` further ones among its Metrics; `manifest` says how it came
     about.
 
-    A run on a file of which only a part could be read is kept as incomplete: it can be looked at, not promoted.
+    A run on a file of which only a part could be read, or that is an excerpt of more, is kept as incomplete: it can be
+    looked at, not promoted.
     """
     unknown = [file for file in more_files or {} if file not in FILES]
     if unknown:
@@ -178,7 +179,7 @@ def run_folder(
         tenant=tenant,
         started_at=clock.began,
         completed_at=clock.now,
-        complete=not any(source.torn for source in evaluation.sources),
+        complete=all(source.is_whole for source in evaluation.sources),
         labels={str(k): str(v) for k, v in (labels or {}).items()},
         metrics=values | {key: number.value for key, number in other_names.items()} | dict(numbers or {}),
         intervals={key: e.interval for key, e in shown.items() if e.interval is not None},

@@ -46,15 +46,16 @@ def _no_delta(name: str) -> bool:
 
 def _suiting(records: Records) -> list[Choice]:
     """The metrics to compute where none was asked for: those that say of themselves that they suit what there is."""
-    scored = {"target", "prediction"} <= set(records.stated)
-    numeric = scored and records.is_numeric("target") and records.task.labels is None
+    marked = "mark" in records.stated
+    scored = marked or {"target", "prediction"} <= set(records.stated)
+    numeric = not marked and scored and records.is_numeric("target") and records.task.labels is None
     confident = scored and "confidence" in records and kind_of(records.column("confidence")) != "null"
     counts = records.counts()
     choices = []
     if numeric:
         choices.append(_of(("numbers",), "the targets are numbers"))
     elif scored:
-        texts = _texts(records)
+        texts = _marks(records) if marked else _texts(records)
         choices.append(_of(("labels",) if texts else ("labels", "classes"), texts or "the targets are labels"))
     if counts["unparsed"]:
         choices.append(_of(("unparsed replies",), "some replies could not be read"))
@@ -87,6 +88,20 @@ def _of(situations: Sequence[Situation], why: str, *, column: str = "") -> Choic
         if default.situation in situations
     ]
     return Choice(tuple(text for _, text in sorted(meant, key=itemgetter(0))), why)
+
+
+def _marks(records: Records) -> str:
+    """Why marks are more than a comparison of labels, or nothing: then the targets may be classes."""
+    said = "the answers were marked where they were scored, and not always by exact match; so they are no classes"
+    if not {"target", "prediction"} <= set(records.stated):
+        return said
+    kinds = {kind_of(records.column(name)) for name in ("target", "prediction")}
+    if "list" in kinds or len(kinds - {"null"}) != 1:
+        return said
+    answered, correct = records.array("answered") == 1, records.array("correct")
+    equal = records.labels("target") == records.labels("prediction")
+    judged = answered & ~np.isnan(correct)
+    return _texts(records) if (equal[judged] == (correct[judged] == 1)).all() else said
 
 
 def _texts(records: Records) -> str:

@@ -17,14 +17,14 @@ from steelyard.metrics.evidence.sums import Evidence
 from steelyard.metrics.options import Constants
 from steelyard.records.derive import ANSWERED, FAILED
 from steelyard.records.digests import Digests, column_digests, row_digests
-from steelyard.records.schema import KEY, PAIRED, kind_of, texts
+from steelyard.records.schema import KEY, PAIRED, is_group, kind_of, texts
 from steelyard.records.table import Records
 from steelyard.uncertainty.sampling import Sample
 
 DIGEST = 8  # bytes kept of each digest
 
 _FOLLOWS = {  # what derived columns follow from
-    "correct": ("correct", "target", "prediction"),
+    "correct": ("mark", "correct", "target", "prediction"),
     **dict.fromkeys(("answered", "abstained", "unparsed", "failed"), ("outcome",)),
 }
 
@@ -101,7 +101,7 @@ def _each_once(evidence: Mapping[str, Evidence], clusters: npt.NDArray[np.int64]
 
 def describes_question(column: str) -> bool:
     """True for columns that describe the question, not the answer: both runs of a comparison must state them alike."""
-    return column == "should_abstain" or column.startswith("group.")
+    return column == "should_abstain" or is_group(column)
 
 
 def keep(records: Records, slice_: Mapping[str, Any], samples: Sequence[Sample]) -> KeptSlice:

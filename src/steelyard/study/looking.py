@@ -65,7 +65,7 @@ class Look:
 
 def look(source: Any, **reading: Unpack[Reading]) -> Look:
     """What is in a file or a frame; takes the options of `read`. Problems are listed, not raised."""
-    kept = {"format", "map", "salvage", "only", "drop"} & set(reading)
+    kept = {"format", "map", "salvage", "only", "drop", "scorer", "abstain_when"} & set(reading)
     source = source.read_all() if hasattr(source, "read_all") else source  # batches come once
     named = [source] if isinstance(source, str) else source if isinstance(source, list) else []
     again = _rewound() if STANDARD_INPUT in [each for each in named if isinstance(each, str)] else nullcontext

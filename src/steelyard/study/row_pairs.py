@@ -18,7 +18,7 @@ from steelyard.metrics.options import Constants
 from steelyard.naming import slice_text
 from steelyard.records.derive import ANSWERED, FAILED, NUMBERS, combine
 from steelyard.records.labels import value_name, value_of
-from steelyard.records.schema import CELL, PAIRED, kind_of
+from steelyard.records.schema import CELL, PAIRED, is_group, kind_of
 from steelyard.records.table import Records
 from steelyard.study.cells import several
 from steelyard.study.kept import describes_question, told_by
@@ -199,7 +199,7 @@ def paired_slices(
             for name in names:
                 if name not in pair.base and name != "outcome":
                     raise UsageError(pair.base.lacks(name, "by"))
-                if name.startswith("group."):
+                if is_group(name):
                     _agree(pair, name)
             for extra, rows in _groups(pair.base, names):
                 yield {**cell, **extra}, pair.take(rows)

@@ -32,7 +32,8 @@ def unmet_labels(records: Records) -> list[str]:
 
     Labels may be names of people: they are shown where there are few of them in all.
     """
-    if records.task.labels is not None or not {"target", "prediction"} <= set(records.stated):
+    stated = set(records.stated)
+    if records.task.labels is not None or "mark" in stated or not {"target", "prediction"} <= stated:
         return []
     if any(kind_of(records.column(name)) != "text" for name in ("target", "prediction")):
         return []

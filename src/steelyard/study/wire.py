@@ -16,6 +16,7 @@ from steelyard.ground.json import head, plain, read_strict, refusal
 from steelyard.ground.structs import refused
 from steelyard.metrics import metrics as registry
 from steelyard.naming import slice_text
+from steelyard.records.declared import Declared
 from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL
 from steelyard.records.table import Source
@@ -77,12 +78,37 @@ def ranking_document(ranked: Ranking, *, ties: str, complete: bool, relevance_le
 # -- read back, and described ------------------------------------------------------------------------------------------
 
 
+class DeclaredNumber(msgspec.Struct):
+    """A number that a log states of itself, and the same made of its rows; null where they do not tell."""
+
+    metric: str
+    stated: float | None
+    recomputed: float | None
+
+
 class InputFile(msgspec.Struct):
-    """A file that was read."""
+    """A file that was read: `about` is what it says of its run, `excerpt` of how much its rows are a part."""
 
     path: str
     sha256: str | None
     rows: int
+    about: dict[str, str] = {}
+    excerpt: str = ""
+    declared: list[DeclaredNumber] = []
+
+    @property
+    def source(self) -> Source:
+        numbers = [each for each in self.declared if each.stated is not None]
+        return Source(
+            self.path,
+            self.sha256,
+            self.rows,
+            about=self.about,
+            excerpt=self.excerpt,
+            declared=tuple(
+                Declared(name=each.metric, stated=each.stated or 0.0, recomputed=each.recomputed) for each in numbers
+            ),
+        )
 
 
 class UncertaintySettings(msgspec.Struct):
@@ -194,7 +220,7 @@ def read_evaluation(document: Mapping[str, Any]) -> Evaluation:
         population=file.population,
         cluster=tuple(file.uncertainty.cluster),
         clusters=file.uncertainty.clusters,
-        sources=tuple(Source(each.path, each.sha256, each.rows) for each in file.inputs),
+        sources=tuple(each.source for each in file.inputs),
         warnings=tuple(file.warnings),
     )
 
@@ -210,8 +236,7 @@ def read_comparison(document: Mapping[str, Any]) -> Comparison:
         population=msgspec.to_builtins(file.population),
         cluster=tuple(file.uncertainty.cluster),
         sources={
-            side: tuple(Source(each.path, each.sha256, each.rows) for each in getattr(file.inputs, side))
-            for side in file.inputs.__struct_fields__
+            side: tuple(each.source for each in getattr(file.inputs, side)) for side in file.inputs.__struct_fields__
         },
         unmatched=msgspec.to_builtins(file.unmatched),
         warnings=tuple(file.warnings),

@@ -86,6 +86,19 @@ Only = Annotated[
     typer.Option("--only", help="Of columns outside the vocabulary, hold only these in memory. Repeatable."),
 ]
 Drop = Annotated[list[str] | None, typer.Option("--drop", help="Do not read these columns. Repeatable.")]
+Scorer = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scorer", help="Of a log with several scorers, the one that counts. Default: each as a task. Repeatable."
+    ),
+]
+AbstainWhen = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--abstain-when",
+        help="Replies in a log that mean declining: noanswer, phrases (both by default), empty, /PATTERN/, never.",
+    ),
+]
 Versus = Annotated[str | None, typer.Option("--versus", help="Two parts of one table: model=old,new.")]
 
 
@@ -103,6 +116,8 @@ class Reading(Bundle):
     unparsed: Unparsed = None
     only: Only = None
     drop: Drop = None
+    scorer: Scorer = None
+    abstain_when: AbstainWhen = None
 
     @property
     def stated(self) -> dict[str, Any]:
@@ -118,14 +133,18 @@ class Reading(Bundle):
             "unparsed": self.unparsed,
             "only": names(self.only or []),
             "drop": names(self.drop or []),
+            "scorer": self.scorer,
+            "abstain_when": self.abstain_when,
         }
         return {name: value for name, value in named.items() if value}
 
     def table(self, paths: list[str], columns: Sequence[str] | None) -> Any:
         """The records of some files; `columns` are those outside the vocabulary that are used, None: all are kept."""
+        from steelyard.cli.progress import progress
         from steelyard.records.readers import read
 
-        return read(paths, columns=columns, **self.stated)
+        with progress("reading") as told:
+            return read(paths, columns=columns, progress=told, **self.stated)
 
     def run(self, path: str, mode: str | None, columns: Sequence[str]) -> Any:
         """One run of a file: the rows of a mode, where the file has several."""

@@ -50,6 +50,7 @@ def command_line(variant: Variant, workflow: str, domain: str) -> list[str]:
     lists: Mapping[str, list[str]] = {
         "--metric": asked.metrics, "--by": asked.by, "--pool": asked.pool,
         "--abstain": asked.abstain, "--unparsed": asked.unparsed, "--only": asked.only, "--drop": asked.drop,
+        "--scorer": asked.scorer, "--abstain-when": asked.abstain_when,
     }  # fmt: skip
     for option, values in lists.items():
         words += [part for value in values for part in (option, value)]

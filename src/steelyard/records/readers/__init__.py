@@ -17,9 +17,12 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from steelyard.errors import UsageError, printable
+from steelyard.ground.arrays import Progress
 from steelyard.ground.files import STANDARD_INPUT
 from steelyard.records.answers import Labelling, LabelRules, labelled
 from steelyard.records.conditions import Condition, Conditions, conditions
+from steelyard.records.declared import disagreements
+from steelyard.records.declining import AbstainWhen
 from steelyard.records.demand import Demand
 from steelyard.records.labels import value_name
 from steelyard.records.readers.bundles import Bundle
@@ -62,6 +65,8 @@ class Reading(TypedDict, total=False):
     unparsed: Sequence[str] | str
     only: Sequence[str] | str
     drop: Sequence[str] | str
+    scorer: Sequence[str] | str
+    abstain_when: Sequence[str] | str
 
 
 def records_in(source: Any, columns: Sequence[str], reading: Reading) -> Records:
@@ -87,7 +92,10 @@ def read(
     unparsed: Sequence[str] | str = (),
     only: Sequence[str] | str = (),
     drop: Sequence[str] | str = (),
+    scorer: Sequence[str] | str = (),
+    abstain_when: Sequence[str] | str = (),
     columns: Sequence[str] | None = None,
+    progress: Progress | None = None,
     rename: Mapping[str, str] | None = None,
 ) -> Records:
     """The records in a file, in several, on standard input ("-") or in memory, after every rule at the door.
@@ -108,8 +116,11 @@ def read(
     abstain  predictions that mean that the model declined, such as "I don't know"
     unparsed predictions that mean that its reply could not be read
     only     the columns to hold in memory, `drop` those not to
+    scorer   of a log with several scorers, those whose scores count; by default all, each as a task of its own
+    abstain_when   which replies in a log mean declining; `records.declining` says which rules there are
     columns  the columns outside the vocabulary that will be used; the others are not held in memory. By default all are
              kept, and what is wrong with one is said when it is used
+    progress is told the share of the bytes that were read
     rename   the earlier name of `map`
 
     The rows of several files follow each other. A column that one of them lacks is null there; whole numbers in
@@ -129,7 +140,8 @@ def read(
         drop=frozenset(names_of(drop)),
         units=cluster is None,
     )
-    table, sources = _loaded(source, paths, format, names, wanted, rules, salvage=salvage)
+    logs: dict[str, Any] = {"scorers": names_of(scorer), "abstain_when": AbstainWhen.of(abstain_when)}
+    table, sources = _loaded(source, paths, format, names, wanted, rules, salvage=salvage, logs=logs, progress=progress)
     known = stated or table.task or Task()
     records = records_of(table, rules, wanted, cluster=cluster, task=known, sources=sources)
     return _kept(records, kept) if kept else records
@@ -144,6 +156,9 @@ def read_as_is(
     salvage: bool = False,
     only: Sequence[str] | str = (),
     drop: Sequence[str] | str = (),
+    scorer: Sequence[str] | str = (),
+    abstain_when: Sequence[str] | str = (),
+    progress: Progress | None = None,
 ) -> Records:
     """What is in a file or a frame, all its columns kept as they are: no rule is applied, and no column is required."""
     in_memory = is_frame(source)
@@ -156,7 +171,9 @@ def read_as_is(
         drop=frozenset(names_of(drop)),
         as_is=True,
     )
-    table, sources = _loaded(source, paths, format, names, wanted, LabelRules(labels="exact"), salvage=salvage)
+    rules = LabelRules(labels="exact")
+    logs: dict[str, Any] = {"scorers": names_of(scorer), "abstain_when": AbstainWhen.of(abstain_when)}
+    table, sources = _loaded(source, paths, format, names, wanted, rules, salvage=salvage, logs=logs, progress=progress)
     records = Records(table.columns, sources=sources, warnings=table.warnings, extras=table.extras)
     return _kept(records, kept) if kept else records
 
@@ -170,6 +187,8 @@ def _loaded(
     rules: LabelRules,
     *,
     salvage: bool,
+    logs: Mapping[str, Any],
+    progress: Progress | None,
 ) -> tuple[Table, list[Source]]:
     """One table of everything that was given, and where it came from; a frame where there are no paths."""
     tables, sources, neighbours, renamed = [], list[Source](), list[Source](), set[str]()
@@ -177,8 +196,10 @@ def _loaded(
     if not paths:
         table, frame = frame_table(source, **asked)
         tables, renamed = [table], frame.renamed
-    for each in paths:
-        with entered(os.fspath(each), format, salvage=salvage, **asked) as (format_reader, opened):
+    for place, each in enumerate(paths):
+        told = None if progress is None else _part_of(progress, place, len(paths))
+        path = os.fspath(each)
+        with entered(path, format, salvage=salvage, progress=told, **logs, **asked) as (format_reader, opened):
             table = format_reader.table(opened)
             tables.append(table)
             sources.append(_source(opened, table))
@@ -192,7 +213,13 @@ def _loaded(
     named = [*(("only", name) for name in wanted.only or ()), *(("drop", name) for name in wanted.drop)]
     absent = sorted((option, name) for option, name in named if name not in present)
     said = [f"`{option}={printable(name)}`: there is no such column" for option, name in absent]
+    said += [remark for each in sources for remark in disagreements(each.name, each.declared)]
     return replace(joint, warnings=(*joint.warnings, *said)), [*sources, *neighbours]
+
+
+def _part_of(progress: Progress, place: int, count: int) -> Progress:
+    """The progress of one of several files, as that of all."""
+    return lambda share: progress((place + share) / count)
 
 
 def records_of(
@@ -273,6 +300,8 @@ def _source(source: Input, table: Table) -> Source:
         first_line=table.first_line,
         about=table.about,
         torn=source.leaves_out,
+        excerpt=table.excerpt,
+        declared=table.declared,
     )
 
 

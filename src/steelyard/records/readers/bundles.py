@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from steelyard.errors import InputError, printable
+from steelyard.ground.arrays import Progress
 from steelyard.ground.files import reason
 from steelyard.records.readers.head import MOST_NAMES, Head, shallowest
 
@@ -60,11 +61,15 @@ class Member:
 class Bundle:
     """The members of a folder or a zip archive, by their names."""
 
-    def __init__(self, name: str, members: Mapping[str, Member], limits: Limits = LIMITS) -> None:
+    def __init__(
+        self, name: str, members: Mapping[str, Member], limits: Limits = LIMITS, progress: Progress | None = None
+    ) -> None:
         self.name, self._limits = name, limits
+        self._progress, self._read = progress, 0
         self._members = dict(sorted(members.items(), key=lambda item: item[0].encode()))
         self._digests: dict[str, bytes] = {}  # of the members that were read to their end
-        if sum(member.size for member in members.values()) > limits.total:
+        self._total = sum(member.size for member in members.values())
+        if self._total > limits.total:
             raise InputError(f"more than {limits.total // 2**20:,} MB in all", file=name)
 
     def names(self) -> tuple[str, ...]:
@@ -114,6 +119,9 @@ class Bundle:
                 if size > self._limits.member:
                     raise self._too_large(name, self._limits.member)
                 digest.update(chunk)
+                self._read += len(chunk)
+                if self._progress is not None:
+                    self._progress(min(self._read / max(self._total, 1), 1.0))
                 yield chunk
         except OSError as problem:
             raise InputError(f"cannot be read: {reason(problem)}", file=self.place(name)) from None
@@ -189,8 +197,8 @@ def _entries(path: str, prefix: str, most: int) -> list[tuple[str, bool]]:
         return []
 
 
-def folder_bundle(path: str, limits: Limits = LIMITS) -> Bundle:
-    """The files of a folder and of the folders in it."""
+def folder_bundle(path: str, limits: Limits = LIMITS, progress: Progress | None = None) -> Bundle:
+    """The files of a folder and of the folders in it; `progress` is told the share of their bytes that were read."""
     root = os.path.realpath(path)
     members: dict[str, Member] = {}
     waiting = [""]
@@ -209,7 +217,7 @@ def folder_bundle(path: str, limits: Limits = LIMITS) -> Bundle:
                     members[name] = Member(os.stat(file).st_size, partial(_read, file))
                 if len(members) + len(waiting) > limits.members:
                     raise InputError(f"more than {limits.members:,} members", file=path)
-    return Bundle(path, members, limits)
+    return Bundle(path, members, limits, progress)
 
 
 def _plain_file(root: str, entry: os.DirEntry[str], path: str, name: str) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -16,13 +16,16 @@ from pathlib import Path
 from typing import BinaryIO, get_args
 
 from steelyard.errors import InputError, SteelyardError, UsageError, printable
+from steelyard.ground.arrays import Progress
 from steelyard.ground.files import STANDARD_INPUT, opened, reason
 from steelyard.records.answers import LabelRules
+from steelyard.records.declining import AbstainWhen
 from steelyard.records.demand import Demand
 from steelyard.records.readers.bundles import Bundle, folder_bundle, folder_head
 from steelyard.records.readers.contract import Certainty, Input, Reader, readers
 from steelyard.records.readers.head import Head, shallowest
 from steelyard.records.readers.packed import look_inside
+from steelyard.records.readers.watched import watched
 from steelyard.records.readers.zips import zip_bundle
 from steelyard.registry import load_entry_points
 
@@ -36,23 +39,37 @@ def entered(
     salvage: bool = False,
     demand: Demand | None = None,
     labels: LabelRules | None = None,
+    scorers: Sequence[str] = (),
+    abstain_when: AbstainWhen | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[tuple[Reader, Input]]:
     """The reader of a file, a folder or standard input, and the input opened for it.
 
-    `format` names a reader; by default the content decides. What is compressed is opened as what is inside.
+    `format` names a reader; by default the content decides. What is compressed is opened as what is inside. `progress`
+    is told the share of the bytes that were read.
     """
-    prepared = partial(Input, rename=rename, salvage=salvage, demand=demand, labels=labels)
+    prepared = partial(
+        Input,
+        rename=rename,
+        salvage=salvage,
+        demand=demand,
+        labels=labels,
+        scorers=scorers,
+        abstain_when=abstain_when,
+    )
     if os.path.isdir(path):
         try:
             reader = readers[format] if format is not None else recognised(folder_head(path), path)
             if reader.takes == "file":
                 raise InputError("cannot be read: is a directory", file=path)
-            with closing(prepared(path, io.BytesIO(), bundle=folder_bundle(path))) as source:
+            with closing(prepared(path, io.BytesIO(), bundle=folder_bundle(path, progress=progress))) as source:
                 yield reader, source
         except OSError as problem:
             raise InputError(f"cannot be read: {reason(problem)}", file=path) from None
         return
     with opened(path) as (name, stream):
+        if progress is not None and path != STANDARD_INPUT:
+            stream = watched(stream, progress)
         head, stream, packed = look_inside(path, name, stream, salvage=salvage)
         reader, bundle = _of_file(path, name, head, stream, format)
         with closing(prepared(name, stream, bundle=bundle, packed=packed)) as source:

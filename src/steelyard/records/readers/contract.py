@@ -34,6 +34,8 @@ import pyarrow as pa
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.ground.arrays import Mask
 from steelyard.records.answers import LabelRules
+from steelyard.records.declared import Declared
+from steelyard.records.declining import AbstainWhen
 from steelyard.records.demand import SCORED, Demand, Want
 from steelyard.records.extras import Extra
 from steelyard.records.readers.bundles import LIMITS, Bundle
@@ -61,6 +63,8 @@ class Table:
     """What came out of one input: its columns, and the line of each row (None: `first_line` and onwards).
 
     `task` is what the format itself says of the task; `about` names the run (run_id, git_commit) where the file does.
+    `declared` are the numbers that a log states of itself, next to the same made of its rows; `excerpt` says of how
+    much the rows are a part ("10 of 12 samples that were to be run"), where the file says that there should be more.
     """
 
     columns: Mapping[str, Column]
@@ -75,6 +79,8 @@ class Table:
     no_answers: Mapping[str, Mask] = field(default_factory=dict)  # rows whose prediction stands for an outcome, by it
     task: Task | None = None
     about: Mapping[str, str] = field(default_factory=dict)
+    declared: tuple[Declared, ...] = ()
+    excerpt: str = ""
 
 
 class Block(NamedTuple):
@@ -89,7 +95,8 @@ class Input:
     """One opened input: its bytes, digested as they are read, and how its columns are to be called.
 
     `bundle` is set where the input is a folder or a zip archive, for readers that take them; `packed` where `stream` is
-    what a compressed file holds. A reader that counts rows, not lines, says in `row_lines` where each row begins: then
+    what a compressed file holds. Of logs, `scorers` are those asked for, and `abstain_when` says which replies mean
+    declining. A reader that counts rows, not lines, says in `row_lines` where each row begins: then
     the line that an error is given is the number of its row.
     """
 
@@ -104,9 +111,12 @@ class Input:
         packed: Packed | None = None,
         demand: Demand | None = None,
         labels: LabelRules | None = None,
+        scorers: Sequence[str] = (),
+        abstain_when: AbstainWhen | None = None,
     ) -> None:
         self.name, self.salvage, self.bundle = name, salvage, bundle
         self.labels = labels or LabelRules()
+        self.scorers, self.abstain_when = tuple(scorers), abstain_when or AbstainWhen()
         self.demand = demand or Demand()
         self.scored = False  # whether the table has targets and predictions, once its first columns are known
         self.warnings: list[str] = []
@@ -143,6 +153,8 @@ class Input:
             salvage=self.salvage,
             demand=self.demand,
             labels=self.labels,
+            scorers=self.scorers,
+            abstain_when=self.abstain_when,
         )
         member._known, member.renamed, member._is_member = self._known, self.renamed, True
         self._members.append(member)

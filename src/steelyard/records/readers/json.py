@@ -82,7 +82,7 @@ def load(source: Input) -> Table:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Scan:
+class Scan:
     """Where the elements in a piece of an array start and end, and what else there is between them.
 
     `close` is where the array ends, if it does here; `breaks` are line ends within strings, which JSON does not allow.
@@ -95,7 +95,7 @@ class _Scan:
     close: int | None
 
     @classmethod
-    def of(cls, text: bytes) -> _Scan:
+    def of(cls, text: bytes) -> Scan:
         """Scan a text that begins within an array and outside of its elements."""
         plain = text.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")  # so that every quote left opens or closes
         letters = np.frombuffer(plain, np.uint8)
@@ -158,7 +158,7 @@ class _Array:
 
     def _read(self) -> None:
         """Read the elements that are whole, up to the first thing that no array of objects holds."""
-        scan = _Scan.of(self._rest)
+        scan = Scan.of(self._rest)
         wrong = min(self._wrong(scan), default=None)
         ends = scan.ends if wrong is None else scan.ends[scan.ends <= wrong[0]]
         error = None if wrong is None else self._error(wrong[1], wrong[0])
@@ -187,7 +187,7 @@ class _Array:
         letters[commas[: bool(self._lines)]] = _BLANK  # it follows what was read before
         return letters.tobytes()
 
-    def _wrong(self, scan: _Scan) -> Iterator[tuple[int, str]]:
+    def _wrong(self, scan: Scan) -> Iterator[tuple[int, str]]:
         """Places that no array of objects has, and what is wrong there: the first of each sort."""
         letters = np.frombuffer(self._rest, np.uint8)
         for at in scan.between[letters[scan.between] != _COMMA][:1]:

@@ -1,0 +1,131 @@
+"""The elements of an array inside a JSON document, one at a time, however large the document is.
+
+    document = Elements(chunks, ("results", "results"))
+    for raw in document:             # the bytes of one element of {"results": {"results": [{...}, {...}]}}
+        ...
+    document.rest                    # the bytes of the document without them: an empty list stands in their place
+
+Only some elements, and what is around the array, are ever held in memory; both have limits. An empty path is an array
+that is the whole document.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterable, Iterator, Sequence
+
+import numpy as np
+
+from steelyard.records.readers.json import Scan
+
+AROUND = 64 * 2**20  # bytes around the array
+ELEMENT = 256 * 2**20  # bytes of an element
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*("|\\?\Z)|[{}\[\],:]', re.DOTALL)  # a text that is not closed matches too
+_COMMA, _BRACE, _BRACKET = b",{]"
+
+
+class BrokenError(ValueError):
+    """The text is no JSON document with such an array. `torn`: it ends before the array does."""
+
+    def __init__(self, problem: str, *, torn: bool = False) -> None:
+        super().__init__(problem)
+        self.problem, self.torn = problem, torn
+
+
+class Elements:
+    """The elements at a path, read once. `rest` is what is around them; `found` says if there is such an array."""
+
+    def __init__(self, chunks: Iterable[bytes], path: Sequence[str]) -> None:
+        self._chunks, self._path = iter(chunks), [key.encode() for key in path]
+        self._around = bytearray()
+        self.found = False
+
+    @property
+    def rest(self) -> bytes:
+        return bytes(self._around)
+
+    def __iter__(self) -> Iterator[bytes]:
+        behind = self._seek()
+        if behind is not None:
+            behind = yield from self._elements(behind)
+            for chunk in (behind, *self._chunks):
+                self._keep(chunk)
+
+    def _keep(self, text: bytes) -> None:
+        self._around += text
+        if len(self._around) > AROUND:
+            raise BrokenError(f"more than {AROUND // 2**20} MB beside its rows")
+
+    def _seek(self) -> bytes | None:
+        """Go to the array; what was read of it already, None where there is none."""
+        keys: list[bytes | None] = []  # under which each open object or list stands
+        last: bytes | None = None
+        key: bytes | None = None
+        start = 0
+        for chunk in self._chunks:
+            self._keep(chunk)
+            for token in _TOKEN.finditer(self._around, start):
+                mark = token[0][:1]
+                if mark == b'"' and token[1] != b'"':
+                    break  # the rest of the text is still to come
+                start = token.end()
+                if mark == b'"':
+                    last = token[0][1:-1]
+                elif mark == b":":
+                    key = last
+                elif mark in b"{[":
+                    keys.append(key)
+                    if mark == b"[" and keys[1:] == self._path:
+                        break
+                    key = None
+                else:
+                    keys[-1:] = [] if mark in b"}]" else keys[-1:]
+                    key = None
+            else:
+                continue
+            if mark == b"[":
+                self.found = True
+                behind = bytes(self._around[start:])
+                del self._around[start:]
+                return behind
+        return None
+
+    def _elements(self, text: bytes) -> Generator[bytes, None, bytes]:
+        """The elements; returns what follows the last of them."""
+        before, step = 0, 0  # whether there was an element, and how much is read at least
+        while True:
+            scan = Scan.of(text)
+            letters = np.frombuffer(text, np.uint8)
+            if (letters[scan.between] != _COMMA).any() or (letters[scan.starts] != _BRACE).any():
+                raise BrokenError("a list of objects is expected")
+            due = np.arange(len(scan.starts)) + before  # commas in front of each
+            last = scan.close is not None and len(scan.between) != max(len(scan.starts) + before - 1, 0)
+            if last or (np.searchsorted(scan.between, scan.starts) != due).any():
+                raise BrokenError("not valid JSON, one comma is expected between two objects")
+            for begin, end in zip(scan.starts.tolist(), scan.ends.tolist(), strict=False):
+                if end - begin > ELEMENT:
+                    raise BrokenError(f"one of its rows is larger than {ELEMENT // 2**20} MB")
+                yield text[begin:end]
+                before = 1
+            if scan.close is not None:
+                if letters[scan.close] != _BRACKET:
+                    raise BrokenError("not valid JSON, a list is not closed")
+                return text[scan.close :]
+            done = int(scan.ends[-1]) if len(scan.ends) else 0
+            step = 0 if done else max(len(text), step)
+            text = text[done:]
+            if len(text) > ELEMENT:
+                raise BrokenError(f"one of its rows is larger than {ELEMENT // 2**20} MB")
+            more = list(self._more(step))
+            if not more:
+                raise BrokenError("the text ends early", torn=True)
+            text = b"".join((text, *more))
+
+    def _more(self, least: int) -> Iterator[bytes]:
+        """Further chunks, at least that many bytes where there are: a large element is not scanned too often."""
+        size = 0
+        for chunk in self._chunks:
+            yield chunk
+            size += len(chunk)
+            if size > least:
+                return
