@@ -1,0 +1,78 @@
+"""Marks: how whoever scored an answer found it. They win over comparing prediction and target."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import steelyard as sy
+from steelyard import InputError
+from steelyard.study.defaults import choose
+from tests.support.commands import command
+
+ROWS: list[dict[str, Any]] = [
+    {"item": 1, "target": "48 hours", "prediction": "two days", "mark": 1},
+    {"item": 2, "target": "aspirin", "prediction": "Aspirin.", "mark": 1},
+    {"item": 3, "target": "renal", "prediction": "renal", "mark": 0},
+    {"item": 4, "target": "none", "prediction": None, "outcome": "abstained", "mark": None},
+    {"item": 5, "target": "x", "prediction": None, "outcome": "failed", "mark": None},
+]
+
+
+def value(rows: Any, metric: str) -> float | None:
+    (estimate,) = sy.evaluate(rows, [metric], resamples=0)
+    return None if estimate.value is None else float(estimate.value)
+
+
+def test_the_mark_decides_what_is_correct() -> None:
+    assert value(ROWS, "accuracy") == 0.5  # of 4 that did not fail
+    assert value(ROWS, "selective_accuracy") == pytest.approx(2 / 3)
+    assert value([{**row, "confidence": 0.5} for row in ROWS[:3]], "brier") == 0.25
+
+
+def test_an_answer_without_a_mark_is_left_out_and_counted() -> None:
+    (estimate,) = sy.evaluate([*ROWS, {**ROWS[0], "item": 6, "mark": None}], ["accuracy"], resamples=0)
+    assert (estimate.value, estimate.n) == (0.5, 4)
+    assert estimate.excluded["no mark"] == 1
+
+
+def test_a_mark_needs_no_target() -> None:
+    rows = [{"item": 1, "prediction": "a", "mark": True}, {"item": 2, "prediction": "b", "mark": False}]
+    assert value(rows, "accuracy") == 0.5
+
+
+def test_marks_are_right_or_wrong() -> None:
+    with pytest.raises(InputError, match="mark"):
+        sy.read([{"item": 1, "mark": 2}])
+    with pytest.raises(InputError, match="other values than true and false"):
+        value([{"item": 1, "prediction": "a", "mark": 0.5}], "accuracy")
+
+
+def test_classes_are_counted_only_where_the_marks_are_those_of_exact_match() -> None:
+    free = [metric for choice in choose(sy.read(ROWS)) for metric in choice.metrics]
+    assert "accuracy" in free
+    assert "f1_macro" not in free
+    exact = [{"item": i, "target": "ab"[i % 2], "prediction": "a", "mark": i % 2 == 0} for i in range(6)]
+    assert "f1_macro" in [metric for choice in choose(sy.read(exact)) for metric in choice.metrics]
+
+
+def test_no_label_is_called_misspelt_where_there_are_marks() -> None:
+    assert not [w for w in sy.evaluate(ROWS, ["accuracy"], resamples=0).warnings if "never a target" in w]
+
+
+def test_marks_of_kept_runs_compare_as_their_rows_do(tmp_path: Path) -> None:
+    rows = [{**row, "item": f"{row['item']}-{i}"} for i in range(8) for row in ROWS]
+    store = tmp_path / "store"
+    other = [{**row, "mark": 1} if row["item"][0] == "3" else row for row in rows]
+    for name, each in (("a", rows), ("b", other)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in each))
+        done = command("evaluate", tmp_path / f"{name}.jsonl", "-m", "accuracy", "--save", "--run-id", name, root=store)
+        assert done.code == 0, done.err
+    kept = command("runs", "compare", "-m", "accuracy", "--against", "a", "--format", "json", root=store)
+    own = command("compare", tmp_path / "a.jsonl", tmp_path / "b.jsonl", "-m", "accuracy", "--format", "json")
+    (best, _), (delta,) = kept.json["runs"], own.json["deltas"]
+    assert best["delta"] == delta["delta"] == 0.25
+    assert [best["delta_low"], best["delta_high"]] == delta["interval"]
