@@ -65,7 +65,7 @@ class World:
         return [
             {
                 "item": self.word("item", i),
-                "cluster": self.word("patient", i // 3),
+                "cluster": self.word("patient", i // 3).strip("\t\ufeff"),  # white space around it would be said
                 "model": self.word("model", 4 + m),
                 "strategy": self.word("strategy", 5),
                 "task": self.word("task", 6),

@@ -322,6 +322,7 @@ def _check_edges(column: Column) -> None:
     trimmed = partial(pc.replace_substring_regex, pattern=f"^{BLANK}+|{BLANK}+$", replacement="")
     counts: Column = pc.value_counts(trimmed(pc.unique(column)))
     merged = counts.filter(pc.greater(counts.field("counts"), pa.scalar(1))).field("values")
+    merged = merged.filter(pc.not_equal(merged, pa.scalar("", merged.type)))  # blanks of two kinds surround nothing
     edged = pc.and_(edged, pc.is_in(trimmed(column), merged))
     if pc.any(edged).as_py():
         raise _CellError("white space (a blank, tab or line end) surrounds the value; remove it", edged)
