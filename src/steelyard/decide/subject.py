@@ -123,6 +123,13 @@ def of_records(gate: Gate, new: Records, base: Records | None, asked: NumberOpti
         resamples=asked.resamples or Settings().resamples,
         baseline=base is not None,
         complete=all(source.is_whole for table in (new, base) if table is not None for source in table.sources),
+        remarks=tuple(
+            f"{printable(source.name)}: an excerpt, {source.excerpt}"
+            for table in (new, base)
+            if table is not None
+            for source in table.sources
+            if source.excerpt
+        ),
         known=known,
         unit=unit_of(new.cluster_columns),
         absent=0.0 if base is None else float(unpaired(base, new)[0].mean()),
