@@ -51,6 +51,17 @@ def test_marks_are_right_or_wrong() -> None:
         value([{"item": 1, "prediction": "a", "mark": 0.5}], "accuracy")
 
 
+def test_risk_and_coverage_go_by_marks() -> None:
+    rows = [{**row, "confidence": 0.9 - 0.1 * i} for i, row in enumerate(ROWS[:3])]
+    by_mark = [{"item": i, "target": "a", "prediction": "a" if row["mark"] else "b", "confidence": row["confidence"]}
+               for i, row in enumerate(rows)]  # fmt: skip
+    without = [{name: value for name, value in row.items() if name != "target"} for row in rows]
+    found = [sy.selective(sy.read(each), confidence="confidence", resamples=0) for each in (rows, by_mark, without)]
+    areas = [[value(each, "aurc"), value(each, "augrc")] for each in (rows, by_mark)]
+    assert areas[0] == areas[1]
+    assert len({str(each.readings["confidence"][0].curve) for each in found}) == 1
+
+
 def test_classes_are_counted_only_where_the_marks_are_those_of_exact_match() -> None:
     free = [metric for choice in choose(sy.read(ROWS)) for metric in choice.metrics]
     assert "accuracy" in free

@@ -156,7 +156,7 @@ def _question(
     width = _range(runs)
     used = _loss(runs[0], loss, width)
     for run in runs:
-        if "target" not in run and (used.name != "zero_one" or "correct" not in run):
+        if "target" not in run and (used.name != "zero_one" or not {"mark", "correct"} & {*run.stated}):
             raise InputError(run.lacks("target", "this"), file=run.name)
     return _Question(
         loss=used,
