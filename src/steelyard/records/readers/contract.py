@@ -22,10 +22,10 @@ import fnmatch
 import hashlib
 import mmap
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -336,6 +336,17 @@ class Input:
 Certainty = Literal["no", "maybe", "likely", "sure"]
 Takes = Literal["file", "bundle", "both"]
 Load = Callable[[Input], Table]
+
+
+class Learned(Protocol):
+    """What reading a file once told about its columns; two that are equal in shape give columns of the same kinds."""
+
+    @property
+    def shape(self) -> tuple[tuple[str, ...], ...]: ...
+
+
+# The table a part at a time. Without what an earlier reading learned there are no parts: it is what this one returns.
+Parts = Callable[[Input, Any], Generator[Table, None, Learned]]
 Sniff = Callable[[Head], Certainty]
 
 
@@ -354,6 +365,7 @@ class Reader:
     suffixes: tuple[str, ...] = ()
     sniff: Sniff = by_suffix
     takes: Takes = "file"
+    parts: Parts | None = None
 
     def has_suffix(self, name: str) -> bool:
         return name.lower().endswith(self.suffixes)
@@ -368,7 +380,13 @@ readers: Registry[Reader] = Registry("format")
 
 
 def reader(
-    name: str, *, about: str, suffixes: tuple[str, ...] = (), sniff: Sniff = by_suffix, takes: Takes = "file"
+    name: str,
+    *,
+    about: str,
+    suffixes: tuple[str, ...] = (),
+    sniff: Sniff = by_suffix,
+    takes: Takes = "file",
+    parts: Parts | None = None,
 ) -> Callable[[Load], Load]:
     """Register the function below it as the reader of a format.
 
@@ -377,10 +395,14 @@ def reader(
     suffixes  those that such files usually have, in lower case; a hint, not a condition
     sniff     from the head of an input to how surely it is of this format; cheap, and without errors on garbage
     takes     files, bundles (folders and zip archives) or both; a bundle is in `source.bundle`
+    parts     the same table a part at a time, for files that are larger than memory
     """
 
     def register(load: Load) -> Load:
-        readers.add(name, Reader(name=name, about=about, load=load, suffixes=suffixes, sniff=sniff, takes=takes))
+        readers.add(
+            name,
+            Reader(name=name, about=about, load=load, suffixes=suffixes, sniff=sniff, takes=takes, parts=parts),
+        )
         return load
 
     return register

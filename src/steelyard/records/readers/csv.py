@@ -17,7 +17,7 @@ import csv
 import io
 import re
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -52,6 +52,7 @@ _EXACT = r"0|-?[1-9][0-9]{0,14}"  # a whole number that a float holds exactly
 _FRACTION = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]*(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)|-?\.[0-9]+(?:[eE][+-]?[0-9]+)?"
 _PATTERNS = {"int": _INT, "float": f"-0|{_EXACT}|{_FRACTION}", "bool": "(?i:true|false)"}
 _NOT_FINITE = r"[+-]?(?i:nan|inf|infinity)"
+_LABELS = ("target", "prediction")
 _FINITE = "a finite number is expected (leave the cell empty where a value is missing)"
 
 
@@ -64,13 +65,44 @@ def sniff(separator: str, head: Head) -> Certainty:
     return "likely" if head.separator == separator and not named else "maybe"
 
 
-@reader("csv", about="comma-separated cells under a header", suffixes=(".csv",), sniff=partial(sniff, ","))
+def parts(delimiter: str, source: Input, known: CellKinds | None) -> Generator[Table, None, CellKinds]:
+    """The columns of an input as they are, some rows at a time: every column in the kind that all its cells have."""
+    limit = csv.field_size_limit(LONGEST_LINE)
+    kinds = CellKinds()
+    try:
+        rows = _Rows(source, delimiter)
+        for piece in rows.pieces():
+            cells = dict(zip(rows.wanted_names, piece, strict=True))
+            kinds.learn(cells)
+            if known is not None:
+                columns = {name: known.column(name, column) for name, column in cells.items()}
+                yield Table(columns, len(piece[0]) if piece else 0, skipped=tuple(rows.skipped))
+            give_back()
+        source.warnings += rows.warnings
+    finally:
+        csv.field_size_limit(limit)
+    return kinds
+
+
+@reader(
+    "csv",
+    about="comma-separated cells under a header",
+    suffixes=(".csv",),
+    sniff=partial(sniff, ","),
+    parts=partial(parts, ","),
+)
 def load(source: Input) -> Table:
     """The columns of a CSV input."""
     return _load(source, ",")
 
 
-@reader("tsv", about="tab-separated cells under a header", suffixes=(".tsv", ".tab"), sniff=partial(sniff, "\t"))
+@reader(
+    "tsv",
+    about="tab-separated cells under a header",
+    suffixes=(".tsv", ".tab"),
+    sniff=partial(sniff, "\t"),
+    parts=partial(parts, "\t"),
+)
 def load_tabs(source: Input) -> Table:
     """The columns of a TSV input."""
     return _load(source, "\t")
@@ -79,10 +111,12 @@ def load_tabs(source: Input) -> Table:
 def _load(source: Input, delimiter: str) -> Table:
     limit = csv.field_size_limit(LONGEST_LINE)
     try:
-        cells, skipped, lines, warnings = _cells(source, delimiter)
+        rows = _Rows(source, delimiter)
+        cells = _cells(rows)
     finally:
         csv.field_size_limit(limit)
-    return replace(table_of_cells(source, cells, lines, warnings), skipped=tuple(skipped))
+    lines = np.frombuffer(rows.lines, np.int64)
+    return replace(table_of_cells(source, cells, lines, rows.warnings), skipped=tuple(rows.skipped))
 
 
 def table_of_cells(source: Input, cells: dict[str, Column], lines: npt.NDArray[np.int64], warnings: list[str]) -> Table:
@@ -100,57 +134,70 @@ def table_of_cells(source: Input, cells: dict[str, Column], lines: npt.NDArray[n
 # -- rows ------------------------------------------------------------------------------------------------------
 
 
-def _cells(source: Input, delimiter: str) -> tuple[dict[str, Column], list[str], npt.NDArray[np.int64], list[str]]:
-    """The wanted columns as text, the names of the others, the line of each row, and warnings."""
-    reader = csv.reader(_lines(source), delimiter=delimiter, strict=True)
-    pieces: list[list[Column]] = []
-    batches: list[list[Column]] = []
-    rows: list[list[str]] = []
-    lines = array("q")
-    warnings: list[str] = []
-    line = 1
-    try:
-        header = next(reader, [])
-        _check_separator(source, header, delimiter)
-        header = header_names(source, header)
-        names = named(source, header)
-        wanted = [place for place, name in enumerate(header) if source.want(name) != "skip"]
-        width, line = len(names), reader.line_num + 1
-        for row in reader:
-            if len(row) == width:
-                rows.append(row)
-                lines.append(line)
-            elif row:
-                last = len(row) < width and not any(reader)
-                if not (source.salvage and last):
-                    raise _ragged(source, line, width, len(row), delimiter)
-                warnings.append(source.salvaged(line, len(lines)))
-                break
-            line = reader.line_num + 1
-            if len(rows) == _BATCH:
-                batches.append(_batch(rows, wanted))
-                rows = []
-                if len(batches) == _BATCHES:
-                    pieces.append(_merged(batches))
-                    batches = []
-    except csv.Error as problem:
-        torn = "unexpected end of data" in str(problem) and reader.line_num == line  # else whole rows may be in it
-        if not (torn and source.salvage and lines):
-            raise _misquoted(source, line, str(problem)) from None
-        warnings.append(source.salvaged(line, len(lines)))
-    if not lines:
-        raise source.error("there are no records: the file has a header and no rows")
-    if rows:
-        batches.append(_batch(rows, wanted))
-    pieces += [_merged(batches)] if batches else []
+class _Rows:
+    """The rows of an input, in pieces: of each the wanted columns as text. `lines` has the line of every row."""
+
+    def __init__(self, source: Input, delimiter: str) -> None:
+        self._source, self._delimiter = source, delimiter
+        self.wanted_names: list[str] = []
+        self.skipped: list[str] = []
+        self.lines = array("q")
+        self.warnings: list[str] = []
+
+    def pieces(self) -> Iterator[list[Column]]:
+        """Some thousands of rows at a time."""
+        source, delimiter, lines = self._source, self._delimiter, self.lines
+        reader = csv.reader(_lines(source), delimiter=delimiter, strict=True)
+        batches: list[list[Column]] = []
+        rows: list[list[str]] = []
+        line = 1
+        try:
+            header = next(reader, [])
+            _check_separator(source, header, delimiter)
+            header = header_names(source, header)
+            names = named(source, header)
+            wanted = [place for place, name in enumerate(header) if source.want(name) != "skip"]
+            self.wanted_names = [names[place] for place in wanted]
+            self.skipped = [name for place, name in enumerate(names) if place not in set(wanted)]
+            width, line = len(names), reader.line_num + 1
+            for row in reader:
+                if len(row) == width:
+                    rows.append(row)
+                    lines.append(line)
+                elif row:
+                    last = len(row) < width and not any(reader)
+                    if not (source.salvage and last):
+                        raise _ragged(source, line, width, len(row), delimiter)
+                    self.warnings.append(source.salvaged(line, len(lines)))
+                    break
+                line = reader.line_num + 1
+                if len(rows) == _BATCH:
+                    batches.append(_batch(rows, wanted))
+                    rows = []
+                    if len(batches) == _BATCHES:
+                        yield _merged(batches)
+                        batches = []
+        except csv.Error as problem:
+            torn = "unexpected end of data" in str(problem) and reader.line_num == line  # else whole rows may be in it
+            if not (torn and source.salvage and lines):
+                raise _misquoted(source, line, str(problem)) from None
+            self.warnings.append(source.salvaged(line, len(lines)))
+        if not lines:
+            raise source.error("there are no records: the file has a header and no rows")
+        if rows:
+            batches.append(_batch(rows, wanted))
+        if batches:
+            yield _merged(batches)
+
+
+def _cells(rows: _Rows) -> dict[str, Column]:
+    """The wanted columns as text."""
+    pieces = list(rows.pieces())
     columns = {}
-    for place in wanted:
+    for name in rows.wanted_names:
         give_back()
-        columns[names[place]] = joined(
-            [piece.pop(0) for piece in pieces]
-        )  # so that a column is not held twice for long
-    skipped = [name for place, name in enumerate(names) if place not in set(wanted)]
-    return columns, skipped, np.frombuffer(lines, np.int64), warnings
+        columns[name] = joined([piece.pop(0) for piece in pieces])  # so that a column is not held twice for long
+    return columns
 
 
 def _lines(source: Input) -> Iterator[str]:
@@ -233,8 +280,7 @@ def _typed(source: Input, cells: dict[str, Column], lines: npt.NDArray[np.int64]
         if rules.labels != "exact" and (field_of(name) is not None or name in source.demand.asked):
             column, count = stripped(column)
             warnings += [removed(name, count)] if count else []
-        empty = pc.equal(column, pa.scalar("", column.type))
-        texts[name] = pc.if_else(empty, pa.scalar(None, column.type), column)
+        texts[name] = _without_empty(column)
     texts = dict(reversed(texts.items()))
     no_answers = rules.no_answers(texts["prediction"]) if "prediction" in texts else {}
     for mask in no_answers.values():
@@ -275,12 +321,10 @@ class _CellError(Exception):
 
 def _column(column: Column, field: Field | None, judged: Sequence[Column], *, exact: bool) -> Column:
     """A column of text in the kind of all the `judged` ones."""
-    kinds = field.kinds if field else ("int", "float", "bool", "text")
-    if kinds == ("int", "float"):
-        kinds = ("float",)
+    kinds = _kinds_of(field)
     if all(len(each) == each.null_count for each in judged):
         return pa.nulls(len(column))
-    patterns = _PATTERNS if field is None or "float" not in kinds else {**_PATTERNS, "int": _EXACT}
+    patterns = _patterns(field)
     kind = next((k for k in patterns if k in kinds and all(_all_match(c, patterns[k]) for c in judged)), "text")
     if kind == "text":
         if field is not None and "text" not in kinds:
@@ -290,12 +334,71 @@ def _column(column: Column, field: Field | None, judged: Sequence[Column], *, ex
         if "float" in kinds:
             _check_not_finite(column)
         return column
-    if kind == "bool":
-        return pc.equal(pc.utf8_lower(column), pa.scalar("true", column.type))
-    numbers: Column = column.cast(pa.int64() if kind == "int" else pa.float64())
+    numbers = _cast(column, kind)
     if kind == "float" and pc.any(pc.is_inf(numbers)).as_py():
         raise _CellError("a finite number is expected, this one is too large", pc.is_inf(numbers))
     return numbers
+
+
+def _kinds_of(field: Field | None) -> tuple[str, ...]:
+    """The kinds that a column may have."""
+    kinds = field.kinds if field else ("int", "float", "bool", "text")
+    return ("float",) if kinds == ("int", "float") else kinds
+
+
+def _patterns(field: Field | None) -> dict[str, str]:
+    return _PATTERNS if field is None or "float" not in _kinds_of(field) else {**_PATTERNS, "int": _EXACT}
+
+
+def _cast(column: Column, kind: str) -> Column:
+    if kind == "bool":
+        return pc.equal(pc.utf8_lower(column), pa.scalar("true", column.type))
+    return column.cast(pa.int64() if kind == "int" else pa.float64())
+
+
+class CellKinds:
+    """The kinds that the cells of every column may have, as far as they were read; kept as they are, none is wrong."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, list[str]] = {}
+        self._stated: set[str] = set()  # columns with a cell that is not empty
+
+    def learn(self, cells: Mapping[str, Column]) -> None:
+        """Learn from some cells; `target` and `prediction` have one kind."""
+        for name, column in cells.items():
+            before = self._kinds.get(name, [*_PATTERNS])
+            given = _without_empty(column)
+            self._kinds[name] = [kind for kind in before if _may_be(given, kind, field_of(name))]
+            if given.null_count < len(given):
+                self._stated.add(name)
+
+    @property
+    def shape(self) -> tuple[tuple[str, ...], ...]:
+        return tuple((name, self._kind(name)) for name in self._kinds)
+
+    def column(self, name: str, cells: Column) -> Column:
+        """Cells of a column in its kind."""
+        kind, given = self._kind(name), _without_empty(cells)
+        return given if kind == "text" else pa.nulls(len(cells)) if kind == "null" else _cast(given, kind)
+
+    def _kind(self, name: str) -> str:
+        judged = [each for each in _LABELS if each in self._kinds] if name in _LABELS else [name]
+        if not any(each in self._stated for each in judged):
+            return "null"
+        field = field_of(name)
+        possible = _kinds_of(field)
+        return next((k for k in _PATTERNS if k in possible and all(k in self._kinds[j] for j in judged)), "text")
+
+
+def _without_empty(column: Column) -> Column:
+    empty = pc.equal(column, pa.scalar("", column.type))
+    return pc.if_else(empty, pa.scalar(None, column.type), column) if pc.any(empty).as_py() else column
+
+
+def _may_be(column: Column, kind: str, field: Field | None) -> bool:
+    if not _all_match(column, _patterns(field)[kind]):
+        return False
+    return kind != "float" or not pc.any(pc.is_inf(column.cast(pa.float64())), min_count=0).as_py()
 
 
 def _unlike(column: Column, kind: str, field: Field) -> _CellError:

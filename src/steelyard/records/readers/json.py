@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -23,8 +23,9 @@ import numpy.typing as npt
 
 from steelyard.errors import InputError, printable
 from steelyard.ground.json import Flaw, NotJsonError, parse_document
-from steelyard.records.readers.contract import LONGEST_LINE, Block, Certainty, Input, Table, reader
+from steelyard.records.readers.contract import LONGEST_LINE, Block, Certainty, Input, Learned, Table, reader
 from steelyard.records.readers.head import Head
+from steelyard.records.readers.json_learning import Fields
 from steelyard.records.readers.jsonl import Lines
 from steelyard.records.schema import FIELDS
 
@@ -59,23 +60,52 @@ def sniff(head: Head) -> Certainty:
     return "likely" if split or ours else "maybe"
 
 
+def parts(source: Input, known: Fields | None) -> Generator[Table, None, Learned]:
+    """The columns of a JSON document, some rows of an array at a time; columns are one part."""
+    is_array, chunks = _begun(source)
+    if is_array:
+        return (yield from _Array(source, known).parts(chunks))
+    whole = _columns(source, source.text(LARGEST, begun=chunks))
+    if known is not None:
+        yield whole
+    return _Columns(tuple(whole.columns))
+
+
 @reader(
     "json",
     about="an array of objects, or an object of columns: lists of equal length",
     suffixes=(".json",),
     sniff=sniff,
+    parts=parts,
 )
 def load(source: Input) -> Table:
     """The columns of a JSON document."""
+    is_array, chunks = _begun(source)
+    if is_array:
+        return _Array(source).table(chunks)
+    return _columns(source, source.text(LARGEST, begun=chunks))
+
+
+def _begun(source: Input) -> tuple[bool, Iterator[bytes]]:
+    """Whether the document is an array, and its text."""
     chunks = source.chunks()
     first = b""
     for chunk in chunks:
         first += chunk
         if first.strip(_SPACES):
             break
-    if first.lstrip(_SPACES).startswith(b"["):
-        return _Array(source).table(chain([first], chunks))
-    return _columns(source, source.text(LARGEST, begun=chain([first], chunks)))
+    return first.lstrip(_SPACES).startswith(b"["), chain([first], chunks)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """What is known of a document of columns, which is read whole."""
+
+    names: tuple[str, ...]
+
+    @property
+    def shape(self) -> tuple[tuple[str, ...], ...]:
+        return (self.names,)
 
 
 # -- arrays ------------------------------------------------------------------------------------------------------------
@@ -119,9 +149,9 @@ class Scan:
 class _Array:
     """The state of reading an array: what is not read yet, where it is in the text, and the lines of the rows."""
 
-    def __init__(self, source: Input) -> None:
+    def __init__(self, source: Input, known: Fields | None = None) -> None:
         self._source = source
-        self._rows = Lines(source, _element)
+        self._rows = Lines(source, _element, known)
         self._lines = array("q")
         source.row_lines = self._lines
         self._rest = b""
@@ -131,19 +161,33 @@ class _Array:
     def table(self, chunks: Iterator[bytes]) -> Table:
         """All rows of the array."""
         with self._rows.all_problems():
-            self._open(next(chunks))
-            for chunk in chain([b""], chunks):
-                self._rest += chunk
-                if self._rest and not self._closed:
-                    self._read()
-                if self._closed:
-                    self._check_rest()
-            if not self._closed:
-                self._torn()
-            if not self._lines:
-                raise self._source.error("there are no records: the array is empty")
+            for _ in self._pieces(chunks):
+                pass
             table = self._rows.table()
             return replace(table, lines=np.array(self._lines[: table.rows], np.int64))
+
+    def parts(self, chunks: Iterator[bytes]) -> Generator[Table, None, Fields]:
+        """The same, some rows at a time."""
+        with self._rows.all_problems():
+            for _ in self._pieces(chunks):
+                yield from self._rows.part()
+            yield from self._rows.part(last=True)
+        return self._rows.fields
+
+    def _pieces(self, chunks: Iterator[bytes]) -> Iterator[None]:
+        """Read the text, a piece at a time."""
+        self._open(next(chunks))
+        for chunk in chain([b""], chunks):
+            self._rest += chunk
+            if self._rest and not self._closed:
+                self._read()
+            if self._closed:
+                self._check_rest()
+            yield
+        if not self._closed:
+            self._torn()
+        if not self._lines:
+            raise self._source.error("there are no records: the array is empty")
 
     def _check_rest(self) -> None:
         more = self._rest.lstrip(_SPACES)

@@ -19,10 +19,11 @@ from steelyard.records.schema import FIELDS, SHOWN
 class Fields:
     """The fields of one input's objects, as far as they are known."""
 
-    def __init__(self, source: Input) -> None:
-        self.root = Node()
+    def __init__(self, source: Input, known: Fields | None = None) -> None:
+        self.root: Node = Node() if known is None else known.root
         self._source = source
-        self._columns: dict[str, str] = {}  # column -> the field it comes from
+        # column -> the field it comes from
+        self._columns: dict[str, str] = {} if known is None else known.take_over(source)
         self._problems: dict[tuple[str, str], set[int]] = {}  # what is wrong with which column -> the lines
         self._nulled: dict[str, set[int]] = {}  # column that nobody reads -> lines with a number that cannot be kept
         self.no_answers: dict[int, str] = {}  # line -> the outcome that its prediction stands for
@@ -35,6 +36,17 @@ class Fields:
         if not self._columns:
             self._source.begins_with(_names(values))
         return self._learn(self.root, values, (), number)
+
+    def take_over(self, source: Input) -> dict[str, str]:
+        """The columns, for reading the same file once more."""
+        for name in self._columns.values():
+            source.column(name)
+        return self._columns
+
+    @property
+    def shape(self) -> tuple[tuple[str, ...], ...]:
+        """The columns and their kinds, in the order in which they were met."""
+        return tuple((leaf.column, leaf.kind, leaf.element) for leaf in self.root.leaves() if leaf.want != "skip")
 
     @property
     def problems(self) -> list[InputError]:

@@ -13,7 +13,7 @@ exactly as many colons as the rows have fields, no key is a duplicate. Otherwise
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -51,7 +51,18 @@ def sniff(head: Head) -> Certainty:
     return "likely" if len(head.objects) > 1 else "maybe"
 
 
-@reader("jsonl", about="one JSON object per line", suffixes=(".jsonl", ".ndjson"), sniff=sniff)
+def parts(source: Input, known: Fields | None) -> Generator[Table, None, Fields]:
+    """The columns of a JSON Lines input, some rows at a time."""
+    lines = Lines(source, known=known)
+    with lines.all_problems():
+        for block in source.blocks():
+            lines.read(block)
+            yield from lines.part()
+        yield from lines.part(last=True)
+    return lines.fields
+
+
+@reader("jsonl", about="one JSON object per line", suffixes=(".jsonl", ".ndjson"), sniff=sniff, parts=parts)
 def load(source: Input) -> Table:
     """The columns of a JSON Lines input."""
     lines = Lines(source)
@@ -76,10 +87,16 @@ class Lines:
     `parse` reads a line that msgspec refuses.
     """
 
-    def __init__(self, source: Input, parse: Callable[[bytes], dict[str, Any] | Flaw] = parse_line) -> None:
+    def __init__(
+        self,
+        source: Input,
+        parse: Callable[[bytes], dict[str, Any] | Flaw] = parse_line,
+        known: Fields | None = None,
+    ) -> None:
         self._source, self._parse = source, parse
-        self._fields = Fields(source)
-        self._root = self._fields.root
+        self.fields = Fields(source, known)
+        self._root = self.fields.root
+        self._is_first = known is None
         self._decoder: Any = _Refusing()
         self._stale = True  # whether something was learned since the Structs were made
         self._patience = 1  # how many lines teach before a Struct is made; doubles, as making one is slow
@@ -96,7 +113,7 @@ class Lines:
         try:
             yield
         except InputError as last:
-            raise InputError.together([*self._fields.problems, last]) from None
+            raise InputError.together([*self.fields.problems, last]) from None
 
     def read(self, block: Block) -> None:
         """Read the lines of a block into batches; a new field or kind closes a batch."""
@@ -148,7 +165,7 @@ class Lines:
                 continue
             try:
                 values = self._object(lines[at], number + at)
-                learned = self._fields.learn(values, number + at)
+                learned = self.fields.learn(values, number + at)
             except NotJsonError as problem:
                 last = block.last and not any(map(bytes.strip, pending))
                 if not (problem.torn and last):
@@ -174,17 +191,37 @@ class Lines:
 
     def objects(self, rows: list[tuple[int, dict[str, Any]]]) -> None:
         """Read objects that are parsed already, each with its line, as lines are read."""
-        learned = [self._fields.learn(values, number) for number, values in rows]
+        learned = [self.fields.learn(values, number) for number, values in rows]
         self._stale |= any(learned)
         self._add(self._batch(self._structs(rows)))
+
+    def part(self, *, last: bool = False) -> Iterator[Table]:
+        """What was read since the last part, once that is much: nothing, where the kinds of the columns are not known.
+
+        At the end, all that is left.
+        """
+        if last and not self._rows:
+            raise self._no_records()
+        if len(self._batches) < _BATCHES and not last:
+            return
+        if self._batches and not self._is_first:
+            yield self._table(None)
+        self._batches, self._merged = [], 0
 
     def table(self) -> Table:
         """All batches as one table."""
         if not self._rows:
-            raise self._source.error("there are no records: the file is empty or blank")
+            raise self._no_records()
         lines = None
         if self._blank:
             lines = np.setdiff1d(np.arange(1, self._next), self._blank)[: self._rows]
+        return self._table(lines)
+
+    def _no_records(self) -> InputError:
+        return self._source.error("there are no records: the file is empty or blank")
+
+    def _table(self, lines: Codes | None) -> Table:
+        rows = sum(batch.rows for batch in self._batches)
         columns: dict[str, Column] = {}
         extras: dict[str, Extra] = {}
         for leaf in self._root.leaves():
@@ -193,7 +230,7 @@ class Lines:
             give_back()
             chunks = self._chunks(leaf)
             if (row := _inexact(chunks, leaf)) is not None:
-                self._fields.too_large(leaf, row + 1 if lines is None else int(lines[row]))
+                self.fields.too_large(leaf, row + 1 if lines is None else int(lines[row]))
                 chunks = chunks if leaf.want == "read" else [json_texts(chunk) for chunk in chunks]
             if leaf.kind == "json":
                 problem, line = leaf.problem or ("holds values of several kinds", 1)
@@ -205,10 +242,10 @@ class Lines:
                 )
         return Table(
             columns,
-            self._rows,
+            rows,
             lines=lines,
-            warnings=(*self._warnings, *self._fields.remarks),
-            problems=tuple(self._fields.problems),
+            warnings=(*self._warnings, *self.fields.remarks),
+            problems=tuple(self.fields.problems),
             extras=extras,
             no_answers=self._no_answers(lines),
             skipped=tuple(leaf.column for leaf in self._root.leaves() if leaf.want == "skip"),
@@ -217,7 +254,7 @@ class Lines:
     def _no_answers(self, lines: Codes | None) -> dict[str, Mask]:
         """The rows whose prediction was said to stand for an outcome."""
         masks: dict[str, Mask] = {}
-        for line, outcome in self._fields.no_answers.items():
+        for line, outcome in self.fields.no_answers.items():
             row = line - 1 if lines is None else int(np.searchsorted(lines, line))
             masks.setdefault(outcome, np.zeros(self._rows, bool))[row] = True
         return masks
@@ -266,7 +303,7 @@ class Lines:
         """Objects, with their lines, as Structs; if something was learned from them, make these first."""
         if objects and self._stale:
             for number, values in objects:  # a later one may have taught what an earlier one breaks
-                self._fields.learn(values, number)
+                self.fields.learn(values, number)
             if self._root.build():
                 self._decoder = msgspec.json.Decoder(self._root.struct)
             self._stale = False
@@ -288,7 +325,7 @@ class Lines:
             inside = [sum(map(_most_keys, raws)) for raws in zip(*batch.raw.values(), strict=True)] or [0] * len(rows)
             for (at, line), known, below in zip(lines, batch.keys.tolist(), inside, strict=True):
                 if rounded or repeated or _most_keys(line) != known + below:
-                    self._fields.learn(self._object(line, at), at)
+                    self.fields.learn(self._object(line, at), at)
         self._add(batch)
 
     def _batch(self, rows: list[Any]) -> Batch:
