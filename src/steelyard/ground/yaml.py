@@ -42,6 +42,24 @@ def parse_yaml(text: str, *, source: str) -> Any:
         raise UsageError(f"{printable(source)}: not valid YAML") from None
 
 
+def places(path: Path) -> dict[tuple[str | int, ...], int]:
+    """The line on which every part of a document begins, by the keys and numbers that lead to it."""
+    found: dict[tuple[str | int, ...], int] = {}
+    waiting: list[tuple[tuple[str | int, ...], Any]] = [((), yaml.compose(path.read_text(encoding="utf-8-sig")))]
+    while waiting:
+        place, node = waiting.pop()
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                below = (*place, key.value)
+                found[below] = key.start_mark.line + 1
+                waiting.append((below, value))
+        elif isinstance(node, yaml.SequenceNode):
+            for number, value in enumerate(node.value):
+                found[*place, number] = value.start_mark.line + 1
+                waiting.append(((*place, number), value))
+    return found
+
+
 class _StrictLoader(yaml.SafeLoader):
     """SafeLoader without aliases, duplicate keys and plain scalars of surprising type."""
 
