@@ -18,9 +18,9 @@ from msgspec import Meta
 
 from steelyard.errors import UsageError, printable
 from steelyard.ground.json import DIALECT
+from steelyard.ground.specs import spec_of
 from steelyard.ground.structs import schema_parts
-from steelyard.ground.yaml import load_yaml
-from steelyard.registry import closest
+from steelyard.ground.yaml import load_yaml, places
 
 
 class GateRules(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -36,12 +36,8 @@ class GateRules(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 def load_rules(path: Path) -> GateRules:
     """The rules in a file; an unknown key is an error with a hint."""
     raw = load_yaml(path)
-    try:
-        rules = msgspec.convert(raw, GateRules)
-    except msgspec.ValidationError as problem:
-        raise UsageError(f"{printable(path)}: {printable(problem)}{_hint(raw)}") from None
-    empty = isinstance(raw, dict) and raw.get("rules") == []
-    if empty or (not rules.rules and rules.profile is None):
+    rules = spec_of(raw, GateRules, source=str(path), lines=places(path))
+    if raw.get("rules") == [] or (not rules.rules and rules.profile is None):
         raise UsageError(f"{printable(path)}: rules or a profile are needed; a gate without rules passes nothing")
     return rules
 
@@ -53,12 +49,3 @@ def rules_schema() -> dict[str, Any]:
     gate["properties"]["rules"]["minItems"] = 1
     gate["anyOf"] = [{"required": ["rules"]}, {"required": ["profile"], "properties": {"profile": {"type": "string"}}}]
     return {"$schema": DIALECT, "title": "Gate rules", **shape, "$defs": parts}
-
-
-def _hint(raw: Any) -> str:
-    fields = list(GateRules.__struct_fields__)
-    for key in raw if isinstance(raw, dict) else ():
-        near = closest(str(key), fields) if key not in fields else None
-        if near:
-            return f"; did you mean '{near}'?"
-    return ""

@@ -37,10 +37,9 @@ from typing import Any
 import msgspec
 
 from steelyard.errors import SteelyardError, StorageError, UsageError, printable
-from steelyard.ground.yaml import load_yaml
+from steelyard.ground.specs import read_spec
 from steelyard.records.answers import Labelling
 from steelyard.records.conditions import conditions
-from steelyard.registry import closest
 from steelyard.runs.environment import NO_TENANT
 from steelyard.runs.index import Index, RunEntry
 from steelyard.runs.layout import DOMAIN, Scope, checked, inside
@@ -49,7 +48,6 @@ from steelyard.runs.promotion import decided
 from steelyard.runs.standing import Choice, Standing, compared, ranked
 
 _SECRET = re.compile(r"(?i)key|token|secret|password|credential")
-_UNKNOWN = re.compile(r"Object contains unknown field `(.+?)`( - at `(.+)`)?")
 
 
 class Evaluate(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -158,11 +156,7 @@ def load(path: Path, command_line: CommandLine) -> Plan:
 
     `command_line` makes the command of a variant that is to be evaluated, for a workflow and domain.
     """
-    raw = load_yaml(path)
-    try:
-        spec = msgspec.convert(raw, Spec)
-    except msgspec.ValidationError as problem:
-        raise UsageError(f"{printable(path)}: {_explained(str(problem))}") from None
+    spec = read_spec(path, Spec)
     _check(spec, path)
     return Plan(spec, path, path.read_bytes(), command_line)
 
@@ -344,16 +338,3 @@ def _check_where(variant: Variant, path: Path) -> None:
         conditions(variant.evaluate.where if variant.evaluate else ())
     except UsageError as problem:
         raise UsageError(f"{printable(path)}: the variant '{variant.name}': {problem}") from None
-
-
-_KEYS = [f for kind in (Spec, Variant, Evaluate, CompareSpec, PromoteSpec) for f in kind.__struct_fields__]
-
-
-def _explained(problem: str) -> str:
-    """A validation problem, with what may have been meant by an unknown key."""
-    unknown = _UNKNOWN.match(problem)
-    if unknown is None:
-        return printable(problem)
-    near = closest(unknown.group(1), list(dict.fromkeys(_KEYS)))
-    hint = f"; did you mean '{near}'?" if near else ""
-    return f"unknown key '{printable(unknown.group(1))}'{printable(unknown.group(2) or '')}{hint}"
