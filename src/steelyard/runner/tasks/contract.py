@@ -1,0 +1,129 @@
+"""What a task is: items to ask about, the question about each, and the answers there may be.
+
+A task is one file in this folder that adds it to `tasks`, or a file of the user's (`from_file`). What a model is shown
+of an item are the fields that the task's prompt names: never the target, and never whether it should decline.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from steelyard.errors import UsageError
+from steelyard.records.sources import Source
+from steelyard.registry import Registry
+
+Label = str | int
+Target = str | int | float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """One thing to ask about. `fields` may be shown in a prompt; everything else never is."""
+
+    id: str | int
+    fields: Mapping[str, Any]
+    target: Target | None
+    cluster: str | int | None = None
+    groups: Mapping[str, Any] = field(default_factory=dict)
+    should_abstain: bool | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)  # further columns of the records
+
+
+@dataclass(frozen=True, kw_only=True)
+class Items:
+    """The items of a task, and what must be said of them."""
+
+    items: tuple[Item, ...]
+    left_out: Mapping[str, int] = field(default_factory=dict)  # rows that are no items, by reason
+    warnings: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()  # the files that were read, with their digests
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSpec:
+    """A file that a task's items come from: `map` is {name here: name in the file}, `where` the rows to keep."""
+
+    path: str
+    map: Mapping[str, str] = field(default_factory=dict)
+    where: Sequence[str] | str = ()
+
+
+class Task(Protocol):
+    """What can be asked of models."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def about(self) -> str:
+        """One line for people who choose a task."""
+
+    @property
+    def labels(self) -> tuple[Label, ...] | None:
+        """The answers there are, texts or whole numbers; None where the answer is a number."""
+
+    @property
+    def spellings(self) -> Mapping[str, Label]:
+        """What else a label may be called in a reply, as in {"stage 3": 3}; case and white space make no difference."""
+
+    @property
+    def may_decline(self) -> bool:
+        """True if models are told that they may decline. Only then does a reply count as abstained."""
+
+    @property
+    def range(self) -> tuple[float, float] | None:
+        """The lowest and the highest number, where answers are numbers."""
+
+    @property
+    def direction(self) -> str | None:
+        """Which numbers are better, higher or lower, where that is known."""
+
+    def items(self, data: DataSpec | None, *, size: int | None, seed: int) -> Items:
+        """The items: of a file, or generated. At most `size`; the same for the same data, size and seed."""
+
+    def background(self) -> str:
+        """What is said before any question; may be empty."""
+
+    def question(self, item: Item) -> str:
+        """The question about an item, without how to reply, which is the strategy's."""
+
+    def shown(self, item: Item) -> Mapping[str, Any]:
+        """The fields of an item that its question shows."""
+
+
+tasks: Registry[Task] = Registry("task")
+
+
+def lot(seed: int, *ids: str | int | None) -> bytes:
+    """What orders things at random: depends on the seed and on what is ordered, not on where it stands."""
+    return hashlib.sha256(json.dumps([seed, *ids]).encode()).digest()
+
+
+def sampled(items: Sequence[Item], size: int | None, seed: int) -> tuple[Item, ...]:
+    """At most `size` of the items, in their order: at random, with labels as often as they are among all.
+
+    A smaller sample is a part of a larger one, and the order of the items makes no difference to which are taken. The
+    seats of labels are those of Sainte-Laguë: the j-th item of a label with n items comes at (j − ½)/n.
+
+    >>> labels = ["yes"] * 6 + ["no"] * 3
+    >>> items = [Item(id=n, fields={}, target=label) for n, label in enumerate(labels)]
+    >>> [item.target for item in sampled(items, 3, seed=1)]
+    ['yes', 'yes', 'no']
+    """
+    if size is None or size >= len(items):
+        return tuple(items)
+    if size < 1:
+        raise UsageError("`size=` is at least 1")
+    by_label: dict[Target | None, list[int]] = defaultdict(list)
+    for place, item in enumerate(items):
+        by_label[item.target].append(place)
+    seats = []
+    for label, places in by_label.items():
+        places.sort(key=lambda place: lot(seed, items[place].id))
+        seats += [((j + 0.5) / len(places), str(label), place) for j, place in enumerate(places)]
+    return tuple(items[place] for place in sorted(place for _, _, place in sorted(seats)[:size]))
