@@ -1,4 +1,4 @@
-"""Where in a JSON text things begin: the line of each element of a list that stands at a known path.
+"""Where in a JSON text things begin: the line of each element of a list, the characters of each member of an object.
 
 Parsers hand over values without their places; an error is easier to mend with one.
 """
@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
 
 Path = tuple[str | None, ...]  # names of members; None for every element of a list
 Place = tuple[int, ...]  # the index in each list on the way
@@ -62,3 +65,68 @@ class _Walk:
             if self._text[at] == ",":
                 at = self.blank(at + 1)
         return at + 1
+
+
+# -- members of an object ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Member:
+    """A value in an object, and the first and the last character (exclusive) of where it stands."""
+
+    value: Any
+    span: tuple[int, int]
+
+
+def members_at(text: str, at: int) -> tuple[dict[str, Member], int] | None:
+    """The members of the object that begins at `at`, whatever follows it, and where it ends; None if it is no JSON.
+
+    A key that appears twice, a number that is not finite or too large to be kept: all are none.
+
+    >>> members_at('see {"a": 1} there', 4)
+    ({'a': Member(value=1, span=(10, 11))}, 12)
+    """
+    members: dict[str, Member] = {}
+    walk = _Walk(text)
+    try:
+        at = walk.blank(at + 1)
+        while text[at] != "}" or members:
+            key, at = _STRICT(text, at)
+            at = walk.blank(at)
+            if not isinstance(key, str) or key in members or text[at] != ":":
+                return None
+            start = walk.blank(at + 1)
+            value, at = _STRICT(text, start)
+            members[key] = Member(value, (start, at))
+            at = walk.blank(at)
+            if text[at] == "}":
+                break
+            if text[at] != ",":
+                return None
+            at = walk.blank(at + 1)
+    except (ValueError, IndexError, RecursionError):
+        return None
+    return members, at + 1
+
+
+def _refused(_: str) -> Any:
+    raise ValueError
+
+
+def _int(text: str) -> int:
+    return int(text) if len(text) <= 20 else _refused(text)
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    return value if isfinite(value) else _refused(text)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    return members if len(members) == len(pairs) else _refused("")
+
+
+_STRICT = json.JSONDecoder(
+    object_pairs_hook=_object, parse_constant=_refused, parse_int=_int, parse_float=_float, strict=False
+).raw_decode

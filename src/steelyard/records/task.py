@@ -8,6 +8,9 @@ Comes from `read(..., task=...)`, or a `.task.yaml` next to the data:
     facts: {wall_seconds: 812.5}     # facts of the whole table: values without interval
     abstain: ["I don't know"]        # predictions that mean that the model declined
     unparsed: ["N/A"]                # predictions that mean that its reply could not be read
+
+A file that describes how models are asked (`runner.tasks.from_file`) is one too; the keys that are for asking are left
+alone here.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from steelyard.ground.yaml import load_yaml
 from steelyard.registry import closest
 
 Label = str | int | bool
+_ASKING = ("name", "data", "id", "question", "target", "prompt", "cluster", "groups", "should_abstain", "decline")
 FACTS = ("wall_seconds", "kwh", "co2_kg")
 
 
@@ -53,7 +57,7 @@ class Task:
             raise UsageError(f"{printable(source)}: a mapping with labels, range or direction is expected")
         known = ["labels", "range", "direction", "facts", "abstain", "unparsed"]
         for key in document:
-            if key not in known:
+            if key not in known and key not in _ASKING:
                 near = closest(str(key), known)
                 hint = f"did you mean '{near}'?" if near else f"known: {', '.join(known)}"
                 raise UsageError(f"{printable(source)}: unknown key '{printable(key)}'; {hint}")

@@ -1,0 +1,163 @@
+"""The answers that a task knows, as they are found in text: labels by their spellings, numbers by themselves."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import isfinite
+
+from steelyard.runner.tasks.contract import Label, Task
+
+Span = tuple[int, int]
+
+AROUND = " \t\r\n\f\v\xa0\"'`*_()[]{}.,;:!“”‘’«»"
+_NUMBER = re.compile(r"(?<![\w.,])[-+−]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,3})?(?!\w|[.,]\d|\s?[%‰])", re.ASCII)
+_BEFORE_NUMBER = re.compile(r"(?:[-–—−<>≤≥]|\b(?:minus|negative))\s*$", re.IGNORECASE)
+_AFTER_LABEL = re.compile(r"\s*(?:[,:;)\]*—–]|\.(?!\d)|\s[-(]|\n)")
+_SENTENCE_END = re.compile(r"[.!;](?=\s|$)|\?|\n")
+_UNSETTLED = re.compile(
+    r"\b(?:not|no|never|neither|nor|without|cannot|can't|unlikely|whether|if|unless|unclear|unsure|uncertain|exclude[sd]?"
+    r"|rules? out|ruled out|ruling out|rather than|instead of|against|den(?:y|ies|ied))\b|n['’]t\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """How answers are found in text."""
+
+    by_key: Mapping[str, Label]
+    words: re.Pattern[str] | None  # labels and spellings that can be told from other words
+    every: re.Pattern[str] | None
+    may_decline: bool
+    numbers: bool
+
+    @staticmethod
+    def of(task: Task) -> Answers:
+        return _answers(task.labels, tuple(task.spellings.items()), task.may_decline)
+
+    def named(self, text: str) -> Label | None:
+        """The label that a text is, whatever its case and what stands around it."""
+        label = self.by_key.get(_key(text))
+        return self.by_key.get(_key(text.strip(AROUND))) if label is None else label
+
+    def stated(self, text: str) -> tuple[Label | float, Span] | None:
+        """The one answer that a short text gives, and where; None where it gives none, or more than one."""
+        if self.numbers:
+            return only_number(text)
+        return self.whole(text) or self._leading(text) or self.mentioned(text)
+
+    def whole(self, text: str) -> tuple[Label, Span] | None:
+        """The label that a text is, and where."""
+        label = self.named(text)
+        if label is None:
+            return None
+        start, end = len(text) - len(text.lstrip(AROUND)), len(text.rstrip(AROUND))
+        return label, (start, end) if start < end else (0, len(text))
+
+    def _leading(self, text: str) -> tuple[Label, Span] | None:
+        """A label that begins a text, and is told from what follows: "B. Because", "3 (G3a)"."""
+        match = None if self.every is None else self.every.match(text, len(text) - len(text.lstrip(AROUND)))
+        if self.every is None or match is None or not _AFTER_LABEL.match(text, match.end()):
+            return None
+        end = _SENTENCE_END.search(text, match.end())
+        first, rest = text[: end.start() if end else len(text)], text[end.end() :] if end else ""
+        found = {self._meant(each) for each in self.every.finditer(first) if _is_meant(each)}
+        found |= {label for part in _SENTENCE_END.split(rest) if (label := self.named(part)) is not None}
+        found |= {self._meant(each) for each in self.words.finditer(rest)} if self.words else set()
+        return None if _UNSETTLED.search(first, match.end()) else self._one(found, match)
+
+    def mentioned(self, text: str) -> tuple[Label, Span] | None:
+        """The one label that a text states."""
+        matches = [] if self.words is None else list(self.words.finditer(text))
+        if not matches or _is_unsettled(text, matches):
+            return None
+        return self._one({self._meant(match) for match in matches}, matches[-1])
+
+    def _meant(self, match: re.Match[str]) -> Label | None:
+        return self.by_key.get(_key(match[0]))
+
+    def _one(self, found: set[Label | None], match: re.Match[str]) -> tuple[Label, Span] | None:
+        """The label, if it is the only one."""
+        label = self._meant(match)
+        return None if label is None or found != {label} else (label, match.span())
+
+    def mentions(self, text: str) -> bool:
+        """True if any label is in a text."""
+        return self.words is not None and self.words.search(text) is not None
+
+
+@lru_cache(maxsize=256)
+def _answers(labels: tuple[Label, ...] | None, spellings: tuple[tuple[str, Label], ...], may_decline: bool) -> Answers:
+    known = dict(spellings) | {str(label): label for label in labels or ()}
+    return Answers(
+        by_key={_key(spelling): label for spelling, label in known.items()},
+        words=_pattern([each for each in known if len(_key(each)) > 1 and any(map(str.isalpha, each))]),
+        every=_pattern(list(known)),
+        may_decline=may_decline,
+        numbers=labels is None,
+    )
+
+
+def _pattern(spellings: list[str]) -> re.Pattern[str] | None:
+    """Any of these as words of their own, the longest first."""
+    if not spellings:
+        return None
+    spelt = sorted({form for each in spellings for form in (" ".join(each.split()), _key(each))}, key=len, reverse=True)
+    forms = "|".join(
+        (r"(?<![-−+])" if each[:1].isdigit() else "") + r"\s+".join(map(re.escape, each.split(" "))) for each in spelt
+    )
+    return re.compile(rf"(?<!\w)(?<!\w-)(?<!\d[.,])(?:{forms})(?!\w)(?!-\w)(?![.,]\d)", re.IGNORECASE)
+
+
+def _key(text: str) -> str:
+    """What makes two texts one label."""
+    return " ".join(text.casefold().split())
+
+
+def _is_meant(match: re.Match[str]) -> bool:
+    """False for the article, where A is a label."""
+    return not (len(match[0]) == 1 and match[0].islower())
+
+
+def _is_unsettled(text: str, matches: list[re.Match[str]]) -> bool:
+    """True if a sentence that a label stands in denies it, doubts it, or asks."""
+    waiting, first = deque(matches), 0
+    for end in (*_SENTENCE_END.finditer(text), None):
+        last = len(text) if end is None else end.start()
+        here = []
+        while waiting and waiting[0].start() < last:
+            here.append(waiting.popleft())
+        if here and ((end is not None and end[0] == "?") or _UNSETTLED.search(_between(text, first, here, last))):
+            return True
+        first = last
+    return False
+
+
+def _between(text: str, first: int, matches: list[re.Match[str]], last: int) -> str:
+    """A part of a text without some matches."""
+    places = [first, *(place for match in matches for place in match.span()), max(last, matches[-1].end())]
+    return " ".join(text[start:end] for start, end in zip(places[::2], places[1::2], strict=True))
+
+
+def only_number(text: str) -> tuple[float, Span] | None:
+    """The one number in a text, and where."""
+    matches = list(_NUMBER.finditer(text))
+    if len(matches) != 1:
+        return None
+    match = matches[0]
+    before, behind = text[: match.start()], text[match.end() :]
+    if any(character.isdecimal() for character in before + behind) or _BEFORE_NUMBER.search(before):
+        return None
+    value = float(match[0].replace("−", "-"))
+    return (value, match.span()) if isfinite(value) else None
+
+
+def whole_number(text: str) -> tuple[float, Span] | None:
+    """The number that a text is, whatever stands around it."""
+    number = only_number(text)
+    alone = number is not None and not (text[: number[1][0]] + text[number[1][1] :]).strip(AROUND)
+    return number if alone else None

@@ -1,0 +1,145 @@
+"""What a strategy is: from a task, an item and examples to the messages that are sent, and the form of the reply.
+
+The task says what is asked and which answers there are; the strategy says how, and how to reply. A reply is one JSON
+object, for which there is a JSON Schema, or where the model cannot write that, a line `Answer: …` of text:
+
+    answer       one of the labels, or a number; null where the model declines
+    abstain      true where it declines; only where the task says that it may
+    confidence   from 0 to 1, or where it is asked for in words, a whole number from 1 to 5
+    reasoning    before all these, where the model is to think first
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from steelyard.errors import UsageError
+from steelyard.records.labels import value_name
+from steelyard.registry import Registry
+from steelyard.runner.backends.contract import Message
+from steelyard.runner.tasks.contract import Item, Task
+from steelyard.runner.tasks.prompts import shipped
+
+Format = Literal["json", "text"]
+MOST_EXAMPLES = 100
+
+
+class Strategy(Protocol):
+    """A way to ask."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def about(self) -> str:
+        """One line for people who choose a strategy."""
+
+    @property
+    def examples(self) -> int:
+        """How many solved examples the messages show; they are held out of what is scored."""
+
+    @property
+    def verbalized(self) -> bool:
+        """True if confidence is asked for as a whole number from 1 to 5."""
+
+    def messages(
+        self, task: Task, item: Item, examples: Sequence[Item] = (), *, format: Format = "json"
+    ) -> tuple[Message, ...]:
+        """What is sent."""
+
+    def schema(self, task: Task) -> Mapping[str, Any]:
+        """The JSON Schema of the reply."""
+
+
+Maker = Callable[[int | None], Strategy]
+strategies: Registry[Maker] = Registry("strategy")  # from a number of examples, where one is given, to a strategy
+
+_NUMBERED = re.compile(r"(?P<name>.+)-(?P<number>[0-9]{1,6})")
+
+
+def strategy_named(name: str, examples: int | None = None) -> Strategy:
+    """The strategy of this name. A number at its end, or `examples`, is how many examples it shows: few-shot-3."""
+    match = _NUMBERED.fullmatch(name)
+    if name in strategies or match is None:
+        return strategies[name](examples)
+    return strategies[match["name"]](int(match["number"]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asking:
+    """A strategy made of what strategies differ in."""
+
+    name: str
+    about: str
+    examples: int = 0
+    reasoning: bool = False
+    verbalized: bool = False
+
+    def messages(
+        self, task: Task, item: Item, examples: Sequence[Item] = (), *, format: Format = "json"
+    ) -> tuple[Message, ...]:
+        if len(examples) != self.examples:
+            raise UsageError(f"the strategy {self.name} shows {self.examples} examples; {len(examples)} were given")
+        background = task.background()
+        said = shipped(__package__, "message").text(
+            {
+                "examples": [{"question": task.question(each), "target": value_name(each.target)} for each in examples],
+                "question": task.question(item),
+                "reply": self._reply(task, format),
+            }
+        )
+        user = Message(role="user", content=said)
+        return (Message(role="system", content=background), user) if background else (user,)
+
+    def schema(self, task: Task) -> Mapping[str, Any]:
+        return answer_schema(task, verbalized=self.verbalized, reasoning=self.reasoning)
+
+    def _reply(self, task: Task, format: Format) -> str:
+        """How to reply, in words."""
+        return shipped(__package__, f"reply_{format}").text(
+            {
+                "choices": None if task.labels is None else [json.dumps(x, ensure_ascii=False) for x in task.labels],
+                "labels": None if task.labels is None else [value_name(label) for label in task.labels],
+                "range": task.range,
+                "declining": task.may_decline,
+                "reasoning": self.reasoning,
+                "verbalized": self.verbalized,
+            }
+        )
+
+
+def without_examples(strategy: Strategy) -> Maker:
+    """A maker of a strategy that has no examples."""
+
+    def make(examples: int | None) -> Strategy:
+        if examples is not None:
+            raise UsageError(f"the strategy {strategy.name} shows no examples; few-shot-{examples} does")
+        return strategy
+
+    return make
+
+
+def answer_schema(task: Task, *, verbalized: bool, reasoning: bool) -> dict[str, Any]:
+    """The JSON Schema of an answer to a task."""
+    answer: dict[str, Any] = {"type": "number"}
+    if task.labels is not None:
+        answer = {"type": "string" if isinstance(task.labels[0], str) else "integer", "enum": list(task.labels)}
+    elif task.range is not None:
+        answer |= {"minimum": task.range[0], "maximum": task.range[1]}
+    if task.may_decline:
+        answer["type"] = [answer["type"], "null"]
+        if "enum" in answer:
+            answer["enum"] = [*answer["enum"], None]
+    properties: dict[str, Any] = {
+        **({"reasoning": {"type": "string"}} if reasoning else {}),
+        "answer": answer,
+        **({"abstain": {"type": "boolean"}} if task.may_decline else {}),
+        "confidence": {"type": "integer", "minimum": 1, "maximum": 5}
+        if verbalized
+        else {"type": "number", "minimum": 0, "maximum": 1},
+    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
