@@ -239,12 +239,12 @@ def variable(column: str) -> str:
 
 def _rows(task: FileTask, records: Records, left_out: Counter[str]) -> Iterator[Item]:
     file = task.file
+    questions = values_of(records, _there(task, records, file.question, "question"))
     shown = _shown_columns(task, records)
     fields = {name: values_of(records, column) for name, column in shown.items()}
     groups = {
         name.removeprefix("group."): values_of(records, _there(task, records, name, "groups")) for name in file.groups
     }
-    questions = values_of(records, _there(task, records, file.question, "question"))
     targets = _targets(task, records)
     ids = ids_of(records, _there(task, records, file.id, "id"))
     clusters = (
