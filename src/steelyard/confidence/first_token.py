@@ -12,7 +12,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 from steelyard.errors import InputError, UsageError, printable
@@ -200,10 +199,9 @@ def _entry(entry: Any, field: str) -> tuple[str, float]:
         text, logprob = _get(entry, "token", "text"), _get(entry, "logprob")
     if not isinstance(text, str):
         raise InputError("a text is expected", field=f"{field}.token")
-    number = float(logprob) if isinstance(logprob, Real) and not isinstance(logprob, bool) else math.nan
-    if not number < math.inf:
+    if isinstance(logprob, bool) or not isinstance(logprob, int | float) or not logprob < math.inf:
         raise InputError("a number is expected", field=f"{field}.logprob")
-    return text, number if number > _IMPOSSIBLE else -math.inf
+    return text, float(logprob) if logprob > _IMPOSSIBLE else -math.inf
 
 
 def _get(token: Any, *names: str) -> Any:
