@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from steelyard.confidence.token_text import field, token_text
 from steelyard.errors import InputError, UsageError, printable
 
 # how tokenizers write the space before a word, where a server hands their pieces on as they are
@@ -124,21 +125,21 @@ def alternatives(token: Any, *, place: int = 0) -> Alternatives:
 
     The texts of alternatives of probability 0 are left out.
     """
-    field = f"logprobs[{place}]"
-    top = _get(token, "top_logprobs", "top")
+    where = f"logprobs[{place}]"
+    top = field(token, "top_logprobs", "top")
     if not _is_list(top):
         raise InputError(
             "a list with at least one entry is expected; ask the server for `top_logprobs=`",
-            field=f"{field}.top_logprobs",
+            field=f"{where}.top_logprobs",
         )
-    listed = [_entry(entry, f"{field}.top_logprobs[{i}]") for i, entry in enumerate(top)]
+    listed = [_entry(entry, f"{where}.top_logprobs[{i}]") for i, entry in enumerate(top)]
     least = min(logprob for _, logprob in listed)
-    itself = _entry(token, field)
+    itself = _entry(token, where)
     if itself[0] not in {text for text, _ in listed}:
         listed.append(itself)
     total = log_sum(logprob for _, logprob in listed)
     if total == -math.inf:
-        raise InputError("at least one token of a probability above 0 is expected", field=f"{field}.top_logprobs")
+        raise InputError("at least one token of a probability above 0 is expected", field=f"{where}.top_logprobs")
     over = max(0.0, total)  # what sums to more than 1 are no log-probabilities, but softmax makes them such
     return Alternatives(
         listed=tuple((text, logprob - over) for text, logprob in listed if logprob > -math.inf),
@@ -192,21 +193,13 @@ def _is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0
 
 
-def _entry(entry: Any, field: str) -> tuple[str, float]:
+def _entry(entry: Any, where: str) -> tuple[str, float]:
     if isinstance(entry, tuple | list) and len(entry) == 2:
         text, logprob = entry
     else:
-        text, logprob = _get(entry, "token", "text"), _get(entry, "logprob")
+        text, logprob = token_text(entry), field(entry, "logprob")
     if not isinstance(text, str):
-        raise InputError("a text is expected", field=f"{field}.token")
+        raise InputError("a text is expected", field=f"{where}.token")
     if isinstance(logprob, bool) or not isinstance(logprob, int | float) or not logprob < math.inf:
-        raise InputError("a number is expected", field=f"{field}.logprob")
+        raise InputError("a number is expected", field=f"{where}.logprob")
     return text, float(logprob) if logprob > _IMPOSSIBLE else -math.inf
-
-
-def _get(token: Any, *names: str) -> Any:
-    for name in names:
-        value = token.get(name) if isinstance(token, Mapping) else getattr(token, name, None)
-        if value is not None:
-            return value
-    return None
