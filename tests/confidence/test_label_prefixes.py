@@ -128,6 +128,20 @@ def test_what_is_not_listed_bounds_the_labels_that_are_not() -> None:
     assert found.at_most == pytest.approx({"no": 0.2})  # of tokens nobody named, any number may be a label's
 
 
+def test_what_is_not_listed_later_is_a_part_of_what_was_said_before() -> None:
+    tokens = [listed("Very", {"Very": 0.5, "Fine": 0.5}), listed(" bad", {" bad": 0.8})]
+    found = label_masses_by_prefix(tokens, ["Very bad", "Very good", "Fine", "Mixed"])
+    assert found.at_most == pytest.approx({"Very good": 0.1, "Mixed": 0})
+
+
+@pytest.mark.parametrize(
+    ("said", "label"), [("Very bad,", "Very bad"), ("Very, very", "Very"), ("very  BAD", "Very bad")]
+)
+def test_the_longest_label_that_ends_there_is_meant(said: str, label: str) -> None:
+    found = label_masses_by_prefix([listed(said, {said: 1.0})], ["Very", "Very bad"])
+    assert found.masses == pytest.approx({"Very": 0, "Very bad": 0} | {label: 1})
+
+
 def test_characters_in_parts_are_put_together() -> None:
     first, second, third = (text_of_bytes(bytes([byte])) for byte in "€".encode())
     tokens = [

@@ -104,7 +104,7 @@ def test_the_tokens_spell_the_value_however_the_reply_is_cut_into_them(
         ("–€ A", ["<0xE2>", "<0x80>", "<0x93>", "€ ", "A"], "A", ["A"]),
         ("Critical", ["\n\n", " Critical", "\n"], "Critical", ["Critical"]),
         ("\n Critical", ["\n Crit", "ical"], "Critical", ["Crit", "ical"]),
-        ("A", ["A", ", or", " A"], "A", ["A"]),  # cut by a stop word: the first is the one
+        ("A \n", ["A", " "], "A \n", ["A"]),
     ],
 )
 def test_places(text: str, tokens: list[str], value: str, found: list[str]) -> None:
@@ -119,6 +119,12 @@ def test_after_reasoning_the_last_place_is_the_answer() -> None:
     placed = value_tokens("Critical", tokens, (0, 8), after_reasoning=True)
     assert placed is not None
     assert texts(placed[1]) == ["<|end|>"]
+
+
+def test_a_reply_that_was_cut_at_a_stop_word_is_at_the_beginning() -> None:
+    placed = value_tokens("A", spelled("A", "\n\n", "A"), (0, 1))
+    assert placed is not None
+    assert texts(placed[1]) == ["\n\n", "A"]
 
 
 def test_a_text_is_not_found_in_the_middle_of_a_token() -> None:

@@ -95,7 +95,7 @@ def _fitting(before: bytes, text: str, label_of: Mapping[str, str]) -> list[str]
         for key, label in label_of.items()
         if key.startswith(spelled) and key[len(spelled) :].encode(errors="surrogatepass").startswith(fragment)
     ]
-    if beginning or fragment:
+    if beginning:
         return beginning
     ended = [key for key in label_of if spelled.startswith(key) and _WORD_ENDS.match(spelled, len(key))]
     return [label_of[max(ended, key=len)]] if ended else []

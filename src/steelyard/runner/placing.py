@@ -136,13 +136,11 @@ def value_tokens(
     begins = _beginning(text, b"".join(pieces), starts, after_reasoning=after_reasoning)
     first, last = value_at
     value = text[first:last].lstrip(_AROUND)
-    first = last - len(value)
     if begins is None or not value:
         return None
+    first += len(text[first:last]) - len(value)
     start = begins + len(_bytes(text[len(text) - len(text.lstrip()) : first]))
-    end = start + len(_bytes(text[first:last]))
-    if end > starts[-1]:
-        return None
+    end = start + len(_bytes(value.rstrip()))
     at, until = bisect_right(starts, start) - 1, bisect_right(starts, end - 1)
     return [_without(tokens[at], pieces[at][: start - starts[at]]), *tokens[at + 1 : until]], list(tokens[until:])
 
