@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from steelyard.metrics import metrics
+from tests.support.known_model import write_known_model
+from tests.support.llama_server import LlamaServer, serving
 
 # compiled kernels may be built inside an example; a deadline would measure the compiler
 settings.register_profile("steelyard", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
@@ -25,3 +28,13 @@ def _no_metric_left_behind() -> Iterator[None]:
     yield
     for name in set(metrics) - before:
         metrics.remove(name)
+
+
+@pytest.fixture(scope="session")
+def known_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
+    """A real llama.cpp server with the model whose probabilities are known; each worker of the tests has its own."""
+    for package in ("gguf", "xllamacpp"):
+        if find_spec(package) is None:
+            pytest.skip(f"{package} is not installed: it has no wheel for this machine")
+    with serving(write_known_model(tmp_path_factory.mktemp("llama") / "known.gguf")) as server:
+        yield server

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from steelyard.confidence.calibrators import Calibrator as Calibrator
+    from steelyard.confidence.first_token import class_confidence_from_logprobs as class_confidence_from_logprobs
     from steelyard.decide.gate import Gate as Gate
     from steelyard.errors import BackendError as BackendError
     from steelyard.errors import InputError as InputError
@@ -61,6 +62,7 @@ _HOMES = {
     "UsageError": "steelyard.errors",
     "across": "steelyard.metrics.contract",
     "calibrate": "steelyard.study.calibrating",
+    "class_confidence_from_logprobs": "steelyard.confidence.first_token",
     "compare": "steelyard.study.comparison",
     "compose": "steelyard.metrics.contract",
     "evaluate": "steelyard.study.evaluation",

@@ -132,7 +132,27 @@ def test_consistency_by_counting(samples: list[int | None]) -> None:
     assert found.score_std == pytest.approx(spread, abs=1e-12)
 
 
-@pytest.mark.parametrize("samples", [[], [True], ["1"], [float("nan")]])
+@given(st.lists(st.sampled_from([None, "a", "b", "c"]), min_size=1, max_size=12))
+def test_consistency_of_labels_is_that_of_numbers_but_for_the_spread(samples: list[str | None]) -> None:
+    number = {None: None, "a": 1, "b": 2, "c": 3}
+    found, expected = consistency(samples).signals(), consistency([number[s] for s in samples]).signals()
+    if any(samples):
+        assert found.pop("consistency_score_std") is None
+        expected.pop("consistency_score_std")
+    assert {**found, "consistency_modal_score": number[found["consistency_modal_score"]]} == expected
+
+
+def test_consistency_has_the_names_that_variants_need() -> None:
+    found = consistency([2, 2, None, 1]).signals()
+    assert found["consistency_modal_confidence"] == 0.5
+    assert found.keys() == {
+        f"consistency_{name}" for name in ("modal_score", "modal_count", "modal_confidence", "score_std", "na_rate")
+    }
+    needed = {need for variant in signals.variants.values() for need in variant.needs if need.startswith("consistency")}
+    assert needed <= found.keys()
+
+
+@pytest.mark.parametrize("samples", [[], [True], ["1", 1], [float("nan")], ["a", 2.0, None]])
 def test_consistency_of_what_is_no_sample(samples: list[Any]) -> None:
     with pytest.raises(InputError, match="sample"):
         consistency(samples)
