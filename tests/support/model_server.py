@@ -19,6 +19,7 @@ import random
 import re
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -116,6 +117,12 @@ def echo(call: Call) -> Answer:
 
 
 @mode
+def no_models(call: Call) -> Answer:
+    """An answer, from a server that does not list its models."""
+    return echo(call)  # type: ignore[return-value]
+
+
+@mode
 def flaky(call: Call) -> Answer:
     return until_last(call, problem(int(call.orders.get("status", 500)), call))
 
@@ -125,8 +132,6 @@ def busy(call: Call) -> Answer:
     """429 with a Retry-After as ordered: seconds, `past`, `future` or `absurd` dates, or nonsense."""
     stated = call.orders.get("after", "0")
     dates = {"past": -3600.0, "future": 1.0, "absurd": 1e9}
-    import time
-
     after = formatdate(time.time() + dates[stated], usegmt=True) if stated in dates else stated
     return until_last(call, problem(429, call, Retry_After=after))
 

@@ -23,6 +23,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -57,7 +58,8 @@ class FunctionBackend:
         settings = {key: value for key, value in options.options.items() if key != "function"}
         function = loaded(name, options.folder)
         try:
-            inspect.signature(function).bind({}, "", **settings)
+            with suppress(ValueError):  # some functions in C do not say what they take
+                inspect.signature(function).bind({}, "", **settings)
         except TypeError:
             given = ", ".join(map(printable, ("item", "prompt", *settings)))
             raise UsageError(f"{printable(name)} cannot be called with {given}") from None

@@ -135,7 +135,8 @@ class OpenAI:
     async def check(self, model: str) -> tuple[Finding, ...]:
         try:
             listed = await self._listed(model)
-            return (*listed, *await self._tried(model))
+            reached = all(finding.level != "problem" for finding in listed)
+            return (*listed, *await self._tried(model)) if reached else listed
         except BackendError as problem:
             return (Finding(about="key", level="problem", text=str(problem)),)
 
@@ -144,7 +145,9 @@ class OpenAI:
         try:
             answer = await self._server.get("/models")
             names = {entry["id"] for entry in json.loads(answer.body)["data"]}
-        except (FailedRequestError, ValueError, KeyError, TypeError):
+        except FailedRequestError as problem:
+            return () if problem.status else (Finding(about="server", level="problem", text=str(problem)),)
+        except (ValueError, KeyError, TypeError):
             return ()
         if model in names:
             return (Finding(about="model", level="ok", text=f"the server lists {printable(model)}"),)
@@ -157,8 +160,7 @@ class OpenAI:
         asked = Inference(max_tokens=16, logprobs=True, top_logprobs=2)
         reply = await self.ask(Request(model=model, messages=(message,), inference=asked))
         if reply.failure:
-            plain = Request(model=model, messages=(message,), inference=Inference(max_tokens=16))
-            reply = await self.ask(plain)
+            reply = await self.ask(Request(model=model, messages=(message,), inference=Inference(max_tokens=16)))
         if reply.failure:
             return (Finding(about="server", level="problem", text=f"{self._server.name}: {reply.failure}"),)
         answers = Finding(about="server", level="ok", text=f"{self._server.name} answers")
