@@ -207,7 +207,7 @@ def test_a_reply_cut_by_length_is_a_reply(running: ModelServer) -> None:
     [
         ("html", NOT_A_CHAT), ("truncated", NOT_A_CHAT), ("no_choices", NO_CHOICES), ("null", NO_TEXT),
         ("numbers", NOT_A_CHAT), ("status status=400", "status 400 (Bad Request)"),
-        ("status status=413", "status 413 (Request Entity Too Large)"),
+        ("status status=404", "status 404 (Not Found)"),
         ("flaky times=99", "status 500 (Internal Server Error)"),
     ],
 )  # fmt: skip
