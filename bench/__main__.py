@@ -28,10 +28,10 @@ from bench import jsonl, loopback, peers
 from steelyard.ground.json import dumps
 from steelyard.records.readers.trec import read_rankings
 from steelyard.records.table import Records
-from steelyard.runs.wire import listed_document
 from steelyard.retrieval.search import search
 from steelyard.runs.index import Index
 from steelyard.runs.pointers import standing
+from steelyard.runs.wire import listed_document
 from steelyard.study.evaluation import evaluate, value, values
 
 

@@ -65,9 +65,9 @@ class Limits:
     def __post_init__(self) -> None:
         for name, value, least in (("in_flight", self.in_flight, 1), ("retries", self.retries, 0)):
             if value < least:
-                raise UsageError(f"`{name}=` must be at least {least}")
+                raise UsageError(f"{name} must be at least {least}")
         if not (self.deadline > 0 and self.attempt > 0 and self.longest_wait >= 0):
-            raise UsageError("`deadline=` and `attempt=` must be above 0 seconds, and `longest_wait=` not below")
+            raise UsageError("deadline and attempt must be above 0 seconds, and longest_wait not below")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ class Server:
 
     async def __aenter__(self) -> Self:
         self._shards = [_Shard() for _ in range(ceil(self.limits.in_flight / _SHARD))]
-        self._stopping = asyncio.Event()
+        self._stopping, self._broken = asyncio.Event(), None
         return self
 
     async def __aexit__(
@@ -323,14 +323,6 @@ class _Turns:
                 turn.set_result(None)
 
 
-def bearer(api_key: str) -> dict[str, str]:
-    """The header with a key that a header can carry; the library's own error would show it."""
-    key = api_key.strip()
-    if not key or not key.isascii() or not key.isprintable() or " " in key:
-        raise UsageError("the API key is empty or has characters that no header can carry; copy it again")
-    return {"Authorization": f"Bearer {key}"}
-
-
 def asked_to_wait(header: str | None) -> float | None:
     """The seconds that a Retry-After header asks for, as a number or as a date; None where it does not."""
     if header is None:
@@ -353,7 +345,7 @@ def _accept(status: int, headers: Mapping[str, str]) -> None:
     known = status in HTTPStatus.__members__.values()
     reason = f"status {status}" + (f" ({HTTPStatus(status).phrase})" if known else "")
     if 300 <= status < 400:
-        reason += ": redirects are not followed; give the final address as `base_url=`"
+        reason += ": redirects are not followed; give the final address as base_url"
     wait = asked_to_wait(headers.get("Retry-After"))
     raise _Refusal(reason, status, again=status in AGAIN or status >= 500, wait=wait)
 

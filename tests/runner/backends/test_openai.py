@@ -149,6 +149,7 @@ def test_no_key_is_sent_where_none_is_named(listener: Listener) -> None:
     ("more", "problem"),
     [
         ({"environment": {}}, "the environment variable K is not set"),
+        ({"api_key_env": KEY}, "does not look like a name"),
         ({"environment": {"K": f"{KEY}\n\x00"}}, "no header can carry"),
         ({"environment": {"K": f"{KEY} é"}}, "no header can carry"),
         ({"environment": {"K": ""}}, "empty"),

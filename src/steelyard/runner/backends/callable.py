@@ -54,7 +54,7 @@ class FunctionBackend:
         options.refuse("callable", "base_url", "api_key_env")
         name = options.options.get("function")
         if not isinstance(name, str) or not all(name.partition(":")[::2]):
-            raise UsageError("the backend 'callable' needs the option `function=module:function`")
+            raise UsageError("the backend 'callable' needs the option function, as in module:function")
         settings = {key: value for key, value in options.options.items() if key != "function"}
         function = loaded(name, options.folder)
         try:

@@ -22,6 +22,7 @@ from typing import Any, Literal, Protocol, Self
 
 from steelyard.errors import UsageError, printable
 from steelyard.ground.http import Limits
+from steelyard.ground.keys import is_variable
 from steelyard.registry import Registry, closest
 
 Role = Literal["system", "user", "assistant"]
@@ -167,11 +168,16 @@ class Options:
         """The key in the variable that the spec names, None where it names none."""
         if self.api_key_env is None:
             return None
+        if not is_variable(self.api_key_env, self.environment):
+            raise UsageError(
+                "api_key_env is the name of an environment variable that holds the key, such as OPENAI_API_KEY; "
+                "what is there does not look like a name"
+            )
         key = self.environment.get(self.api_key_env)
         if key is None:
             raise UsageError(
                 f"the environment variable {printable(self.api_key_env)} is not set; "
-                "set it to the API key, or leave out `api_key_env=` for a server that needs none"
+                "set it to the API key, or leave out api_key_env for a server that needs none"
             )
         return key
 
@@ -179,7 +185,7 @@ class Options:
         """Raise if something is said that this backend has no use for."""
         for name in names:
             if getattr(self, name) is not None:
-                raise UsageError(f"the backend '{backend}' has no use for `{name}=`; leave it out")
+                raise UsageError(f"the backend '{backend}' has no use for {name}; leave it out")
 
     def known(self, backend: str, *names: str) -> Mapping[str, Any]:
         """The backend's own options, if all of them are among these names."""

@@ -21,7 +21,8 @@ from typing import Any, Literal, Self
 import msgspec
 
 from steelyard.errors import BackendError, UsageError, printable
-from steelyard.ground.http import FailedRequestError, Server, bearer
+from steelyard.ground.http import FailedRequestError, Server
+from steelyard.ground.keys import bearer
 from steelyard.runner.backends.contract import (
     Finding,
     Inference,
@@ -78,7 +79,7 @@ class OpenAI:
     def open(cls, options: Options) -> Self:
         for name in options.options:
             if name in _OWN:
-                raise UsageError(f"the option '{name}' of the backend 'openai' is for the spec's `inference=` to say")
+                raise UsageError(f"the option '{name}' of the backend 'openai' is for the spec's inference to say")
         try:
             msgspec.json.encode(options.options)
         except (TypeError, UnicodeEncodeError):

@@ -43,7 +43,7 @@ class Replay:
         options.refuse("replay", "base_url", "api_key_env")
         name = options.known("replay", "file").get("file")
         if not isinstance(name, str) or not name:
-            raise UsageError("the backend 'replay' needs the option `file=`, with answers or the journal of a run")
+            raise UsageError("the backend 'replay' needs the option file, with answers or the journal of a run")
         path = options.folder / name
         return cls(path, *(_from_journal(path) if is_journal(path) else _from_table(path)))
 
