@@ -24,14 +24,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bench import jsonl, peers
+from bench import jsonl, loopback, peers
 from steelyard.ground.json import dumps
 from steelyard.records.readers.trec import read_rankings
 from steelyard.records.table import Records
-from steelyard.report.runs import listed_document
 from steelyard.retrieval.search import search
 from steelyard.runs.index import Index
 from steelyard.runs.pointers import standing
+from steelyard.runs.wire import listed_document
 from steelyard.study.evaluation import evaluate, value, values
 
 
@@ -374,6 +374,12 @@ def run_store() -> Iterator[Row]:
             yield Row(f"{job} 10,000 runs × 50 metrics", "one second", cpu(work), 1.0, 1.0, at_most=True, remark=remark)
 
 
+def requests() -> Iterator[Row]:
+    """A chat server on this machine that answers at once. Elapsed time: it runs on the other core."""
+    for job, ours, bare in loopback.rows():
+        yield Row(job, "a bare httpx loop, 8 clients × 8", ours, bare, 0.7, remark="elapsed")
+
+
 def _judged(confidence: Any, wrong: Any, cluster: Any = None) -> dict[str, Any]:
     """The columns of a table of answers that are right or wrong."""
     size = len(confidence)
@@ -398,6 +404,7 @@ JOBS = (
     ranking,
     gold_rank,
     run_store,
+    requests,
     command_line,
 )
 LATER = ("a curve over 1e8 Parquet rows",)

@@ -176,11 +176,14 @@ def _write_flushed(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def exclusive(folder: Path) -> Iterator[None]:
-    """One writer at a time in a folder, among all processes; a writer that dies lets go."""
+def exclusive(folder: Path, *, patience: float = PATIENCE) -> Iterator[None]:
+    """One writer at a time in a folder, among all processes; a writer that dies lets go.
+
+    `patience` is how many seconds to wait for another one.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = sqlite3.connect(folder / ".lock", timeout=PATIENCE, isolation_level=None)
+        lock = sqlite3.connect(folder / ".lock", timeout=patience, isolation_level=None, check_same_thread=False)
         try:
             lock.execute("BEGIN IMMEDIATE")
             yield

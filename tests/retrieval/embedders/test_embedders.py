@@ -22,7 +22,6 @@ from hypothesis import strategies as st
 from steelyard.errors import BackendError, InputError, StorageError, UsageError
 from steelyard.retrieval.embedders import Checked, embedder, embedders
 from steelyard.retrieval.embedders.cache import Cached
-from steelyard.retrieval.embedders.openai import asked_to_wait
 
 SECRET = "SECRET-PATIENT"
 KEY = "sk-SECRET-KEY"
@@ -425,17 +424,6 @@ def test_nobody_there(serving: Any) -> None:
     server = serving(good)
     server._http.server_close()
     assert "cannot be reached" in given_up(server)
-
-
-def test_the_wait_that_a_server_asks_for() -> None:
-    assert asked_to_wait(None) is None
-    assert asked_to_wait("7") == 7.0
-    assert asked_to_wait("soon") is None
-    assert asked_to_wait("-3") is None
-    assert asked_to_wait("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0
-    far = asked_to_wait("Wed, 21 Oct 2899 07:28:00 GMT")
-    assert far is not None
-    assert far > 3600
 
 
 def test_the_key_is_in_no_repr(serving: Any) -> None:

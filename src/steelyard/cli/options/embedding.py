@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,13 +12,9 @@ import typer
 from steelyard.cli.command import READS, Bundle, Reads, say
 from steelyard.cli.progress import progress
 from steelyard.errors import UsageError
+from steelyard.ground.keys import is_variable
 
 API_KEY = "OPENAI_API_KEY"
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_KEY = re.compile(  # a vendor's prefix, many hexadecimal digits, or many characters of all kinds
-    r"(sk|pk|hf|gh[a-z]|github_pat|xox[a-z])_(?=.*[0-9]).*|[0-9a-fA-F]{32,}"
-    r"|(?=.*[0-9])([A-Za-z0-9]{20,}|(?=.*[a-z])(?=.*[A-Z]).{20,})"
-)
 
 
 def _files_of(text: str) -> list[str]:
@@ -115,11 +110,8 @@ class Embedding(Bundle):
 
     def _embedder(self, text: str) -> Any:
         """The embedder that the options mean; the key comes from the environment, never from the command line."""
-        import logging
-
         from steelyard.retrieval.embedders import embedder
 
-        logging.getLogger("stamina").setLevel(logging.ERROR)  # attempts that are repeated are not news
         settings: dict[str, Any] = {"base_url": self.base_url, "cache": self.cache}
         if text.partition(":")[0] == "openai":
             settings["api_key"] = os.environ.get(self.api_key_env) or None
@@ -129,9 +121,8 @@ class Embedding(Bundle):
 
 
 def _check_name(variable: str) -> None:
-    """Refuse what may be a key itself, and never show it; a variable that is set is surely a name."""
-    plain = _NAME.fullmatch(variable) is not None
-    if not plain or (_KEY.fullmatch(variable) and variable not in os.environ):
+    """Refuse what may be a key itself, and never show it."""
+    if not is_variable(variable, os.environ):
         raise UsageError(
             "--api-key-env takes the name of an environment variable that holds the key, such as OPENAI_API_KEY; "
             "what was given does not look like a name"

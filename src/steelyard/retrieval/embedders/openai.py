@@ -9,29 +9,20 @@ error says the status and a reason of our own: never the texts, the key, or what
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import contextmanager
-from email.utils import parsedate_to_datetime
-from functools import cache
-from http import HTTPStatus
+from collections.abc import Iterator, Sequence
+from math import inf
 from os import PathLike
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from steelyard.errors import BackendError, InputError, UsageError, printable
+from steelyard.ground.http import FailedRequestError, Limits, Server
+from steelyard.ground.keys import bearer
+from steelyard.ground.loops import Loop
 from steelyard.retrieval.embedders.cache import Cached
 from steelyard.retrieval.embedders.contract import Embedder, Progress, embedders
 from steelyard.retrieval.vectors import Matrix, checked
-
-if TYPE_CHECKING:
-    import ssl
-
-    import httpx
 
 ADDRESS = "https://api.openai.com/v1"
 BATCH = 64
@@ -41,8 +32,6 @@ LONGEST_WAIT = 60.0
 LARGEST_ANSWER = 256 * 2**20  # bytes
 _HINTS = {
     400: "; the model may not take texts this long: cut them with a chunk size",
-    401: "; check the API key",
-    403: "; check the API key",
     404: "; check the address and the model's name",
     413: "; cut long texts with a chunk size, or send fewer at once",
 }
@@ -55,53 +44,6 @@ class _Item(msgspec.Struct):
 
 class _Answer(msgspec.Struct):
     data: list[_Item]
-
-
-class _Again(Exception):  # noqa: N818 - a reason to ask again, not an error yet
-    """The server may do better next time; `wait` says when it wants to be asked."""
-
-    def __init__(self, reason: str, wait: float | None = None) -> None:
-        super().__init__(reason)
-        self.reason, self.wait = reason, wait
-
-
-class _Connection:
-    """A client that is replaced by a new one where it had to be given up."""
-
-    def __init__(self, timeout: float) -> None:
-        self._timeout = timeout
-        self._client: httpx.Client | None = None
-
-    def __enter__(self) -> _Connection:
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self._close()
-
-    @contextmanager
-    def answer(self, url: str, body: bytes, headers: Mapping[str, str]) -> Iterator[httpx.Response]:
-        """The answer once its head is there; a server that drips its head is not waited for."""
-        import httpx
-
-        if self._client is None:
-            self._client = httpx.Client(timeout=self._timeout, follow_redirects=False, verify=_trusted())
-        request = self._client.build_request("POST", url, content=body, headers=headers)
-        with ThreadPoolExecutor(1) as sender:
-            sending = sender.submit(self._client.send, request, stream=True)
-            try:
-                response = sending.result(self._timeout + 1)  # the client's own limit is for a single read
-            except FutureTimeout:
-                self._close()  # its thread fails at the next byte
-                raise
-        try:
-            yield response
-        finally:
-            response.close()
-
-    def _close(self) -> None:
-        if self._client is not None:
-            self._client.close()
-        self._client = None
 
 
 class OpenAI:
@@ -122,19 +64,20 @@ class OpenAI:
         longest_wait: float,
     ) -> None:
         self.model = model
-        self._url, self._server = _address(base_url)
-        self._headers = {
-            "Content-Type": "application/json",
-            "Accept": "application/json",
-            "Accept-Encoding": "identity",  # a few bytes may unpack to more than there is memory
-        }
-        if api_key is not None:
-            self._headers["Authorization"] = f"Bearer {_key(api_key)}"
-        self._batch, self._timeout, self._dimensions = batch, timeout, dimensions
-        self._retries, self._longest_wait = retries, longest_wait
+        limits = Limits(
+            in_flight=1,
+            retries=retries,
+            deadline=inf,
+            attempt=timeout,
+            longest_wait=longest_wait,
+            largest_answer=LARGEST_ANSWER,
+        )
+        headers = {} if api_key is None else bearer(api_key)
+        self._server = Server(base_url, headers=headers, limits=limits, kind="embedding server")
+        self._batch, self._dimensions = batch, dimensions
 
     def __repr__(self) -> str:
-        return f"<OpenAI {printable(self.model)} at {self._server}>"
+        return f"<OpenAI {printable(self.model)} at {self._server.name}>"
 
     def embed(self, ids: Sequence[str], texts: Sequence[str], *, what: str, progress: Progress | None = None) -> Matrix:
         parts: list[Matrix] = []
@@ -148,83 +91,28 @@ class OpenAI:
     def batches(self, ids: Sequence[str], texts: Sequence[str], *, what: str) -> Iterator[Matrix]:
         """The same vectors, one matrix per answer of the server."""
         size = None
-        with _Connection(self._timeout) as client:
-            for start in range(0, len(texts), self._batch):
-                part = list(texts[start : start + self._batch])
-                vectors = self._vectors(self._asked(client, part), len(part), f"{what} '{printable(ids[start])}'")
-                size = size or vectors.shape[1]
-                if vectors.shape[1] != size:
-                    raise self._error("vectors differ in size from one answer to the next")
-                yield vectors
+        with Loop() as loop:
+            loop.run(self._server.__aenter__())
+            try:
+                for start in range(0, len(texts), self._batch):
+                    part = list(texts[start : start + self._batch])
+                    answer = loop.run(self._asked(part))
+                    vectors = self._vectors(answer, len(part), f"{what} '{printable(ids[start])}'")
+                    size = size or vectors.shape[1]
+                    if vectors.shape[1] != size:
+                        raise self._error("vectors differ in size from one answer to the next")
+                    yield vectors
+            finally:
+                loop.run(self._server.__aexit__(None, None, None))
 
-    def _asked(self, client: _Connection, texts: list[str]) -> bytes:
-        """The server's answer, after as many attempts as it takes and the settings allow."""
-        import stamina
-
+    async def _asked(self, texts: list[str]) -> bytes:
         request: dict[str, object] = {"model": self.model, "input": texts, "encoding_format": "float"}
         if self._dimensions is not None:
             request["dimensions"] = self._dimensions
-        body = msgspec.json.encode(request)
-        attempts = stamina.retry_context(
-            on=self._wait,
-            attempts=self._retries + 1,
-            timeout=None,
-            wait_initial=min(0.5, self._longest_wait),
-            wait_jitter=min(1.0, self._longest_wait),
-            wait_max=self._longest_wait,
-        )
         try:
-            for attempt in attempts:
-                with attempt:
-                    return self._answer(client, body)
-        except _Again as problem:
-            raise self._error(f"{problem.reason}; gave up after {self._retries + 1} attempts") from None
-        raise AssertionError
-
-    def _wait(self, problem: Exception) -> bool | float:
-        """True to ask again, or after how many seconds; False to give up."""
-        if not isinstance(problem, _Again):
-            return False
-        return True if problem.wait is None else min(problem.wait, self._longest_wait)
-
-    def _answer(self, client: _Connection, body: bytes) -> bytes:
-        import httpx
-
-        try:
-            end = time.monotonic() + self._timeout
-            with client.answer(self._url, body, self._headers) as response:
-                self._accept(response.status_code, response.headers)
-                if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-                    raise self._error("the answer is compressed, which was not asked for")
-                parts, size = [], 0
-                for part in response.iter_raw():
-                    parts.append(part)
-                    size += len(part)
-                    if size > LARGEST_ANSWER:
-                        raise self._error(f"the answer is larger than {LARGEST_ANSWER // 2**20} MB")
-                    if time.monotonic() > end:  # a server that drips never runs into the client's own limit
-                        raise _Again(self._too_slow())
-                return b"".join(parts)
-        except (httpx.TimeoutException, FutureTimeout):
-            raise _Again(self._too_slow()) from None
-        except httpx.TransportError:
-            raise _Again("cannot be reached, or the connection broke off") from None
-        except httpx.HTTPError:
-            raise self._error("the answer cannot be decoded") from None
-
-    def _too_slow(self) -> str:
-        return f"no answer within {self._timeout:g} s"
-
-    def _accept(self, status: int, headers: Mapping[str, str]) -> None:
-        if status == HTTPStatus.OK:
-            return
-        known = status in HTTPStatus.__members__.values()
-        reason = f"status {status}" + (f" ({HTTPStatus(status).phrase})" if known else "")
-        if status == HTTPStatus.TOO_MANY_REQUESTS or status >= 500:
-            raise _Again(reason, asked_to_wait(headers.get("Retry-After")))
-        if 300 <= status < 400:
-            raise self._error(f"{reason}: redirects are not followed; give the final address as base_url")
-        raise self._error(reason + _HINTS.get(status, ""))
+            return (await self._server.post("/embeddings", msgspec.json.encode(request))).body
+        except FailedRequestError as problem:
+            raise BackendError(str(problem) + _HINTS.get(problem.status or 0, "")) from None
 
     def _vectors(self, answer: bytes, rows: int, first: str) -> Matrix:
         """The vectors of an answer in the order of the texts."""
@@ -244,50 +132,7 @@ class OpenAI:
             raise self._error(problem.problem) from None
 
     def _error(self, problem: str) -> BackendError:
-        return BackendError(f"the embedding server {self._server}: {problem}")
-
-
-@cache
-def _trusted() -> ssl.SSLContext:
-    """Whose certificates are trusted; reading them takes longer than a request to this machine."""
-    import httpx
-
-    return httpx.create_ssl_context()
-
-
-def asked_to_wait(header: str | None) -> float | None:
-    """The seconds that a Retry-After header asks for, as a number or as a date; None where it does not."""
-    if header is None:
-        return None
-    if header.strip().isdecimal():
-        return float(header)
-    try:
-        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return None
-
-
-def _address(base_url: str) -> tuple[str, str]:
-    """Where to ask, and how to call it in errors."""
-    import httpx
-
-    try:
-        url = httpx.URL(base_url.rstrip("/") + "/embeddings")
-    except (httpx.InvalidURL, ValueError):
-        raise UsageError("the embedding server's address is not a URL; http://host:port/v1 is expected") from None
-    if url.scheme not in ("http", "https") or not url.host or url.query or url.fragment:
-        raise UsageError("the embedding server's address must be like http://host:port/v1 or https://host/v1")
-    if url.userinfo:
-        raise UsageError("the embedding server's address holds a password; give it as the API key instead")
-    return str(url), printable(f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}")
-
-
-def _key(api_key: str) -> str:
-    """A key that a header can carry; the library's own error would show it."""
-    stripped = api_key.strip()
-    if not stripped or not stripped.isascii() or not stripped.isprintable():
-        raise UsageError("the API key is empty or has characters that no header can carry; copy it again")
-    return stripped
+        return BackendError(f"{self._server.name}: {problem}")
 
 
 def factory(

@@ -1,0 +1,27 @@
+"""API keys: found in a variable of the environment, carried in a header, shown nowhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from steelyard.errors import UsageError
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_KEY = re.compile(  # a vendor's prefix, many hexadecimal digits, or many characters of all kinds
+    r"(sk|pk|hf|gh[a-z]|github_pat|xox[a-z])_(?=.*[0-9]).*|[0-9a-fA-F]{32,}"
+    r"|(?=.*[0-9])([A-Za-z0-9]{20,}|(?=.*[a-z])(?=.*[A-Z]).{20,})"
+)
+
+
+def is_variable(text: str, environment: Mapping[str, str]) -> bool:
+    """False for what may be a key itself, which must not be shown; a variable that is set is surely a name."""
+    return _NAME.fullmatch(text) is not None and (text in environment or not _KEY.fullmatch(text))
+
+
+def bearer(api_key: str) -> dict[str, str]:
+    """The header with a key that a header can carry; the library's own error would show it."""
+    key = api_key.strip()
+    if not key or not key.isascii() or not key.isprintable() or " " in key:
+        raise UsageError("the API key is empty or has characters that no header can carry; copy it again")
+    return {"Authorization": f"Bearer {key}"}
