@@ -254,9 +254,9 @@ def tokens_of(content: Any) -> tuple[Token, ...] | None:
     try:
         return tuple(
             Token(
-                text=token_text(token),
+                text=_text(token),
                 logprob=_logprob(token["logprob"]),
-                top=tuple((token_text(t), _logprob(t["logprob"])) for t in token.get("top_logprobs") or ()),
+                top=tuple((_text(t), _logprob(t["logprob"])) for t in token.get("top_logprobs") or ()),
             )
             for token in content
         )
@@ -264,10 +264,11 @@ def tokens_of(content: Any) -> tuple[Token, ...] | None:
         return None
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
+def _text(token: Any) -> str:
+    text = token_text(token)
+    if text is None:
         raise ValueError("a token is text")
-    return value
+    return text
 
 
 def _logprob(value: Any) -> float:
