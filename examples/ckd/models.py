@@ -1,7 +1,7 @@
 """Three physicians made of rules, who differ in how sure they want to be before they answer.
 
-Each is a function that a run-spec can name as a model (backend `callable`): it is given a request, looks at the fields
-of the item that the prompt shows, and replies as models are asked to, in JSON. None of them can see a label.
+Each is a function that a run-spec can name as a model (backend `callable`): it is given the fields of the item that the
+prompt shows, and the prompt, and replies as models are asked to, in JSON. None of them can see a label.
 
     bold      always answers
     careful   declines where the decision is close, or findings contradict each other
@@ -29,16 +29,16 @@ class Opinion:
     contradicted: bool = False
 
 
-def bold(request: Any) -> str:
-    return _reply(request.item, margin=0.0, heeds_contradictions=False)
+def bold(item: Mapping[str, Any], prompt: str) -> str:  # noqa: ARG001 - rules read no prose
+    return _reply(item, margin=0.0, heeds_contradictions=False)
 
 
-def careful(request: Any) -> str:
-    return _reply(request.item, margin=2.5, heeds_contradictions=True)
+def careful(item: Mapping[str, Any], prompt: str) -> str:  # noqa: ARG001 - rules read no prose
+    return _reply(item, margin=2.5, heeds_contradictions=True)
 
 
-def timid(request: Any) -> str:
-    return _reply(request.item, margin=8.0, heeds_contradictions=True)
+def timid(item: Mapping[str, Any], prompt: str) -> str:  # noqa: ARG001 - rules read no prose
+    return _reply(item, margin=8.0, heeds_contradictions=True)
 
 
 def _reply(case: Mapping[str, Any], *, margin: float, heeds_contradictions: bool) -> str:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from steelyard.records.readers import read as read
     from steelyard.records.table import Records as Records
     from steelyard.records.task import Task as Task
+    from steelyard.runner.run import Run as Run
+    from steelyard.runner.run import run as run
     from steelyard.study.calibrating import calibrate as calibrate
     from steelyard.study.comparison import Comparison as Comparison
     from steelyard.study.comparison import compare as compare
@@ -55,6 +57,7 @@ _HOMES = {
     "Gate": "steelyard.decide.gate",
     "InputError": "steelyard.errors",
     "Records": "steelyard.records.table",
+    "Run": "steelyard.runner.run",
     "Selection": "steelyard.study.selection",
     "SteelyardError": "steelyard.errors",
     "StorageError": "steelyard.errors",
@@ -72,6 +75,7 @@ _HOMES = {
     "over": "steelyard.metrics.contract",
     "read": "steelyard.records.readers",
     "row_score": "steelyard.metrics.evidence.sums",
+    "run": "steelyard.runner.run",
     "selective": "steelyard.study.selective",
     "sums": "steelyard.metrics.evidence.sums",
     "value": "steelyard.study.evaluation",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import runpy
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ def shares(model: str, name: str) -> tuple[float, float, float]:
     """How many cases a physician answers, how many of those rightly, and how often he declines when he should."""
     task = tasks[name]
     items = task.items(None, size=400, seed=0).items
-    replies = [parse(MODELS[model](SimpleNamespace(item=task.shown(item))), task) for item in items]
+    replies = [parse(MODELS[model](task.shown(item), task.question(item)), task) for item in items]
     assert {reply.outcome for reply in replies} <= {"answered", "abstained"}
     assert all(reply.confidence is not None and not reply.confidence_refused for reply in replies)
     both = list(zip(items, replies, strict=True))

@@ -28,7 +28,9 @@ from steelyard.ground.commas import pair_text, split_commas
 from steelyard.registry import closest
 
 _KEPT = ("run.json", "evaluation.json", "evidence.npz")  # what lies in the folder of a run that was kept
-_STORE = re.compile(r"\.index/.*|[^/]+/(tenants/[^/]+/)?(runs|active|gates|shifts)/.*")  # the store's, under results
+_STORE = re.compile(  # the store's, under results
+    r"\.index/.*|[^/]+/(tenants/[^/]+/)?((runs|active|gates|shifts|running)/.*|cache\.sqlite.*)"
+)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from steelyard.cli import (
     metrics,
     rank,
     retrieval,
+    run,
     runs,
     schema,
     segment,
@@ -50,6 +51,7 @@ app = typer.Typer(
     help="How good a model's answers are, how sure we are, and whether it may pass.",
     epilog="Exit codes: 0 done, 1 gate failed, 2 usage, 3 bad input, 4 model backend, 5 storage, 6 gate inconclusive.",
 )
+app.command("run")(run.run)
 app.command("evaluate")(evaluate.evaluate)
 app.command("look")(look.look)
 app.command("convert")(convert.convert)

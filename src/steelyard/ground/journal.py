@@ -19,7 +19,7 @@ import json
 import os
 import threading
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
@@ -185,6 +185,22 @@ class Rows:
             if row is None:
                 raise self._damaged(number)
             yield row
+
+    def at(self, places: Iterable[int]) -> Iterator[dict[str, Any]]:
+        """The rows that begin at these bytes of the file, in this order."""
+        try:
+            with open(self.path, "rb") as file:
+                for place in places:
+                    file.seek(place)
+                    row = _decoded(_payload(file.readline(LONGEST)) or b"")
+                    if row is None:
+                        raise StorageError(
+                            f"{printable(self.path)}: a row was damaged after it was written (byte {place:,}); "
+                            "restore the file, or begin again without it"
+                        )
+                    yield row
+        except OSError as problem:
+            raise StorageError(f"cannot read {printable(self.path)}: {reason(problem)}") from None
 
     def raw(self) -> Iterator[tuple[int, bytes]]:
         """The documents of the rows as they are written, with their lines; only their checksums are looked at."""

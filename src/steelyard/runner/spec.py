@@ -9,8 +9,8 @@
     inference: {temperature: 0, max_tokens: 512}
     repeat: 3
 
-Every field does something or is refused. The hash of a spec, without its description, is in the id of every run of it:
-a changed spec never reuses rows.
+Every field does something or is refused. The hash of a spec, without its description and limits, is in the id of every
+run of it: a changed spec never reuses rows.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _VARIABLE = re.compile(r"\$\{[^}]*\}")
 _ENVIRONMENT = re.compile(r"(?:\$\{)?([A-Za-z_][A-Za-z0-9_]*)\}?")
 _LATER = ("perturbations", "sustainability")
+_NOT_HASHED = ("description", "limits")
 
 
 class Price(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -138,8 +139,11 @@ class RunSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     @property
     def hash(self) -> str:
-        """Eight digits of what the spec says, whatever its layout and its description."""
-        stated = {key: value for key, value in msgspec.to_builtins(self).items() if key != "description"}
+        """Eight digits of what the spec says, whatever its layout, its description, and its limits.
+
+        Limits say how fast and how far a run goes, not what it asks: one that they stopped may go on with others.
+        """
+        stated = {key: value for key, value in msgspec.to_builtins(self).items() if key not in _NOT_HASHED}
         return hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()[:8]
 
     @property

@@ -1,13 +1,18 @@
-"""What a matrix of runs came to, as data."""
+"""What a run, and a matrix of runs, came to, as data."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
 
-from steelyard.ground.json import plain
+from steelyard.decide.wire import acceptance_document
+from steelyard.ground.json import head, plain
 from steelyard.runner.matrix import Result
+from steelyard.runner.plan import Plan, estimated_tokens
+from steelyard.runner.run import Run
+from steelyard.runner.tally import Tally
 from steelyard.runs.wire import standing_document
+from steelyard.study.wire import comparison_document, evaluation_document
 
 
 def matrix_document(result: Result) -> dict[str, Any]:
@@ -25,3 +30,69 @@ def matrix_document(result: Result) -> dict[str, Any]:
             "problems": list(result.problems),
         }
     )
+
+
+def run_result(run: Run) -> dict[str, Any]:
+    """What a run-spec came to: what was asked, the evaluation, comparisons, the gate, and where everything is."""
+    return plain(
+        {
+            **head("run-result"),
+            "run_id": run.run_id,
+            "spec": run.spec.id,
+            "spec_hash": run.spec.hash,
+            "complete": run.is_complete,
+            "problems": list(run.problems),
+            "seconds": run.seconds,
+            "models": {name: tally_document(tally) for name, tally in run.tallies.items()},
+            "evaluation": evaluation_document(run.evaluation),
+            "comparisons": [
+                {"base": base, "new": new, "comparison": comparison_document(comparison)}
+                for (base, new), comparison in run.comparisons.items()
+            ],
+            "gate": None if run.judgement is None else acceptance_document(run.judgement.decision, run.judgement.about),
+            "folder": None if run.folder is None else str(run.folder),
+            "journal": str(run.journal),
+            "cache": str(run.cache),
+        }
+    )
+
+
+def tally_document(tally: Tally) -> dict[str, Any]:
+    """The counts of one model."""
+    counts = asdict(tally)
+    return {**counts, "remarks": dict(tally.remarks), "failures": dict(tally.failures)}
+
+
+def plan_document(plan: Plan, shown: int) -> dict[str, Any]:
+    """What would be asked: counts, an estimate of the tokens, and the first messages of every strategy."""
+    return plain(
+        {
+            **head("run-plan"),
+            "spec": plan.spec.id,
+            "spec_hash": plan.spec.hash,
+            "task": plan.task.name,
+            "requests": plan.count,
+            "models": [model.name for model in plan.spec.models],
+            "strategies": [strategy.name for strategy in plan.strategies],
+            "items": len(plan.items),
+            "examples": len(plan.examples),
+            "repeat": plan.spec.repeat,
+            "left_out": dict(plan.left_out),
+            "input_tokens_estimated": estimated_tokens(plan),
+            "warnings": list(plan.warnings),
+            "prompts": prompts_document(plan, shown),
+        }
+    )
+
+
+def prompts_document(plan: Plan, shown: int) -> list[dict[str, Any]]:
+    """The exact messages of the first items, by strategy."""
+    return [
+        {
+            "strategy": strategy.name,
+            "item": item.id,
+            "messages": [asdict(message) for message in plan.messages(strategy, item)],
+        }
+        for strategy in plan.strategies
+        for item in plan.items[:shown]
+    ]

@@ -61,6 +61,11 @@ class Scope:
     def active(self) -> Path:
         return self.folder / "active"
 
+    @property
+    def running(self) -> Path:
+        """Where runs are while models are asked."""
+        return self.folder / "running"
+
     def run(self, workflow: str, run_id: str) -> Path:
         """The folder of a run, after its names have passed."""
         return self.runs / checked("workflow", workflow) / checked("run id", run_id)

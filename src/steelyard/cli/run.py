@@ -1,0 +1,75 @@
+"""`steelyard run`: ask models what a run-spec says; records, a kept and evaluated run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from steelyard.cli.command import READS, Shown, allow_plugins, as_options, command, say
+from steelyard.cli.options import store
+from steelyard.cli.options.uncertainty import Intervals
+
+SpecFile = Annotated[Path, typer.Argument(help="The run-spec, a YAML file."), READS]
+Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Requests in flight per server.")]
+Limit = Annotated[int | None, typer.Option("--limit", help="Ask about so many items only.")]
+
+
+@command(writes="run.json")
+def run(
+    *,
+    spec: SpecFile,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked; ask and write nothing.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where a run of the same spec stopped, or start.")
+    ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="The same, and ask again what failed before.")
+    ] = False,
+    forget_replies: Annotated[
+        bool, typer.Option("--forget-replies", help="Keep no text of any reply, only what was read of it.")
+    ] = False,
+    concurrency: Concurrency = None,
+    limit: Limit = None,
+    uncertainty: Intervals,
+    place: store.Place,
+) -> Shown:
+    """Ask models what a run-spec says, then evaluate, compare and judge their answers; the run is kept.
+
+    Exit codes: 0 every request ended, 4 a model gave no reply or refused the key; a gate in the spec sets 1 or 6.
+    """
+    from steelyard.cli.asking_line import asking_line
+    from steelyard.report.plan import plan_report
+    from steelyard.report.run import run_report
+    from steelyard.runner.run import How, carried_out, prepare
+    from steelyard.runner.spec import load_spec
+    from steelyard.runner.wire import plan_document, run_result
+
+    file = load_spec(spec, concurrency=concurrency, limit=limit)
+    functions = [str(model.options.get("function", "")) for model in file.spec.models]
+    allow_plugins([*file.spec.metrics, *file.spec.rules, *functions])
+    prepared = prepare(file, os.environ, root=place.root, tenant=place.tenant, domain=place.domain, say=_say)
+    if dry_run:
+        return Shown(document=plan_document(prepared.plan, 1), report=lambda: plan_report(prepared.plan))
+    with asking_line() as watch:
+        how = How(
+            resume=resume,
+            retry_failed=retry_failed,
+            forget_replies=forget_replies,
+            settings=uncertainty.settings,
+            watch=watch,
+            say=_say,
+            command=("steelyard", *sys.argv[1:]),
+        )
+        done = carried_out(prepared, how)
+    _say(f"asked {sum(tally.done for tally in done.tallies.values()):,} requests in {done.seconds:.1f} s")
+    if done.folder is not None:
+        _say(f"saved run {done.run_id} in {done.folder}; its replies are in {done.journal}, the cache is {done.cache}")
+    return Shown(document=run_result(done), report=lambda: run_report(done), exit_code=done.exit_code)
+
+
+def _say(message: str) -> None:
+    say(as_options(message))

@@ -1,0 +1,34 @@
+"""What a run-spec would ask, for people: counts, and the messages as they are sent."""
+
+from __future__ import annotations
+
+from steelyard.report.document import Count, Document, Heading, Note, Table
+from steelyard.runner.plan import Plan, estimated_tokens
+
+
+def plan_report(plan: Plan) -> Document:
+    """What would be asked, and one prompt per strategy."""
+    rows = (
+        ("models", Count(len(plan.spec.models))),
+        ("strategies", Count(len(plan.strategies))),
+        ("items", Count(len(plan.items))),
+        ("repeats", Count(plan.spec.repeat)),
+        ("requests", Count(plan.count)),
+        ("tokens read, about", Count(estimated_tokens(plan))),
+    )
+    document: Document = [Note(f"{plan.spec.id}: {plan.task.name}, {plan.task.about}"), Table(("what", "count"), rows)]
+    document += [Note(f"left out of the data: {count:,} rows, {why}") for why, count in plan.left_out.items()]
+    document += [Note(f"warning: {warning}") for warning in plan.warnings]
+    return document + prompts_report(plan, 1)
+
+
+def prompts_report(plan: Plan, shown: int) -> Document:
+    """The exact messages of the first items, by strategy."""
+    document: Document = []
+    for strategy in plan.strategies:
+        for item in plan.items[:shown]:
+            document.append(Heading(f"{strategy.name}, item {item.id}"))
+            for message in plan.messages(strategy, item):
+                lines = [line for line in message.content.splitlines() if line.strip()]
+                document += [Note(f"[{message.role}] {lines[0] if lines else ''}"), *map(Note, lines[1:])]
+    return document

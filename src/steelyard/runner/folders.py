@@ -1,0 +1,125 @@
+"""Where a run is while it is asked: its folder, its journal, and which one is to be taken up again.
+
+    <scope>/running/<spec id>-<hash>-<time>-<random>/
+        journal      what was answered, row by row, with the replies; only its owner can read it
+        spec.json    the spec as it was meant, with what a command changed, and the digest of the plan
+        finished     the run is kept, and is not taken up again
+    <scope>/cache.sqlite
+
+The folder stays when the run is kept, because the replies are here only.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from steelyard.errors import InputError, StorageError, printable
+from steelyard.ground.files import reason, write_atomic
+from steelyard.ground.json import dumps, head, read_strict
+from steelyard.runner.plan import Plan
+from steelyard.runs.layout import Scope, checked, folders, inside
+
+JOURNAL, SPEC, FINISHED, CACHE = "journal", "spec.json", "finished", "cache.sqlite"
+KIND = "running"
+_ROOM, _PER_ROW, _PER_ROW_WITH_LOGPROBS = 32 * 2**20, 4_096, 65_536  # bytes that should be free
+
+
+@dataclass(frozen=True)
+class RunningFolder:
+    """A run that is asked, or was."""
+
+    folder: Path
+
+    @property
+    def run_id(self) -> str:
+        return self.folder.name
+
+    @property
+    def journal(self) -> Path:
+        return self.folder / JOURNAL
+
+    @property
+    def is_finished(self) -> bool:
+        return (self.folder / FINISHED).exists()
+
+    def finish(self) -> None:
+        """Let nobody take the run up again."""
+        write_atomic(self.folder / FINISHED, "")
+
+    def document(self) -> dict[str, Any]:
+        return dict(read_strict(self.folder / SPEC)[0])
+
+
+def cache_of(scope: Scope) -> Path:
+    """The file of replies that were paid for once."""
+    return inside(scope.root, scope.folder / CACHE)
+
+
+def begun(scope: Scope, plan: Plan) -> RunningFolder:
+    """The folder of a new run, with its spec in it."""
+    spec = plan.spec
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    name = checked("run id", f"{spec.id}-{spec.hash}-{stamp}-{secrets.token_hex(3)}")
+    folder = inside(scope.root, scope.running / name)
+    try:
+        scope.running.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700)
+    except OSError as problem:
+        raise StorageError(f"cannot write {printable(folder)}: {reason(problem)}") from None
+    document = {
+        **head(KIND),
+        "run_id": name,
+        "hash": spec.hash,
+        "plan": plan.digest,
+        "requests": plan.count,
+        "spec": msgspec.to_builtins(spec),
+    }
+    write_atomic(folder / SPEC, dumps(document))
+    return RunningFolder(folder)
+
+
+def stopped(scope: Scope, plan: Plan, *, finished: bool = False) -> RunningFolder | None:
+    """The newest run of the same spec and plan that was not finished, or with `finished` of all; None without one."""
+    runs = [run for run in _of_spec(scope, plan) if finished or not run.is_finished]
+    return max(runs, key=_began, default=None)
+
+
+def _of_spec(scope: Scope, plan: Plan) -> Iterator[RunningFolder]:
+    for name in folders(scope.running):
+        if not name.startswith(f"{plan.spec.id}-{plan.spec.hash}-"):
+            continue
+        run = RunningFolder(inside(scope.root, scope.running / name))
+        try:
+            document = run.document()
+        except (InputError, StorageError):  # it was killed before it began
+            continue
+        if (document.get("hash"), document.get("plan")) == (plan.spec.hash, plan.digest):
+            yield run
+
+
+def _began(run: RunningFolder) -> tuple[str, float]:
+    return run.run_id.split("-")[-2], os.stat(run.folder / SPEC).st_mtime
+
+
+def check_room(scope: Scope, plan: Plan) -> None:
+    """Refuse to begin where the disk would be full before the end."""
+    per_row = _PER_ROW_WITH_LOGPROBS if plan.spec.inference.logprobs else _PER_ROW
+    needed = _ROOM + plan.count * per_row
+    there = next(folder for folder in (scope.folder, *scope.folder.parents) if folder.exists())
+    if not os.access(there, os.W_OK):
+        raise StorageError(f"cannot write to {printable(there)}: permission denied")
+    free = shutil.disk_usage(there).free
+    if free < needed:
+        raise StorageError(
+            f"{printable(there)} has {free / 2**20:,.0f} MB left; {plan.count:,} replies may take "
+            f"{needed / 2**20:,.0f} MB. Make room, or name another `root=`"
+        )

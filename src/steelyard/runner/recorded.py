@@ -1,0 +1,238 @@
+"""From a journal to records: what was answered, in the order of the plan.
+
+A journal is read twice, and never held: once to learn where the row of every request begins, what was spent and how
+long it took; then row by row in the order of the plan, so that a run that was interrupted gives the same records as one
+that was not. Of two rows of one request the first with a reply counts.
+
+confidence    `reported`: what the model said, from 0 to 1, and v from 1 to 5 as (v − 1)/4
+              `verbalized`: v from 1 to 5 alone; `logprobs`: how likely its label is among the labels, or where the
+              answer is a number, the mean probability of its tokens
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from steelyard.errors import StorageError, printable
+from steelyard.ground.journal import Rows
+from steelyard.records.sources import Source
+from steelyard.records.table import Records
+from steelyard.records.task import Task as TaskFacts
+from steelyard.runner.plan import Place, Plan
+from steelyard.runner.tally import Tally
+
+_BATCH = 10_000  # rows
+_NOWHERE = -1
+
+
+@dataclass
+class Standing:
+    """How far a run got: where in its journal the row of every request begins, and the counts of every model."""
+
+    plan: Plan
+    path: Path
+    places: array[int]
+    tallies: dict[str, Tally]
+    seconds: dict[int, float] = field(default_factory=dict)  # by the time that the run was taken up
+    failed: set[int] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, plan: Plan, path: Path) -> Standing:
+        """What a journal says; nothing, where there is none yet."""
+        tallies = {model.name: Tally(plan.per_model) for model in plan.spec.models}
+        standing = cls(plan, path, array("q", [_NOWHERE]) * plan.count, tallies)
+        if path.exists():
+            standing._read()
+        return standing
+
+    def _read(self) -> None:
+        rows, start = Rows(self.path), 0
+        for row in rows:
+            if "key" in row:
+                self._add(row, start)
+            start = rows.whole
+
+    def _add(self, row: Mapping[str, Any], start: int) -> None:
+        number, tally = row["key"], self.tallies.get(row["model"])
+        if tally is None or not 0 <= number < len(self.places):
+            raise StorageError(f"{printable(self.path)} is the journal of another plan")
+        session = row["session"]
+        self.seconds[session] = max(self.seconds.get(session, 0.0), row["at"])
+        replaces = number in self.failed
+        if self.places[number] != _NOWHERE and not replaces:
+            return
+        if replaces:
+            (before,) = Rows(self.path).at([self.places[number]])
+            tally.add(before, -1)
+            self.failed.discard(number)
+        self.places[number] = start
+        tally.add(row)
+        if row["reply"].get("failure"):
+            self.failed.add(number)
+
+    @property
+    def is_done(self) -> bytearray:
+        """By number, whether a request has a row."""
+        return bytearray(place != _NOWHERE for place in self.places)
+
+    @property
+    def done(self) -> int:
+        return sum(tally.done for tally in self.tallies.values())
+
+    @property
+    def sessions(self) -> int:
+        """How often the run was taken up."""
+        return max(self.seconds, default=0)
+
+    @property
+    def is_complete(self) -> bool:
+        return self.done == len(self.places)
+
+    def forget_failed(self) -> bytearray:
+        """The same as `is_done`, where what failed counts as not asked."""
+        done = self.is_done
+        for number in self.failed:
+            done[number] = 0
+        return done
+
+    def rows(self) -> Iterator[tuple[Place, dict[str, Any]]]:
+        """Every row in the order of the plan, with its place there."""
+        numbers = [number for number, place in enumerate(self.places) if place != _NOWHERE]
+        for number, row in zip(numbers, Rows(self.path).at(self.places[n] for n in numbers), strict=True):
+            yield self.plan.place(number), row
+
+
+def recorded(standing: Standing) -> Records:
+    """The records of a run, of whatever has ended so far."""
+    import pyarrow as pa
+
+    plan = standing.plan
+    waiting = standing.rows()
+    tables = []
+    while batch := list(islice(waiting, _BATCH)):
+        tables.append(table_of(plan, batch))
+    whole = pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
+    asked = f"{standing.done:,} of {len(standing.places):,} requests"
+    source = Source(
+        plan.spec.id,
+        _digest(standing.path),
+        len(whole),
+        excerpt="" if standing.is_complete else asked,
+    )
+    return Records.checked(
+        columns_of(whole),
+        cluster=None,
+        task=facts_of(plan, _wall_seconds(standing)),
+        sources=(source,),
+        warnings=_warnings(standing),
+    )
+
+
+_ALWAYS = ("model", "strategy", "task", "item", "repeat", "target", "prediction", "outcome", "confidence")
+
+
+def columns_of(table: Any) -> dict[str, Any]:
+    """The columns in which there is anything, and those that are always there."""
+    columns = {name: table.column(name).combine_chunks() for name in table.column_names}
+    return {name: column for name, column in columns.items() if name in _ALWAYS or column.null_count < len(column)}
+
+
+def table_of(plan: Plan, batch: Iterable[tuple[Place, Mapping[str, Any]]]) -> Any:
+    """Rows of a journal as columns, under the names that records have."""
+    import pyarrow as pa
+
+    from steelyard.records.schema import to_arrow
+
+    rows = [_record(plan, place, row) for place, row in batch]
+    names = dict.fromkeys(name for row in rows for name in row)
+    first = rows[0]
+    columns = {name: to_arrow(name, [row.get(name) for row in rows], lambda n: (first["task"], n)) for name in names}
+    return pa.table(columns)
+
+
+def _record(plan: Plan, place: Place, row: Mapping[str, Any]) -> dict[str, Any]:
+    """One answer, under the names that records have."""
+    item, reply, parsed = place.item, row["reply"], row["parsed"] or {}
+    failed = bool(reply.get("failure"))
+    cached = bool(reply.get("cached"))
+    numbers = plan.task.labels is None
+    target = float(item.target) if numbers and item.target is not None else item.target
+    return {
+        "model": place.model.name,
+        "strategy": place.strategy.name,
+        "task": plan.task.name,
+        "item": item.id,
+        "repeat": place.repeat,
+        "cluster": item.cluster,
+        "target": target,
+        "prediction": parsed.get("prediction"),
+        "outcome": "failed" if failed else parsed.get("outcome", "unparsed"),
+        "confidence": _confidence(plan, row),
+        "should_abstain": item.should_abstain,
+        "latency_ms": None if cached else reply.get("latency_ms"),
+        "input_tokens": reply.get("input_tokens"),
+        "output_tokens": reply.get("output_tokens"),
+        "cached": cached,
+        "retries": reply.get("retries", 0),
+        "cost": row["cost"],
+        "reasoning_chars": parsed.get("reasoning_chars"),
+        **{f"group.{name}": value for name, value in item.groups.items()},
+        **{f"signal.{name}": value for name, value in (row.get("signals") or {}).items()},
+        **({"signal.verbalized_confidence": parsed.get("verbalized")} if place.strategy.verbalized else {}),
+        **item.more,
+    }
+
+
+def _confidence(plan: Plan, row: Mapping[str, Any]) -> float | None:
+    """How sure the model was, by what the spec says confidence is."""
+    parsed, signals = row["parsed"] or {}, row.get("signals") or {}
+    if plan.spec.confidence == "logprobs":
+        return signals.get("label_confidence" if plan.task.labels is not None else "token_msp")
+    stated = parsed.get("verbalized")
+    if stated is not None:
+        return float((stated - 1) / 4)
+    return None if plan.spec.confidence == "verbalized" else parsed.get("confidence")
+
+
+def facts_of(plan: Plan, wall_seconds: float | None) -> TaskFacts:
+    """What is known of the whole table."""
+    task = plan.task
+    return TaskFacts(
+        labels=task.labels,
+        range=None if task.range is None else task.range[1] - task.range[0],
+        direction=task.direction,
+        facts={} if wall_seconds is None else {"wall_seconds": wall_seconds},
+    )
+
+
+def _wall_seconds(standing: Standing) -> float | None:
+    """How long models were asked; it says nothing where replies came from the cache."""
+    if any(tally.cached for tally in standing.tallies.values()):
+        return None
+    return sum(standing.seconds.values()) or None
+
+
+def _warnings(standing: Standing) -> tuple[str, ...]:
+    """What a reader of the numbers should know."""
+    said = list(standing.plan.warnings)
+    said += [f"left out of the data: {count:,} rows, {reason}" for reason, count in standing.plan.left_out.items()]
+    remarks: Counter[str] = Counter()
+    for tally in standing.tallies.values():
+        remarks += tally.remarks
+    said += [f"in {count:,} replies: {remark}" for remark, count in sorted(remarks.items())]
+    cached = sum(tally.cached for tally in standing.tallies.values())
+    if cached:
+        said.append(f"{cached:,} replies came from the cache; they have no latency")
+    return tuple(said)
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

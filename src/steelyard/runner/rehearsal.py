@@ -1,0 +1,76 @@
+"""A rehearsal: a spec's metrics and rules on invented answers, so that what they lack is said before anything is paid.
+
+The answers have every column that real ones may have, and are all right. What is said of them is thrown away.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steelyard.errors import InputError, SteelyardError, UsageError
+from steelyard.records.table import Records
+from steelyard.runner.plan import Place, Plan
+from steelyard.runner.recorded import columns_of, facts_of, table_of
+
+_MOST = 2_000  # items
+_SIGNALS = ("token_msp", "token_pe", "token_energy", "label_confidence", "label_outside")
+
+
+def rehearse(plan: Plan) -> None:
+    """Refuse metrics and rules that cannot be had of this plan's answers."""
+    from steelyard.decide.decision import Decision
+    from steelyard.study.evaluation import evaluate
+
+    spec = plan.spec
+    if not spec.metrics and not spec.rules:
+        return
+    records = _invented(plan)
+    for number, name in enumerate(spec.metrics):
+        try:
+            evaluate(records, [name], resamples=100)
+        except (UsageError, InputError) as problem:
+            raise plan.file.problem(("metrics", number), _reason(problem)) from None
+    if spec.rules:
+        try:
+            _: Decision = _decision(spec.rules, records)
+        except (UsageError, InputError) as problem:
+            raise plan.file.problem(("gate",), _reason(problem)) from None
+
+
+def _decision(rules: list[str], records: Records) -> Any:
+    from steelyard.decide.gate import Gate
+    from steelyard.decide.subject import NumberOptions, of_records
+
+    gate = Gate.parse(rules)
+    for rule in gate.rules:
+        if rule.delta:
+            raise UsageError(f"'{rule}' compares with a baseline; a run-spec has none. Gate the run once it is kept")
+    return gate.check(of_records(gate, records, None, NumberOptions(resamples=100)))
+
+
+def _reason(problem: SteelyardError) -> str:
+    return problem.problem if isinstance(problem, InputError) else str(problem)
+
+
+def _invented(plan: Plan) -> Records:
+    """Answers to some items, from every model by every strategy."""
+    spec = plan.spec
+    places = [
+        Place(number=0, model=model, strategy=strategy, item=item, repeat=repeat)
+        for model in spec.models
+        for strategy in plan.strategies
+        for item in plan.items[:_MOST]
+        for repeat in range(1, min(spec.repeat, 2) + 1)
+    ]
+    columns = columns_of(table_of(plan, ((place, _row(plan, place)) for place in places)))
+    return Records.checked(columns, cluster=None, task=facts_of(plan, 1.0), sources=())
+
+
+def _row(plan: Plan, place: Place) -> dict[str, Any]:
+    verbalized = {"verbalized": 3} if place.strategy.verbalized else {"confidence": 0.5}
+    return {
+        "reply": {"latency_ms": 1.0, "input_tokens": 1, "output_tokens": 1},
+        "parsed": {"prediction": place.item.target, "outcome": "answered", "reasoning_chars": 0, **verbalized},
+        "cost": None if place.model.price is None else 0.0,
+        "signals": dict.fromkeys(_SIGNALS, 0.5) if plan.spec.inference.logprobs else {},
+    }

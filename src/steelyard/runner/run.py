@@ -1,0 +1,321 @@
+"""run(): a run-spec → questions asked, records, a kept and evaluated run.
+
+    run = sy.run("spec.yaml")
+    run.records, run.evaluation, run.comparisons, run.decision, run.folder
+
+The runner makes records and scores nothing: what is said of them is what `evaluate`, `compare` and a gate say.
+Everything that can be checked is checked before the first question. What was answered is in the journal at once: a run
+that was stopped goes on with `resume=True`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from steelyard.errors import BackendError, printable
+from steelyard.ground.journal import Journal, Rows
+from steelyard.ground.loops import Loop
+from steelyard.runner.asking import Asking, Tallies, opened_backends
+from steelyard.runner.backends import Backend
+from steelyard.runner.cache import ReplyCache
+from steelyard.runner.folders import RunningFolder, begun, cache_of, check_room, stopped
+from steelyard.runner.plan import Plan, planned
+from steelyard.runner.recorded import Standing, recorded
+from steelyard.runner.rehearsal import rehearse
+from steelyard.runner.spec import RunSpec, SpecFile, load_spec
+from steelyard.runs.environment import domain_of, root_of, tenant_of
+from steelyard.runs.layout import DOMAIN, Scope, View
+
+if TYPE_CHECKING:
+    from steelyard.decide.request import Judgement
+    from steelyard.records.table import Records
+    from steelyard.runs.saved import Clock
+    from steelyard.study.comparison import Comparison
+    from steelyard.study.evaluation import Evaluation
+    from steelyard.uncertainty.settings import Settings
+
+WORKFLOW = "run"
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run that was asked and evaluated. `folder` is where it is kept, None for one that is not complete.
+
+    `problems` say why it is not complete, or which model gave no reply at all; then `failed` is true.
+    """
+
+    run_id: str
+    spec: RunSpec
+    records: Records
+    evaluation: Evaluation
+    comparisons: Mapping[tuple[str, str], Comparison]
+    judgement: Judgement | None
+    tallies: Tallies
+    seconds: float
+    is_complete: bool
+    problems: tuple[str, ...]
+    folder: Path | None
+    journal: Path
+    cache: Path
+
+    @property
+    def decision(self) -> Any:
+        """What the spec's gate decided, None where it has none."""
+        return None if self.judgement is None else self.judgement.decision
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.problems)
+
+    @property
+    def exit_code(self) -> int:
+        """What the command line ends with: 4 where models gave no answers, else what the gate says."""
+        if self.failed:
+            return BackendError.exit_code
+        return 0 if self.judgement is None else self.judgement.decision.exit_code
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A spec of which everything was checked: its plan, its backends, and where the run goes."""
+
+    plan: Plan
+    backends: Mapping[str, Backend]
+    scope: Scope
+
+
+@dataclass(frozen=True, kw_only=True)
+class How:
+    """How a prepared run is carried out. `command` is what its manifest says that it was started with."""
+
+    resume: bool = False
+    retry_failed: bool = False
+    forget_replies: bool = False
+    settings: Settings | None = None
+    watch: Callable[[Tallies], None] | None = None
+    say: Say = lambda _: None
+    command: tuple[str, ...] = ("steelyard.run",)
+
+
+def run(
+    spec: Path | str | Mapping[str, Any],
+    *,
+    resume: bool = False,
+    retry_failed: bool = False,
+    forget_replies: bool = False,
+    concurrency: int | None = None,
+    limit: int | None = None,
+    root: Path | str | None = None,
+    tenant: str | None = None,
+    domain: str | None = None,
+    settings: Settings | None = None,
+    environment: Mapping[str, str] | None = None,
+    say: Say = lambda _: None,
+) -> Run:
+    """Ask what a run-spec says, and evaluate, compare and judge the answers. The run is kept under `root`.
+
+    `resume=True` goes on where a run of the same spec stopped, or starts; `retry_failed=True` does too, and asks again
+    what failed. `forget_replies=True` keeps no texts. `concurrency` and `limit`, how many items, win over the spec.
+    Keys are looked up in `environment`, by default the process's own. `say` is told what happens.
+    """
+    file = load_spec(spec, concurrency=concurrency, limit=limit)
+    known = os.environ if environment is None else environment
+    prepared = prepare(file, known, root=root, tenant=tenant, domain=domain, say=say)
+    how = How(resume=resume, retry_failed=retry_failed, forget_replies=forget_replies, settings=settings, say=say)
+    return carried_out(prepared, how)
+
+
+def prepare(
+    file: SpecFile,
+    environment: Mapping[str, str],
+    *,
+    root: Path | str | None = None,
+    tenant: str | None = None,
+    domain: str | None = None,
+    say: Say = lambda _: None,
+) -> Prepared:
+    """Check everything that can be known before the first question: keys, files, columns, folders, disk."""
+    save = file.spec.save
+    scope = Scope(
+        root_of(None if root is None else Path(root), environment, say),
+        domain or save.domain or domain_of(None, environment) or DOMAIN,
+        tenant_of(tenant or save.tenant, environment, say),
+    )
+    plan = planned(file)
+    opened = opened_backends(plan, environment)
+    scope.run(save.workflow or WORKFLOW, "id")
+    check_room(scope, plan)
+    rehearse(plan)
+    _ = plan.digest  # every message is rendered for it
+    return Prepared(plan=plan, backends=opened, scope=scope)
+
+
+def carried_out(prepared: Prepared, how: How) -> Run:
+    """Ask, evaluate, keep."""
+    from steelyard.runs.saved import Clock
+
+    plan, scope, clock = prepared.plan, prepared.scope, Clock()
+    place, cache = _place(prepared, how), cache_of(scope)
+    asking = _asked(prepared, place, cache, how)
+    standing = Standing.of(plan, place.journal)
+    problems = _problems(asking, standing)
+    if not standing.done:
+        raise BackendError("; ".join(problems))
+    records = recorded(standing)
+    evaluation, comparisons, judgement = _judged(plan, records, how.settings, scope)
+    run = Run(
+        run_id=place.run_id,
+        spec=plan.spec,
+        records=records,
+        evaluation=evaluation,
+        comparisons=comparisons,
+        judgement=judgement,
+        tallies=standing.tallies,
+        seconds=sum(standing.seconds.values()),
+        is_complete=standing.is_complete,
+        problems=problems,
+        folder=_kept(prepared, place, (evaluation, records), clock, how) if standing.is_complete else None,
+        journal=place.journal,
+        cache=cache,
+    )
+    if not standing.is_complete:
+        how.say(_how_to_resume(standing))
+    return run
+
+
+def _place(prepared: Prepared, how: How) -> RunningFolder:
+    """The folder of the run that is taken up again, or of a new one."""
+    plan, scope = prepared.plan, prepared.scope
+    found = stopped(scope, plan, finished=how.retry_failed) if how.resume or how.retry_failed else None
+    if found is None:
+        return begun(scope, plan)
+    if not found.is_finished:
+        how.say(f"going on with run {found.run_id}")
+        return found
+    place = begun(scope, plan)
+    how.say(f"run {found.run_id} is kept already; what failed there is asked again as run {place.run_id}")
+    with Journal(place.journal) as journal:
+        for row in Rows(found.journal):
+            if "key" in row and not row["reply"].get("failure"):
+                journal.append(row)
+    return place
+
+
+def _asked(prepared: Prepared, place: RunningFolder, cache: Path, how: How) -> Asking:
+    """Ask what is left to ask; what was answered is in the journal whatever happens."""
+    plan = prepared.plan
+    with ExitStack() as open_:
+        journal = open_.enter_context(Journal(place.journal))
+        standing = Standing.of(plan, place.journal)
+        kept = open_.enter_context(ReplyCache(cache))
+        asking = Asking(
+            plan=plan,
+            backends=prepared.backends,
+            journal=journal,
+            cache=kept,
+            is_done=standing.forget_failed() if how.retry_failed else standing.is_done,
+            tallies=standing.tallies,
+            session=standing.sessions + 1,
+            keeps_texts=not how.forget_replies,
+            watch=how.watch,
+        )
+        try:
+            with Loop() as loop:
+                loop.run(asking.run())
+        except BaseException as problem:
+            if not isinstance(problem, Exception):
+                journal.flush()
+                how.say(_how_to_resume(Standing.of(plan, place.journal)))
+            raise
+        for warning in kept.warnings:
+            how.say(f"warning: {warning}")
+    return asking
+
+
+def _how_to_resume(standing: Standing) -> str:
+    return (
+        f"{standing.done:,} of {len(standing.places):,} requests have ended and are kept in {standing.path}; "
+        "the same command with `resume=True` goes on from there"
+    )
+
+
+def _problems(asking: Asking, standing: Standing) -> tuple[str, ...]:
+    """Why a run is not complete, and which models never replied."""
+    found = list(dict.fromkeys(asking.broken.values()))
+    if asking.spent and not standing.is_complete:
+        most = asking.plan.spec.limits.max_cost
+        found.append(f"the limit of cost, {most:g}, is reached; nothing more is asked")
+    for name, tally in standing.tallies.items():
+        if tally.done and not tally.replied and name not in asking.broken:
+            (why, _), *_ = tally.failures.most_common(1)
+            found.append(f"{printable(name)} gave no reply to any of {tally.done:,} requests: {why}")
+    return tuple(found)
+
+
+def _judged(
+    plan: Plan, records: Records, settings: Settings | None, scope: Scope
+) -> tuple[Evaluation, dict[tuple[str, str], Comparison], Judgement | None]:
+    """The evaluation, every two models compared, and what the gate says."""
+    from steelyard.decide.gate import Gate
+    from steelyard.decide.request import Request, judge
+    from steelyard.metrics.definition import metric_of
+    from steelyard.study.comparison import compare
+    from steelyard.study.defaults import default_stack
+    from steelyard.study.evaluation import evaluate
+
+    spec = plan.spec
+    evaluation = evaluate(records, spec.metrics or None, settings=settings, keep_evidence=True)
+    comparable = [name for name in spec.metrics if not metric_of(name).definition.no_delta]
+    comparisons = {}
+    answered = set(records.labels("model").values)
+    for base, new in combinations([model.name for model in spec.models if model.name in answered], 2):
+        before, after = (records.filter({"model": name}) for name in (base, new))
+        metrics = comparable if spec.metrics else default_stack(before, comparable=True)
+        if metrics:
+            comparisons[base, new] = compare(
+                before, after, metrics, align="intersection", versus=("model",), settings=settings
+            )
+    judgement = None
+    if spec.rules:
+        judgement = judge(
+            Gate.parse(spec.rules), Request(run=records, view=View(scope.root, scope.tenant, scope.domain))
+        )
+    return evaluation, comparisons, judgement
+
+
+def _kept(prepared: Prepared, place: RunningFolder, made: tuple[Evaluation, Records], clock: Clock, how: How) -> Path:
+    """Keep a complete run; where it is."""
+    from steelyard.runs.manifest import RunManifest
+    from steelyard.runs.saved import save
+
+    plan, spec, scope = prepared.plan, prepared.plan.spec, prepared.scope
+    workflow = spec.save.workflow or WORKFLOW
+    folder = scope.run(workflow, place.run_id)
+    if not folder.exists():  # else it was killed right after it was kept
+        manifest = RunManifest(
+            command=list(how.command),
+            inputs=[source.to_dict() for source in plan.sources],
+            shift={},
+            settings={"spec": msgspec.to_builtins(spec), "hash": spec.hash, "plan": plan.digest},
+        )
+        save(
+            scope,
+            made[0],
+            workflow=workflow,
+            clock=clock,
+            labels={"spec": spec.id, "spec_hash": spec.hash, **spec.save.labels},
+            run_id=place.run_id,
+            records=made[1],
+            manifest=manifest,
+        )
+    place.finish()
+    return folder
