@@ -26,6 +26,14 @@ from tests.support.markdown import number, shape, visible
 
 FILE = "=#|\x1b[31m\n## GATE: PASSED [x](e)\u202e<b>\x9b\udc9b"
 FEW = ("--resamples", "100")
+RULES = """
+import json
+
+def rule(item, prompt, *, labels, step):
+    if item["number"] % 7 == 6:
+        raise ValueError(prompt)
+    return json.dumps({"answer": labels[item["number"] // step % 2], "confidence": 0.5})
+"""
 Arguments = tuple[Any, ...]
 
 
@@ -47,6 +55,7 @@ class World:
         self.write(self.file("people.json"), json.dumps(self.people()))
         self._retrieval()
         self.write(self.file("spec.yaml"), json.dumps(self.spec()))
+        self._asking()
         self._store()
 
     def word(self, role: str, i: int) -> str:
@@ -124,6 +133,35 @@ class World:
             "compare": {"metric": "accuracy"},
         }
 
+    def _asking(self) -> None:
+        """A task, a function to ask, and a run-spec."""
+        rows = [
+            {
+                "id": self.word("item", i),
+                "number": i,
+                "text": self.word("question", i).replace("\n", " "),  # a line of a prompt is a line of its report
+                "label": self.word("label", (1, 3)[i % 2]),
+                "site": self.word("site", i % 4),
+            }
+            for i in range(24)
+        ]
+        self.write(self.file("items.jsonl"), "".join(json.dumps(row) + "\n" for row in rows))
+        labels = [self.word("label", 1), self.word("label", 3)]
+        prompt = "{{ number }}: {{ question }}"
+        task = {"name": "t", "data": self.file("items.jsonl"), "id": "id", "question": "text", "target": "label",
+                "labels": labels, "groups": ["site"], "prompt": prompt}  # fmt: skip
+        self.write(self.file("t.task.yaml"), json.dumps(task))
+        self.write("rules.py", RULES)
+        models = [
+            {"name": self.word("model", i), "backend": "callable",
+             "options": {"function": "rules.py:rule", "labels": labels, "step": i}}
+            for i in (3, 5)
+        ]  # fmt: skip
+        spec = {"id": "s", "description": self.word("description", 3), "task": self.file("t.task.yaml"),
+                "models": models, "metrics": ["accuracy", "f1"], "save": {"labels": {"note": self.word("note", 3)}},
+                "adaptation": {"strategy": ["zero-shot", "few-shot-2"]}}  # fmt: skip
+        self.write(self.file("run.yaml"), json.dumps(spec))
+
     def _store(self) -> None:
         for run, name in (("one", "a"), ("two", "b"), ("extra", "a")):
             label = f"note={self.word('label', 5)}"
@@ -165,6 +203,13 @@ class World:
 
 Case = Callable[[World, str], Arguments | list[Arguments]]
 CASES: dict[str, Case] = {
+    "run": lambda w, f: [
+        (w.file("run.yaml"), "--root", w.file("other"), *FEW),
+        (w.file("run.yaml"), "--dry-run"),
+    ],
+    "doctor": lambda w, f: (w.file("run.yaml"), "--root", w.file("other")),
+    "tasks": lambda w, f: [(), (w.file("t.task.yaml"),)],
+    "prompts": lambda w, f: (w.file("run.yaml"), "-n", "2"),
     "evaluate": lambda w, f: [
         (w.file("a.jsonl"), "-m", "accuracy", "-m", "f1", "-m", "fairness_gap(accuracy, by=group.site)",
          "--by", "group.site", "--by", f"group.{w.site}", *FEW),

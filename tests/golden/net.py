@@ -149,11 +149,25 @@ SCENARIOS: dict[str, list[str]] = {
         "--coverage-grid 0.5 --bootstrap-resamples 300",
         f"selective {TRAIN} --mode few_shot --confidence verbalized_calibrated --calibration temperature.json",
     ],
+    "asking": [
+        f"run examples/ckd/spec.yaml --dry-run --format {EVERY}",
+        f"run examples/ckd/spec.yaml --resamples 300 --limit 24 --format {EVERY}",
+        "run examples/ckd/spec.yaml --resamples 300 --limit 20 --concurrency 2 --forget-replies --out out",
+        "run examples/ckd/spec.yaml --resamples 300 --limit 20 --resume",
+        "run examples/ckd/spec.yaml --limit 0",
+        "run examples/ckd/nothing.yaml",
+        f"doctor examples/ckd/spec.yaml --format {EVERY}",
+        f"tasks --format {STORE}",
+        f"tasks ckd_progression --format {EVERY}",
+        "tasks ckd_regression",
+        f"prompts examples/ckd/spec.yaml -n 2 --format {EVERY}",
+        "prompts examples/ckd/spec.yaml -n 0",
+    ],
     "catalogue": [
         f"metrics --format {EVERY}",
         "metrics aurc --format {table|json|markdown}",
         "metrics fairness_gap",
-        "schema {selective|gate-rules|segments|per-query|calibrator|shift-training-result}",
+        "schema {selective|gate-rules|run-spec|segments|per-query|calibrator|shift-training-result}",
     ],
 }
 
@@ -218,14 +232,15 @@ def _step(line: str, plain: Plain) -> str:
     written = [path for path in sorted(after) if before.get(path) != after[path]]
     parts = [f"$ steelyard {line}", f"exit {done.code}"]
     parts += [f"-- {name}\n{plain.text(text)}" for name, text in (("out", done.out), ("err", done.err)) if text]
-    parts += [f"-- wrote {path}\n{plain.file(plain.folder / path)}" for path in written]
+    parts += [f"-- wrote {plain.text(path)}\n{plain.file(plain.folder / path)}" for path in written]
     parts += [f"-- removed {path}" for path in sorted(before.keys() - after.keys())]
     return "".join(f"{part.rstrip()}\n" for part in parts) + "\n"
 
 
 def _files(where: Path) -> dict[str, bytes]:
-    """What is there, but for the index, which can be made again, and for locks."""
-    paths = (path for path in where.rglob("*") if path.is_file() and not re.search(r"\.(sqlite|lock|db)", path.name))
+    """What is there, but for the index, which can be made again, for locks, and for replies."""
+    unlike = r"\.(sqlite|lock|db)|^journal$"  # a journal holds times, and is written as replies come
+    paths = (path for path in where.rglob("*") if path.is_file() and not re.search(unlike, path.name))
     return {path.relative_to(where).as_posix(): path.read_bytes() for path in paths if ".git" not in path.parts}
 
 
@@ -241,6 +256,8 @@ class Plain:
         text = re.sub(r"\b[0-9a-f]{64}\b", lambda m: m[0] if m[0] in self.known else "<digest>", text)
         text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.\d]*(Z|\+00:00)?", "<time>", text)
         text = re.sub(r"(?<![\w.])\d{8}[T_-]\d{6}[.\d]*Z?\b", "<time>", text)
+        text = re.sub(r"<time>-[0-9a-f]{6}\b", "<run>", text)
+        text = re.sub(r"(requests in |\"seconds\": )\d+\.\d+", r"\1<seconds>", text)
         text = re.sub(r"-?\d+\.\d{6,}(e[+-]\d+)?|-?\d\.\d+e[+-]\d+", lambda m: f"{float(m[0]):.9g}", text)
         text = re.sub(r"`[^`]* --help`", "`<command> --help`", text)  # how the program is called depends on its start
         text = re.sub(r"(?m)(duration_ms\":|^\W*\w+Evaluator .*\S) +\d+\.\d+( \||,)?$", r"\1 <ms>\2", text)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import runpy
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import steelyard as sy
 from steelyard.runner.parsing import parse
 from steelyard.runner.tasks import tasks
+from steelyard.uncertainty.settings import Settings
 from tests.support.places import EXAMPLES
 
 MODELS: dict[str, Any] = runpy.run_path(str(EXAMPLES / "ckd" / "models.py"))
@@ -36,3 +41,21 @@ def test_who_is_more_cautious_answers_less_and_the_careful_one_is_aligned_best(n
     assert bold[1] <= careful[1] <= timid[1] + 1e-12
     assert careful[2] > bold[2]
     assert careful[2] > timid[2]
+
+
+def test_the_recorded_answers_are_those_of_the_script(tmp_path: Path) -> None:
+    folder = EXAMPLES / "ckd"
+    subprocess.run([sys.executable, folder / "make.py", tmp_path], check=True)
+    assert (tmp_path / "recorded.jsonl").read_bytes() == (folder / "recorded.jsonl").read_bytes()
+
+
+def test_the_example_runs_offline(tmp_path: Path) -> None:
+    run = sy.run(EXAMPLES / "ckd" / "spec.yaml", root=tmp_path, settings=Settings(resamples=200))
+    assert run.exit_code == 0
+    assert run.records.counts()["failed"] == 0
+    assert run.evaluation["parse_failure_rate{model=recorded}"].value > 0
+    best = max(
+        ("bold", "careful", "timid", "recorded"), key=lambda m: run.evaluation[f"deferral_alignment{{model={m}}}"].value
+    )
+    assert best == "careful"
+    assert len(run.comparisons) == 6

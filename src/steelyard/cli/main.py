@@ -19,10 +19,12 @@ from steelyard.cli import (
     calibrate,
     compare,
     convert,
+    doctor,
     evaluate,
     gate,
     look,
     metrics,
+    prompts,
     rank,
     retrieval,
     run,
@@ -31,6 +33,7 @@ from steelyard.cli import (
     segment,
     selective,
     shift,
+    tasks,
 )
 from steelyard.cli.command import as_options, say
 from steelyard.errors import InputError, SteelyardError, printable
@@ -52,6 +55,9 @@ app = typer.Typer(
     epilog="Exit codes: 0 done, 1 gate failed, 2 usage, 3 bad input, 4 model backend, 5 storage, 6 gate inconclusive.",
 )
 app.command("run")(run.run)
+app.command("doctor")(doctor.doctor)
+app.command("tasks")(tasks.tasks)
+app.command("prompts")(prompts.prompts)
 app.command("evaluate")(evaluate.evaluate)
 app.command("look")(look.look)
 app.command("convert")(convert.convert)

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from steelyard.cli.command import READS, Shown, allow_plugins, as_options, command, say
-from steelyard.cli.options import store
+from steelyard.cli.command import Shown, as_options, command, say
+from steelyard.cli.options import asking, store
 from steelyard.cli.options.uncertainty import Intervals
 
-SpecFile = Annotated[Path, typer.Argument(help="The run-spec, a YAML file."), READS]
-Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Requests in flight per server.")]
-Limit = Annotated[int | None, typer.Option("--limit", help="Ask about so many items only.")]
 
-
-@command(writes="run.json")
+@command(writes="run-result.json")
 def run(
     *,
-    spec: SpecFile,
+    spec: asking.Spec,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked; ask and write nothing.")] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on where a run of the same spec stopped, or start.")
@@ -32,8 +27,8 @@ def run(
     forget_replies: Annotated[
         bool, typer.Option("--forget-replies", help="Keep no text of any reply, only what was read of it.")
     ] = False,
-    concurrency: Concurrency = None,
-    limit: Limit = None,
+    concurrency: asking.Concurrency = None,
+    limit: asking.Limit = None,
     uncertainty: Intervals,
     place: store.Place,
 ) -> Shown:
@@ -45,12 +40,9 @@ def run(
     from steelyard.report.plan import plan_report
     from steelyard.report.run import run_report
     from steelyard.runner.run import How, carried_out, prepare
-    from steelyard.runner.spec import load_spec
     from steelyard.runner.wire import plan_document, run_result
 
-    file = load_spec(spec, concurrency=concurrency, limit=limit)
-    functions = [str(model.options.get("function", "")) for model in file.spec.models]
-    allow_plugins([*file.spec.metrics, *file.spec.rules, *functions])
+    file = asking.loaded(spec, concurrency=concurrency, limit=limit)
     prepared = prepare(file, os.environ, root=place.root, tenant=place.tenant, domain=place.domain, say=_say)
     if dry_run:
         return Shown(document=plan_document(prepared.plan, 1), report=lambda: plan_report(prepared.plan))

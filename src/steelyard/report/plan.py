@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from steelyard.report.document import Count, Document, Heading, Note, Table
+from steelyard.runner.backends import Message
 from steelyard.runner.plan import Plan, estimated_tokens
 
 
@@ -28,7 +29,11 @@ def prompts_report(plan: Plan, shown: int) -> Document:
     for strategy in plan.strategies:
         for item in plan.items[:shown]:
             document.append(Heading(f"{strategy.name}, item {item.id}"))
-            for message in plan.messages(strategy, item):
-                lines = [line for line in message.content.splitlines() if line.strip()]
-                document += [Note(f"[{message.role}] {lines[0] if lines else ''}"), *map(Note, lines[1:])]
+            document += [note for message in plan.messages(strategy, item) for note in message_notes(message)]
     return document
+
+
+def message_notes(message: Message) -> list[Note]:
+    """A message, line by line, after the role of whoever says it."""
+    lines = [line for line in message.content.split("\n") if line.strip()]
+    return [Note(f"[{message.role}] {lines[0] if lines else ''}"), *map(Note, lines[1:])]

@@ -91,6 +91,7 @@ def run_report(opened: SavedRun) -> Document:
         *(("label", f"{key}={value}") for key, value in run.labels.items()),
         *(("file", name) for name in run.files),
         *(("input", str(i.get("Path"))) for i in run.inputs),
+        *((name, str(path)) for name, path in opened.replies.items()),
     ]
     numbers = [
         (key, *measured(value, run.intervals.get(key)), counted(counts.get(key))) for key, value in run.metrics.items()

@@ -13,6 +13,7 @@ from steelyard.registry import Registry
 from steelyard.retrieval.per_query import PerQueryEval
 from steelyard.retrieval.shifts.kept import ShiftTrainingResult
 from steelyard.retrieval.shifts.segments_wire import Segments
+from steelyard.runner.spec import spec_schema
 from steelyard.runner.tasks.from_file import task_schema
 from steelyard.runs.manifest import ManifestFile
 from steelyard.runs.run_json import RunFile
@@ -24,6 +25,7 @@ schemas.add("selective", selective_schema)
 schemas.add("calibrator", calibrator_schema)
 schemas.add("gate-rules", rules_schema)
 schemas.add("task", task_schema)
+schemas.add("run-spec", spec_schema)
 schemas.add("per-query", lambda: schema(PerQueryEval, "One entry of eval.perQuery.*.json"))
 schemas.add("segments", lambda: schema(Segments, "Segments file"))
 schemas.add("shift-training-result", lambda: schema(ShiftTrainingResult, "Shift training result"))

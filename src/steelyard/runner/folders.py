@@ -26,9 +26,9 @@ from steelyard.errors import InputError, StorageError, printable
 from steelyard.ground.files import reason, write_atomic
 from steelyard.ground.json import dumps, head, read_strict
 from steelyard.runner.plan import Plan
-from steelyard.runs.layout import Scope, checked, folders, inside
+from steelyard.runs.layout import JOURNAL, Scope, checked, folders, inside
 
-JOURNAL, SPEC, FINISHED, CACHE = "journal", "spec.json", "finished", "cache.sqlite"
+SPEC, FINISHED = "spec.json", "finished"
 KIND = "running"
 _ROOM, _PER_ROW, _PER_ROW_WITH_LOGPROBS = 32 * 2**20, 4_096, 65_536  # bytes that should be free
 
@@ -61,7 +61,7 @@ class RunningFolder:
 
 def cache_of(scope: Scope) -> Path:
     """The file of replies that were paid for once."""
-    return inside(scope.root, scope.folder / CACHE)
+    return inside(scope.root, scope.cache)
 
 
 def begun(scope: Scope, plan: Plan) -> RunningFolder:

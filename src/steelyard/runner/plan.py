@@ -126,7 +126,7 @@ class Plan:
         for item in self.items:
             yield {**vars(item), "fields": self.task.shown(item)}
             yield [[asdict(m) for m in self.messages(strategy, item)] for strategy in self.strategies]
-        yield {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in _files(self.file)}
+        yield {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in _files(self.file).items()}
 
     @cached_property
     def _schemas(self) -> dict[str, Mapping[str, Any] | None]:
@@ -251,8 +251,8 @@ def _cluster(file: SpecFile, item: Item, name: str) -> str | int:
     return value
 
 
-def _files(file: SpecFile) -> list[Path]:
+def _files(file: SpecFile) -> dict[str, Path]:
     """The files that the options of models name: recorded answers, functions."""
     texts = [value for model in file.spec.models for value in model.options.values() if isinstance(value, str)]
-    named = {file.path(part) for text in texts for part in (text, text.partition(":")[0]) if part}
-    return sorted(path for path in named if path.is_file())
+    named = sorted({part for text in texts for part in (text, text.partition(":")[0]) if part})
+    return {name: file.path(name) for name in named if file.path(name).is_file()}

@@ -179,6 +179,9 @@ def load_spec(source: Path | str | Mapping[str, Any], **changes: Any) -> SpecFil
         raw, lines = load_yaml(path), places(path)
         file = SpecFile(spec_of(raw, RunSpec, source=str(path), lines=lines), str(path), path.parent, lines)
     given = {name: value for name, value in changes.items() if value is not None}
+    for name, most in (("limit", None), ("concurrency", 1024)):
+        if name in given and not 1 <= given[name] <= (most or given[name]):
+            raise UsageError(f"`{name}=` is at least 1" + (f" and at most {most:,}" if most else ""))
     limits = {name: given.pop(name) for name in ("concurrency", "deadline_s", "retries", "max_cost") if name in given}
     if "limit" in given:
         given["sample_size"] = given.pop("limit")

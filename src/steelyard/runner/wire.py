@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from steelyard.decide.wire import acceptance_document
 from steelyard.ground.json import head, plain
+from steelyard.runner.doctor import Diagnosis
 from steelyard.runner.matrix import Result
 from steelyard.runner.plan import Plan, estimated_tokens
 from steelyard.runner.run import Run
+from steelyard.runner.strategies import Strategy
 from steelyard.runner.tally import Tally
+from steelyard.runner.tasks import Item, Task
 from steelyard.runs.wire import standing_document
 from steelyard.study.wire import comparison_document, evaluation_document
 
@@ -96,3 +100,29 @@ def prompts_document(plan: Plan, shown: int) -> list[dict[str, Any]]:
         for strategy in plan.strategies
         for item in plan.items[:shown]
     ]
+
+
+def diagnosis_document(found: Sequence[Diagnosis]) -> dict[str, Any]:
+    """Everything that was looked at before a run."""
+    return plain({**head("run-diagnosis"), "findings": [asdict(each) for each in found]})
+
+
+def tasks_document(tasks: Sequence[Task]) -> list[dict[str, Any]]:
+    """What can be run."""
+    return plain([_task(task) for task in tasks])
+
+
+def task_document(task: Task, item: Item, strategy: Strategy) -> dict[str, Any]:
+    """One task, with the messages about an item."""
+    messages = [asdict(message) for message in strategy.messages(task, item)]
+    return plain({**_task(task), "strategy": strategy.name, "item": item.id, "messages": messages})
+
+
+def _task(task: Task) -> dict[str, Any]:
+    return {
+        "name": task.name,
+        "about": task.about,
+        "labels": None if task.labels is None else list(task.labels),
+        "range": None if task.range is None else list(task.range),
+        "may_decline": task.may_decline,
+    }

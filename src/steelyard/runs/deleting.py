@@ -1,7 +1,8 @@
 """A run is removed, or only the rows it kept: people must be able to take patient data out of a store.
 
-A run goes whole or not at all: its folder is renamed out of the list first. What a crash left of one that was being
-removed goes with the next removal in the same scope. The index forgets it at once.
+The replies of models that a run was made from, in its journal, go in both cases. A run goes whole or not at all: its
+folder is renamed out of the list first. What a crash left of one that was being removed goes with the next removal in
+the same scope. The index forgets it at once.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from steelyard.errors import StorageError, UsageError, printable
 from steelyard.ground.files import flush_folder, write_atomic
 from steelyard.ground.json import dumps
 from steelyard.runs.index import Index
-from steelyard.runs.layout import Scope, View, folders, inside
+from steelyard.runs.layout import JOURNAL, Scope, View, folders, inside
 from steelyard.runs.pointers import PINNED, Pointers, readable
 from steelyard.runs.run_json import NAME, run_document
 from steelyard.runs.saved import RECORDS, SavedRun
@@ -87,6 +88,7 @@ def delete_run(run: Removal) -> list[str]:
         flush_folder(folder.parent)
         for workflow in folders(run.scope.runs):
             _sweep(run.scope.runs / workflow)
+        files += _without_replies(run)
         with Index(run.scope.root) as index:
             index.settle()
     except OSError as problem:
@@ -107,9 +109,20 @@ def delete_texts(run: Removal) -> list[str]:
         gone = [RECORDS] if rows.exists() else []
         rows.unlink(missing_ok=True)
         flush_folder(folder)
+        gone += _without_replies(run)
     except OSError as problem:
         raise StorageError(f"cannot remove {printable(rows)}: {problem.strerror or type(problem).__name__}") from None
     return gone
+
+
+def _without_replies(run: Removal) -> list[str]:
+    """Remove the folder in which models were asked; the names of the files that went."""
+    asked = inside(run.scope.root, run.scope.running / run.run_id)
+    if not asked.is_dir():
+        return []
+    shutil.rmtree(asked)
+    flush_folder(asked.parent)
+    return [JOURNAL]
 
 
 def _sweep(workflow: Path) -> None:

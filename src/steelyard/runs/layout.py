@@ -2,6 +2,8 @@
 
     <root>/results/<domain>/[tenants/<tenant>/]runs/<workflow>/<RunId>/run.json
     <root>/results/<domain>/[tenants/<tenant>/]active/<profile>/<metric>.json
+    <root>/results/<domain>/[tenants/<tenant>/]running/<RunId>/journal
+    <root>/results/<domain>/[tenants/<tenant>/]cache.sqlite
 
 Names from outside pass an allow-list before they become folders, and no link may lead out of the root.
 """
@@ -17,6 +19,7 @@ from pathlib import Path
 from steelyard.errors import StorageError, UsageError, printable
 
 DOMAIN = "evaluation"
+RUNNING, CACHE, JOURNAL = "running", "cache.sqlite", "journal"
 TENANTS = "tenants"  # the folder in which each tenant has its own
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
@@ -63,8 +66,13 @@ class Scope:
 
     @property
     def running(self) -> Path:
-        """Where runs are while models are asked."""
-        return self.folder / "running"
+        """Where runs are while models are asked, with what they replied."""
+        return self.folder / RUNNING
+
+    @property
+    def cache(self) -> Path:
+        """Replies that were paid for once."""
+        return self.folder / CACHE
 
     def run(self, workflow: str, run_id: str) -> Path:
         """The folder of a run, after its names have passed."""

@@ -35,7 +35,7 @@ from steelyard.records.schema import CELL
 from steelyard.records.table import Records
 from steelyard.runs import manifest as manifest_
 from steelyard.runs.documented import details, documented
-from steelyard.runs.layout import Scope, inside
+from steelyard.runs.layout import CACHE, JOURNAL, RUNNING, Scope, inside
 from steelyard.runs.manifest import RunManifest, manifest_document
 from steelyard.runs.run_json import NAME, RowCounts, Run, read_run, run_document, stamp
 from steelyard.study.cells import several
@@ -211,6 +211,13 @@ class SavedRun:
     @property
     def name(self) -> str:
         return printable(self.run.run_id)
+
+    @property
+    def replies(self) -> dict[str, Path]:
+        """Where the replies are that a run of models was made from: its journal, and the cache, if they are there."""
+        scope = self.folder.parents[2]
+        places = {"journal": scope / RUNNING / self.folder.name / JOURNAL, "cache": scope / CACHE}
+        return {name: path for name, path in places.items() if path.is_file()} if places["journal"].is_file() else {}
 
     def verify(self) -> None:
         """Read every file that the run wrote and compare its digest."""

@@ -29,7 +29,8 @@ def show(*, run: store.SavedRunId, place: store.Place) -> Shown:
                 raise
             return _made_elsewhere(other)
     opened.verify()
-    return Shown(document=run_document(opened.run), report=run_report(opened))
+    replies = {name.capitalize(): str(path) for name, path in opened.replies.items()}
+    return Shown(document={**run_document(opened.run), **replies}, report=run_report(opened))
 
 
 def _made_elsewhere(other: Any) -> Shown:
