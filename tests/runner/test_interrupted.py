@@ -132,7 +132,8 @@ def test_a_second_run_is_served_the_first_repeat_from_the_cache(tmp_path: Path, 
     assert second.tallies["m"].cached == 20
     assert second.tallies["m"].cost == pytest.approx((first.tallies["m"].cost or 0) / 2)
     assert "20 replies came from the cache" in " ".join(second.records.warnings)
-    different = ["latency_ms", "cached", "cost"]
+    assert frame.output_tokens.isna().tolist() == [True, False] * 20
+    different = ["latency_ms", "cached", "cost", "input_tokens", "output_tokens"]
     assert second.records.to_arrow().drop(different).equals(first.records.to_arrow().drop(different))
 
 

@@ -55,6 +55,7 @@ def run(
             watch=watch,
             say=_say,
             command=("steelyard", *sys.argv[1:]),
+            labels=store.matrix_labels(),
         )
         done = carried_out(prepared, how)
     _say(f"asked {sum(tally.done for tally in done.tallies.values()):,} requests in {done.seconds:.1f} s")

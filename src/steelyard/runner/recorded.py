@@ -2,7 +2,8 @@
 
 A journal is read twice, and never held: once to learn where the row of every request begins, what was spent and how
 long it took; then row by row in the order of the plan, so that a run that was interrupted gives the same records as one
-that was not. Of two rows of one request the first with a reply counts.
+that was not. Of two rows of one request the first with a reply counts. A reply from the cache took no time and no
+tokens, so both are null.
 
 confidence    `reported`: what the model said, from 0 to 1, and v from 1 to 5 as (v − 1)/4
               `verbalized`: v from 1 to 5 alone; `logprobs`: how likely its label is among the labels, or where the
@@ -177,8 +178,8 @@ def _record(plan: Plan, place: Place, row: Mapping[str, Any]) -> dict[str, Any]:
         "confidence": _confidence(plan, row),
         "should_abstain": item.should_abstain,
         "latency_ms": None if cached else reply.get("latency_ms"),
-        "input_tokens": reply.get("input_tokens"),
-        "output_tokens": reply.get("output_tokens"),
+        "input_tokens": None if cached else reply.get("input_tokens"),
+        "output_tokens": None if cached else reply.get("output_tokens"),
         "cached": cached,
         "retries": reply.get("retries", 0),
         "cost": row["cost"],
@@ -229,7 +230,7 @@ def _warnings(standing: Standing) -> tuple[str, ...]:
     said += [f"in {count:,} replies: {remark}" for remark, count in sorted(remarks.items())]
     cached = sum(tally.cached for tally in standing.tallies.values())
     if cached:
-        said.append(f"{cached:,} replies came from the cache; they have no latency")
+        said.append(f"{cached:,} replies came from the cache; they took no time and no tokens")
     return tuple(said)
 
 

@@ -21,10 +21,7 @@ def rehearse(plan: Plan) -> None:
     from steelyard.decide.decision import Decision
     from steelyard.study.evaluation import evaluate
 
-    spec = plan.spec
-    if not spec.metrics and not spec.rules:
-        return
-    records = _invented(plan)
+    spec, records = plan.spec, _invented(plan)
     for number, name in enumerate(spec.metrics):
         try:
             evaluate(records, [name], resamples=100)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ from steelyard.runner.recorded import Standing, recorded
 from steelyard.runner.rehearsal import rehearse
 from steelyard.runner.spec import RunSpec, SpecFile, load_spec
 from steelyard.runs.environment import domain_of, root_of, tenant_of
-from steelyard.runs.layout import DOMAIN, Scope, View
+from steelyard.runs.layout import DOMAIN, Scope, View, checked
 
 if TYPE_CHECKING:
     from steelyard.decide.request import Judgement
@@ -91,6 +91,7 @@ class Prepared:
     plan: Plan
     backends: Mapping[str, Backend]
     scope: Scope
+    workflow: str = WORKFLOW
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +105,7 @@ class How:
     watch: Callable[[Tallies], None] | None = None
     say: Say = lambda _: None
     command: tuple[str, ...] = ("steelyard.run",)
+    labels: Mapping[str, str] = field(default_factory=dict)  # what the run can be found by, besides what the spec says
 
 
 def run(
@@ -152,11 +154,11 @@ def prepare(
     )
     plan = planned(file)
     opened = opened_backends(plan, environment)
-    scope.run(save.workflow or WORKFLOW, "id")
+    workflow = checked("workflow", save.workflow or environment.get("STEELYARD_WORKFLOW") or WORKFLOW)
     check_room(scope, plan)
     rehearse(plan)
     _ = plan.digest  # every message is rendered for it
-    return Prepared(plan=plan, backends=opened, scope=scope)
+    return Prepared(plan=plan, backends=opened, scope=scope, workflow=workflow)
 
 
 def carried_out(prepared: Prepared, how: How) -> Run:
@@ -238,6 +240,9 @@ def _asked(prepared: Prepared, place: RunningFolder, cache: Path, how: How) -> A
             raise
         for warning in kept.warnings:
             how.say(f"warning: {warning}")
+        for backend in {id(each): each for each in prepared.backends.values()}.values():
+            for remark, count in backend.counts().items():
+                how.say(f"note: {count:,} requests were {remark}")
     return asking
 
 
@@ -298,8 +303,7 @@ def _kept(prepared: Prepared, place: RunningFolder, made: tuple[Evaluation, Reco
     from steelyard.runs.saved import save
 
     plan, spec, scope = prepared.plan, prepared.plan.spec, prepared.scope
-    workflow = spec.save.workflow or WORKFLOW
-    folder = scope.run(workflow, place.run_id)
+    folder = scope.run(prepared.workflow, place.run_id)
     if not folder.exists():  # else it was killed right after it was kept
         manifest = RunManifest(
             command=list(how.command),
@@ -310,9 +314,9 @@ def _kept(prepared: Prepared, place: RunningFolder, made: tuple[Evaluation, Reco
         save(
             scope,
             made[0],
-            workflow=workflow,
+            workflow=prepared.workflow,
             clock=clock,
-            labels={"spec": spec.id, "spec_hash": spec.hash, **spec.save.labels},
+            labels={"spec": spec.id, "spec_hash": spec.hash, **how.labels, **spec.save.labels},
             run_id=place.run_id,
             records=made[1],
             manifest=manifest,
