@@ -55,7 +55,7 @@ def _output(command: str) -> str:
         raise SystemExit(f"only steelyard commands are shown, not {name}")
     script = "from steelyard.cli.main import main; main()"
     done = subprocess.run([sys.executable, "-c", script, *arguments], cwd=ROOT, capture_output=True, text=True)
-    said = [line for line in done.stderr.splitlines() if not line.startswith(("wrote", "saved"))]
+    said = [line for line in done.stderr.splitlines() if not line.startswith(("wrote", "saved", "asked"))]
     return done.stdout + "".join(f"{line}\n" for line in said)
 
 

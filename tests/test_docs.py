@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from steelyard.runner.plan import planned
+from steelyard.runner.spec import load_spec
 from tests.support.places import ROOT
 
+YAML = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 DRAWN_BY = re.compile(r"Matplotlib v[0-9.]+")
 
@@ -66,6 +69,20 @@ def test_shown_code_runs(code: str) -> None:
         [sys.executable, "-W", "error", "-c", code], cwd=ROOT, capture_output=True, text=True, env=dict(os.environ)
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_shown_specs_are_specs(tmp_path: Path) -> None:
+    shown = YAML.findall((ROOT / "docs/running.md").read_text())
+    specs = [text for text in shown if text.startswith("id:")]
+    assert len(specs) == 3
+    for text in specs:
+        (tmp_path / "spec.yaml").write_text(text)
+        assert planned(load_spec(tmp_path / "spec.yaml")).count > 0
+    assert specs[0].splitlines() == [
+        line
+        for line in (ROOT / "examples/ckd/spec.yaml").read_text().splitlines()
+        if not line.startswith(("#", "description"))
+    ]
 
 
 def test_links_between_pages_lead_somewhere() -> None:

@@ -53,7 +53,7 @@ def test_the_example_runs_offline(tmp_path: Path) -> None:
     run = sy.run(EXAMPLES / "ckd" / "spec.yaml", root=tmp_path, settings=Settings(resamples=200))
     assert run.exit_code == 0
     assert run.records.counts()["failed"] == 0
-    assert run.evaluation["parse_failure_rate{model=recorded}"].value > 0
+    assert run.records.counts()["unparsed"] > 0
     best = max(
         ("bold", "careful", "timid", "recorded"), key=lambda m: run.evaluation[f"deferral_alignment{{model={m}}}"].value
     )

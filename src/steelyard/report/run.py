@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from steelyard.report.comparison import comparison_report
-from steelyard.report.document import Count, Document, Heading, Note, Table, Value
-from steelyard.report.evaluation import evaluation_report
+from steelyard.report.document import Count, Document, Heading, Marks, Note, Row, Table, Value
+from steelyard.report.evaluation import by_slice, evaluation_report
 from steelyard.report.gate import gate_report
+from steelyard.report.rows import Numbered, companion_rows, delta_columns, delta_row
 from steelyard.runner.run import Run
 
 
@@ -14,10 +14,29 @@ def run_report(run: Run) -> Document:
     document: Document = [Heading("asked"), _counts(run)]
     document += [Note(f"not complete: {problem}") for problem in run.problems]
     document += [Heading("evaluation"), *evaluation_report(run.evaluation)]
-    for (base, new), comparison in run.comparisons.items():
-        document += [Heading(f"{new} against {base}, paired"), *comparison_report(comparison)]
+    if run.comparisons:
+        document += [Heading("every two models, paired"), *_comparisons(run)]
     if run.judgement is not None:
         document += gate_report(run.judgement.decision, {})
+    return document
+
+
+def _comparisons(run: Run) -> Document:
+    """The deltas of every two models in one table, cell by cell, each with its other forms below it."""
+    notes = Numbered()
+    rows: list[Row] = []
+    for (base, new), comparison in run.comparisons.items():
+        for slice_, deltas in by_slice(comparison.deltas):
+            for delta in deltas:
+                marks = notes.marks(delta.notes)
+                rows.append((base, new, slice_, *delta_row(delta), Marks(tuple(sorted(marks.numbers)))))
+                rows += [("", "", "", *cells, "") for cells in companion_rows(delta)]
+    level = next(iter(run.comparisons.values())).settings.level
+    renamed = {"base": "base value", "new": "new value"}
+    columns = ("base", "new", "cell", *(renamed.get(name, name) for name in delta_columns(level)), "notes")
+    document: Document = [Table(columns, tuple(rows)).trimmed(), *notes.remarks()]
+    if len(run.comparisons) > 1:
+        document.append(Note("p adjusted allows for the metrics of one pair, not for the number of pairs"))
     return document
 
 
