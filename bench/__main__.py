@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bench import jsonl, loopback, peers
+from bench import asking, jsonl, loopback, peers
 from steelyard.ground.json import dumps
 from steelyard.records.readers.trec import read_rankings
 from steelyard.records.table import Records
@@ -378,6 +378,9 @@ def requests() -> Iterator[Row]:
     """A chat server on this machine that answers at once. Elapsed time: it runs on the other core."""
     for job, ours, bare in loopback.rows():
         yield Row(job, "a bare httpx loop, 8 clients × 8", ours, bare, 0.7, remark="elapsed")
+    few, many = asking.peaks()
+    job = f"peak memory of a run of {asking.MANY:,} requests"
+    yield Row(job, f"of {asking.FEW:,} requests", many, few, 1.2, at_most=True, remark="bytes")
 
 
 def _judged(confidence: Any, wrong: Any, cluster: Any = None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 import msgspec
 
+from bench import asking
 from steelyard.ground.http import Limits, Server
 from steelyard.ground.journal import Journal
 from steelyard.runner.backends import Inference, Message, Options, Request, backends
@@ -33,15 +34,17 @@ _BODY = msgspec.json.encode({"model": "m", "messages": [{"role": "user", "conten
 
 def rows() -> list[tuple[str, float, float]]:
     """(job, seconds of ours, seconds of the bare loop), taking turns in this process."""
-    jobs: dict[str, Callable[[str, Path], Awaitable[float]]] = {
+    jobs: dict[str, Callable[[str, Path], Coroutine[Any, Any, float] | float]] = {
         f"{REQUESTS:,} requests to a server that answers at once, 64 in flight": _ours,
         "the same as replies, each in the journal": _journaled,
+        "the same as a run: prompts, cache, journal, replies read": _run,
     }
     with tempfile.TemporaryDirectory() as folder, model_server(Path(folder)) as server:
         least = dict.fromkeys([*jobs, ""], float("inf"))
         for _ in range(ROUNDS):
             for job, work in {**jobs, "": _bare}.items():
-                least[job] = min(least[job], asyncio.run(work(server.base_url, Path(folder))))
+                seconds = work(server.base_url, Path(folder))
+                least[job] = min(least[job], asyncio.run(seconds) if isinstance(seconds, Coroutine) else seconds)
     return [(job, least[job], least[""]) for job in jobs]
 
 
@@ -82,6 +85,10 @@ async def _journaled(url: str, folder: Path) -> float:
                 journal.append({"item": "q", "reply": reply.document()})
 
             return await _seconds(lambda: _repeated(one, None))
+
+
+def _run(url: str, folder: Path) -> float:
+    return asking.seconds(asking.spec_of(folder, {"name": "m", "base_url": url}, items=REQUESTS), folder)
 
 
 async def _repeated(one: Callable[[Any], Awaitable[None]], given: Any) -> None:

@@ -29,6 +29,7 @@ from steelyard.runner.spec import Model, variable_of
 from steelyard.runner.tally import Tally, cost_of
 
 WATCHED = 0.25  # seconds between two looks at the progress
+BREATH = 0.05  # seconds after which others get a turn: replies from a cache or a function may never wait for anything
 Tallies = Mapping[str, Tally]
 
 
@@ -74,7 +75,7 @@ class Asking:
 
     def __post_init__(self) -> None:
         self._began = time.monotonic()
-        self._appended = 0
+        self._breathed, self._appended = self._began, 0
         self._unsynced: deque[tuple[int, Backend, Request, Reply]] = deque()
         self._spend()
 
@@ -120,6 +121,9 @@ class Asking:
                 await self._ask(place)
             except BackendError as problem:
                 self._break(self.backends[place.model.name], str(problem))
+            if time.monotonic() - self._breathed > BREATH:
+                self._breathed = time.monotonic()
+                await asyncio.sleep(0)
 
     def _break(self, backend: Backend, why: str) -> None:
         """Ask nothing more of the models behind a backend."""

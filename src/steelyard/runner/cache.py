@@ -193,7 +193,7 @@ def _key(backend: Backend, request: Request) -> bytes | None:
     if request.repeat != 1 or not request.inference.is_deterministic:
         return None
     identity = backend.identity()
-    return None if identity is None else fingerprint({"backend": identity, "request": request.identity()})
+    return None if identity is None else fingerprint({"backend": identity, "request": request.digest})
 
 
 def _connected(path: Path, patience: float) -> sqlite3.Connection:

@@ -14,7 +14,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -85,11 +86,16 @@ class Request:
         """Everything that changes an answer."""
         return {
             "model": self.model,
-            "messages": [asdict(message) for message in self.messages],
-            "inference": asdict(self.inference),
+            "messages": [{"role": message.role, "content": message.content} for message in self.messages],
+            "inference": vars(self.inference),
             "schema": self.schema,
             "item": self.item,
         }
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of everything that changes an answer."""
+        return fingerprint(self.identity()).hex()
 
 
 @dataclass(frozen=True, kw_only=True)
