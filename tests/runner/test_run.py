@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import stat
 from pathlib import Path
@@ -226,6 +227,19 @@ def test_a_server_that_is_not_there_is_said(folder: Path) -> None:
     run = asked(folder, gone, limits={"retries": 0, "deadline_s": 5}, sample_size=2)
     assert run.exit_code == 4
     assert run.records.counts()["failed"] == 2
+
+
+def test_a_notebook_has_a_loop_of_its_own(folder: Path) -> None:
+    async def cell() -> sy.Run:
+        return asked(folder, metrics=["accuracy"])
+
+    assert asyncio.run(cell()).is_complete
+
+
+def test_a_spec_may_be_a_mapping(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    document = {"id": "odd", "task": "odd.task.yaml", "models": [model("right")], "metrics": ["accuracy"]}
+    assert sy.run(document, root=folder / "store", settings=FEW).evaluation["accuracy"].value == 1
 
 
 def test_every_repeat_is_a_row(folder: Path) -> None:
