@@ -121,6 +121,7 @@ def test_a_gate_in_the_spec_decides(folder: Path) -> None:
     assert asked(folder, metrics=["accuracy"], gate="accuracy >= 0.9").exit_code == 0
     failed = asked(folder, model("always"), metrics=["accuracy"], gate=["accuracy >= 0.9"])
     assert failed.exit_code == 1
+    assert failed.decision is not None
     assert failed.decision.verdict == "fail"
 
 

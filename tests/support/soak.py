@@ -86,13 +86,15 @@ def rows_written(root: Path) -> int:
     return max((path.read_bytes().count(b"\n") for path in journals(root)), default=0)
 
 
-def killed(folder: Path, server: ModelServer, *, records: int, cycles: int, seed: int = 0) -> Outcome:
-    """A run that was killed so many times, and in the end was left alone."""
+def killed(
+    folder: Path, server: ModelServer, *, records: int, cycles: int, seed: int = 0, in_flight: int = IN_FLIGHT
+) -> Outcome:
+    """A run that was killed so many times, and in the end was left alone; until then it asks so many at once."""
     rng = random.Random(seed)
     spec, root = write_spec(folder, server, records), folder / "killed"
-    kills = 0
+    kills, before = 0, len(server.calls)
     for cycle in range(cycles):
-        process = begin(spec, root, "--resume")
+        process = begin(spec, root, "--resume", "--concurrency", str(in_flight))
         wanted = (cycle + rng.random()) * records / (cycles + 1)  # somewhere on the way, measured in rows
         while process.poll() is None and rows_written(root) < wanted:
             time.sleep(0.005)
@@ -100,12 +102,12 @@ def killed(folder: Path, server: ModelServer, *, records: int, cycles: int, seed
         kills += process.poll() is None
         process.send_signal(signal.SIGKILL)
         process.communicate()
-    return finished(spec, root, server, kills)
+    return finished(spec, root, server, kills=kills, before=before)
 
 
-def finished(spec: Path, root: Path, server: ModelServer, kills: int = 0) -> Outcome:
-    """A run that is taken up and left alone until its end."""
-    before = len(server.calls) if kills == 0 else 0
+def finished(spec: Path, root: Path, server: ModelServer, *, kills: int = 0, before: int | None = None) -> Outcome:
+    """A run that is taken up and left alone until its end; `before` are the calls that were none of its own."""
+    before = len(server.calls) if before is None else before
     process = begin(spec, root, "--resume")
     _, said = process.communicate()
     assert process.returncode == 0, said.decode()

@@ -96,12 +96,13 @@ class Standing:
     def is_complete(self) -> bool:
         return self.done == len(self.places)
 
-    def forget_failed(self) -> bytearray:
-        """The same as `is_done`, where what failed counts as not asked."""
-        done = self.is_done
+    def forget_failed(self) -> None:
+        """Count what failed as not asked."""
         for number in self.failed:
-            done[number] = 0
-        return done
+            self.places[number] = _NOWHERE
+        self.failed.clear()
+        for tally in self.tallies.values():
+            tally.forget_failed()
 
     def rows(self) -> Iterator[tuple[Place, dict[str, Any]]]:
         """Every row in the order of the plan, with its place there."""

@@ -35,6 +35,7 @@ from steelyard.runs.environment import domain_of, root_of, tenant_of
 from steelyard.runs.layout import DOMAIN, Scope, View, checked
 
 if TYPE_CHECKING:
+    from steelyard.decide.decision import Decision
     from steelyard.decide.request import Judgement
     from steelyard.records.table import Records
     from steelyard.runs.saved import Clock
@@ -68,7 +69,7 @@ class Run:
     cache: Path
 
     @property
-    def decision(self) -> Any:
+    def decision(self) -> Decision | None:
         """What the spec's gate decided, None where it has none."""
         return None if self.judgement is None else self.judgement.decision
 
@@ -171,7 +172,7 @@ def carried_out(prepared: Prepared, how: How) -> Run:
     standing = Standing.of(plan, place.journal)
     problems = _problems(asking, standing)
     if not standing.done:
-        raise BackendError("; ".join(problems))
+        raise BackendError("; ".join(problems) or "no request has ended")
     records = recorded(standing)
     evaluation, comparisons, judgement = _judged(plan, records, how.settings, scope)
     run = Run(
@@ -218,13 +219,15 @@ def _asked(prepared: Prepared, place: RunningFolder, cache: Path, how: How) -> A
     with ExitStack() as open_:
         journal = open_.enter_context(Journal(place.journal))
         standing = Standing.of(plan, place.journal)
+        if how.retry_failed:
+            standing.forget_failed()
         kept = open_.enter_context(ReplyCache(cache))
         asking = Asking(
             plan=plan,
             backends=prepared.backends,
             journal=journal,
             cache=kept,
-            is_done=standing.forget_failed() if how.retry_failed else standing.is_done,
+            is_done=standing.is_done,
             tallies=standing.tallies,
             session=standing.sessions + 1,
             keeps_texts=not how.forget_replies,

@@ -48,6 +48,12 @@ class Tally:
         if row.get("cost") is not None:
             self.cost = (self.cost or 0.0) + row["cost"]
 
+    def forget_failed(self) -> None:
+        """Count what failed as not asked; what it cost stays spent."""
+        self.done -= self.failed
+        self.failed = 0
+        self.failures.clear()
+
     @property
     def replied(self) -> int:
         """How many requests got a reply."""
