@@ -150,6 +150,17 @@ def test_everything_is_checked_before_the_first_question(folder: Path, more: dic
     assert not (folder / "store" / "results").exists()
 
 
+def test_metrics_may_read_what_log_probabilities_will_say(folder: Path) -> None:
+    run = asked(folder, metrics=["accuracy"], inference={"logprobs": True})
+    assert "in 12 replies: the server gave no logprobs" in run.records.warnings
+    said: list[str] = []
+    with pytest.raises(InputError, match=r"signal.label.yes"):  # rehearsed, but this server gave none
+        asked(folder, metrics=["mean(signal.label.yes)"], inference={"logprobs": True}, how={"say": said.append})
+    assert "12 of 12 requests have ended and are kept in" in said[-1]
+    with pytest.raises(UsageError, match=r"metrics\[0\]: .*signal.label.maybe"):
+        asked(folder, metrics=["mean(signal.label.maybe)"], inference={"logprobs": True})
+
+
 def test_a_stopped_run_goes_on_and_asks_only_what_is_missing(folder: Path) -> None:
     whole = asked(folder, metrics=["accuracy"])
     rows = list(Rows(whole.journal))

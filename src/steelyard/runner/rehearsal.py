@@ -64,10 +64,11 @@ def _invented(plan: Plan) -> Records:
 
 
 def _row(plan: Plan, place: Place) -> dict[str, Any]:
+    labels = [f"label.{label}" for label in plan.task.labels or ()]
     verbalized = {"verbalized": 3} if place.strategy.verbalized else {"confidence": 0.5}
     return {
         "reply": {"latency_ms": 1.0, "input_tokens": 1, "output_tokens": 1},
         "parsed": {"prediction": place.item.target, "outcome": "answered", "reasoning_chars": 0, **verbalized},
         "cost": None if place.model.price is None else 0.0,
-        "signals": dict.fromkeys(_SIGNALS, 0.5) if plan.spec.inference.logprobs else {},
+        "signals": dict.fromkeys((*_SIGNALS, *labels), 0.5) if plan.spec.inference.logprobs else {},
     }

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from steelyard.errors import BackendError, printable
+from steelyard.errors import BackendError, SteelyardError, printable
 from steelyard.ground.journal import Journal, Rows
 from steelyard.ground.loops import Loop
 from steelyard.runner.asking import Asking, Tallies, opened_backends
@@ -174,7 +174,11 @@ def carried_out(prepared: Prepared, how: How) -> Run:
     if not standing.done:
         raise BackendError("; ".join(problems) or "no request has ended")
     records = recorded(standing)
-    evaluation, comparisons, judgement = _judged(plan, records, how.settings, scope)
+    try:
+        evaluation, comparisons, judgement = _judged(plan, records, how.settings, scope)
+    except SteelyardError:  # a metric that the replies cannot give, which no rehearsal foresaw
+        how.say(_how_to_resume(standing))
+        raise
     run = Run(
         run_id=place.run_id,
         spec=plan.spec,
