@@ -141,24 +141,29 @@ class Input:
     @property
     def leaves_out(self) -> bool:
         """True if an incomplete last record was left out, here or in a member."""
-        return self._torn or any(member.leaves_out for member in self._members)
+        return self._torn or any(part.leaves_out for part in (*self._members, *self.neighbours))
 
     def member(self, name: str) -> Input:
         """A member of the bundle as an input of its own: errors name it, and its columns are renamed alike."""
         if self.bundle is None:
             raise self.error("a folder or a zip archive is expected")
-        member = Input(
-            self.bundle.place(name),
-            self.bundle.open(name),
+        member = self._part(self.bundle.place(name), self.bundle.open(name))
+        member._is_member = True
+        self._members.append(member)
+        return member
+
+    def _part(self, name: str, stream: BinaryIO) -> Input:
+        part = Input(
+            name,
+            stream,
             salvage=self.salvage,
             demand=self.demand,
             labels=self.labels,
             scorers=self.scorers,
             abstain_when=self.abstain_when,
         )
-        member._known, member.renamed, member._is_member = self._known, self.renamed, True
-        self._members.append(member)
-        return member
+        part._known, part.renamed = self._known, self.renamed
+        return part
 
     def siblings(self, pattern: str) -> list[Input]:
         """The files next to this one whose names match, sorted; those that are read become sources with a digest.
@@ -171,7 +176,7 @@ class Input:
         with os.scandir(folder or os.curdir) as entries:
             names = sorted(entry.name for entry in entries if entry.is_file() and entry.name != own)
         matching = [Path(folder, name) for name in fnmatch.filter(names, pattern)]
-        neighbours = [Input(str(path), path.open("rb")) for path in matching]
+        neighbours = [self._part(str(path), path.open("rb")) for path in matching]
         self.neighbours += neighbours
         return neighbours
 
@@ -189,6 +194,10 @@ class Input:
     def known_as(self, original: str) -> str:
         """The name that a column would have, if there is one."""
         return self._known.get(original, original)
+
+    def replaces(self, name: str) -> bool:
+        """True if a column of another name is to be known by this one: then it takes the place of the reader's own."""
+        return name not in self._known and name in self._known.values()
 
     def begins_with(self, originals: Iterable[str]) -> None:
         """Say which columns the input begins with: its header, its schema, or the keys of its first record."""
@@ -211,15 +220,15 @@ class Input:
     def _placed(self, line: int | None) -> int | None:
         return line if line is None or self.row_lines is None else int(self.row_lines[line - 1])
 
-    def blocks(self) -> Iterator[Block]:
-        """The text, a piece of whole lines at a time, without its byte order mark.
+    def blocks(self, *, begun: Iterator[bytes] | None = None) -> Iterator[Block]:
+        """The text, a piece of whole lines at a time, without its byte order mark; `begun` as for `text`.
 
         A line beyond `LONGEST_LINE` ends the reading: it is handed over, incomplete, as the first line of the
         last block, so that problems before it are found first.
         """
         parts: list[bytes] = []  # of a line that has not ended yet
         ready, offset = b"", 0
-        for chunk in self.chunks():
+        for chunk in begun or self.chunks():
             offset = offset or self.mark
             cut = chunk.rfind(b"\n") + 1
             if cut:

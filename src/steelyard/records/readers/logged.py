@@ -74,9 +74,13 @@ class Samples:
         return "unparsed", "no answer was found in the reply; `abstain_when=empty` takes that for declining"
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Add a row; numbers that are not finite become null, whole ones beyond 64 bits text."""
+        """Add a row; numbers that are not finite become null, whole ones beyond 64 bits text.
+
+        What `map=` takes from elsewhere (`item=vars.id`) replaces what the reader says.
+        """
         self._rows += 1
-        self._waiting.append((self._rows, {name: _storable(value) for name, value in row.items()}))
+        own = {name: _storable(value) for name, value in row.items() if not self._source.replaces(name)}
+        self._waiting.append((self._rows, own))
         if len(self._waiting) == _ROWS:
             self._flush()
 
