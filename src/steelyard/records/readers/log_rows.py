@@ -44,7 +44,7 @@ class Shape(Generic[Row]):
             values = parse_line(raw)
         try:
             return msgspec.convert(self._cleaned(values, number), self._kind)
-        except (msgspec.ValidationError, RecursionError) as problem:
+        except (msgspec.ValidationError, UnicodeEncodeError, RecursionError) as problem:  # the second: half a character
             place = _PLACE.search(str(problem))
             expected = re.match(r"Expected `([^`]*)`", str(problem))
             what = f": {expected[1]} is expected" if expected else ""

@@ -25,7 +25,7 @@ import msgspec
 from steelyard.errors import printable
 from steelyard.records.declared import Declared
 from steelyard.records.readers.contract import Certainty, Input, Table, reader
-from steelyard.records.readers.head import Head
+from steelyard.records.readers.head import SIZE, Head
 from steelyard.records.readers.json_elements import Elements
 from steelyard.records.readers.log_rows import Shape, around, elements, lines, retold
 from steelyard.records.readers.logged import Samples, chosen
@@ -74,9 +74,9 @@ def load(source: Input) -> Table:
     """The rows of a run, whatever its form."""
     log = _Log(source)
     first, chunks = b"", source.chunks()
-    while len(first) < 2**16 and (chunk := next(chunks, b"")):
+    while len(first) < SIZE and (chunk := next(chunks, b"")):
         first += chunk
-    head = Head(name="", data=first, complete=False)
+    head = Head(name="", data=first[:SIZE], complete=False)
     if "results" not in head.keys:
         for _, row in lines(source, Shape(source, Row, tool="promptfoo"), begun=chain([first], chunks)):
             log.add(row)
