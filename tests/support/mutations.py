@@ -42,7 +42,7 @@ def mutated(draw: st.DrawFn, document: Any) -> Any:
         for part in path:
             holder = holder[part]
         if draw(st.booleans()):
-            holder[key] = draw(_odd)
+            holder[key] = copy.deepcopy(draw(_odd))
         else:
             del holder[key]
     return changed

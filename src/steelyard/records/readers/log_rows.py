@@ -23,6 +23,7 @@ from steelyard.ground.arrays import Mask
 from steelyard.ground.json import Flaw, NotJsonError, parse_line
 from steelyard.records.readers.contract import LONGEST_LINE, Input, Table
 from steelyard.records.readers.json_elements import BrokenError, Elements
+from steelyard.records.schema import text_array
 
 Row = TypeVar("Row")
 _REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -134,7 +135,7 @@ def retold(source: Input, table: Table, name: str, names: Mapping[str, str]) -> 
     if column is None or source.replaces(name):
         return table
     codes = column.dictionary_encode()
-    values = pa.array([names.get(value, value) for value in codes.dictionary.to_pylist()], pa.string())
+    values = text_array([names.get(value, value) for value in codes.dictionary.to_pylist()])
     return replace(table, columns={**table.columns, name: values.take(codes.indices)})
 
 
