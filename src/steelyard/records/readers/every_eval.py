@@ -158,17 +158,20 @@ class _Log:
         else:
             outcome = self.samples.outcome(answer=answer, completion=sample.reply(), target=target, no_answer=refused)
         usage, times, metadata = sample.token_usage, sample.performance, sample.metadata or {}
+        stated = {
+            "latency_ms": times.latency_ms if times is not None else None,
+            "input_tokens": usage.input_tokens if usage is not None else None,
+            "output_tokens": usage.output_tokens if usage is not None else None,
+            "evaluation_id": sample.evaluation_id,
+            "sample_hash": sample.sample_hash,
+        }
         record: dict[str, Any] = {
             "target": target,
             "prediction": answer if outcome == "answered" else None,
             "outcome": outcome,
             "mark": None if outcome == "failed" else correct,
             "score": score,
-            "latency_ms": times.latency_ms if times is not None else None,
-            "input_tokens": usage.input_tokens if usage is not None else None,
-            "output_tokens": usage.output_tokens if usage is not None else None,
-            "evaluation_id": sample.evaluation_id,
-            "sample_hash": sample.sample_hash,
+            **{name: value for name, value in stated.items() if value is not None},
             "metadata": metadata,
         }
         if times is not None:

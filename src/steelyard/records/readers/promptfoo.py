@@ -192,15 +192,18 @@ class _Log:
                 answer=text, completion=text, target=target, no_answer=bool(response.is_refusal)
             )
         tokens = response.token_usage or _stated(row.token_usage)
+        stated = {
+            "latency_ms": None if response.cached or row.failed else row.latency_ms,
+            "input_tokens": _whole(tokens.prompt),
+            "output_tokens": _whole(tokens.completion),
+            "cost": response.cost if response.cost is not None else row.cost or None,
+        }
         record: dict[str, Any] = {
             "target": target,
             "prediction": text if outcome == "answered" else None,
             "outcome": outcome,
             "mark": None if outcome == "failed" else mark,
-            "latency_ms": None if response.cached or row.failed else row.latency_ms,
-            "input_tokens": _whole(tokens.prompt),
-            "output_tokens": _whole(tokens.completion),
-            "cost": response.cost if response.cost is not None else row.cost or None,
+            **{name: value for name, value in stated.items() if value is not None},
             "score": {"overall": row.score} | (row.named_scores or {}),
             "vars": asked,
             "metadata": metadata,
