@@ -14,7 +14,8 @@ import steelyard as sy
 from steelyard.errors import InputError, SteelyardError, UsageError
 from steelyard.records.readers import read
 from steelyard.records.readers.choosing import recognised
-from steelyard.records.readers.head import look
+from steelyard.records.readers.head import Head, look
+from steelyard.records.readers.promptfoo import sniff
 from steelyard.records.table import Records
 from tests.support.commands import command
 from tests.support.mutations import DEEP, mutated
@@ -394,3 +395,22 @@ def _survives(folder: Path, text: str, name: str) -> None:
         except SteelyardError as refused:
             refusal = str(refused)
         assert SECRET not in refusal
+
+
+def test_a_map_that_names_a_column_as_it_is_changes_nothing() -> None:
+    table = read(DATA / "triage.json", map={"item": "item", "model": "strategy", "strategy": "model"})
+    assert set(column(table, "model")) == {"plain", "shouted"}
+    assert len(set(column(table, "item"))) == 1
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"results": {"version": 2, "scores": [{"vars": 1}]}},
+        {"results": [{"vars": {"a": 1}, "id": 1}]},
+        {"results": {"mmlu": {"acc": 0.5}}, "config": {}},
+        {"vars": {"a": 1}, "provider": "x", "success": True},
+    ],
+)
+def test_other_documents_are_not_taken_for_its_own(content: Any) -> None:
+    assert sniff(Head(name="a.json", data=json.dumps(content).encode())) == "no"

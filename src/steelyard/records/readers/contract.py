@@ -195,9 +195,10 @@ class Input:
         """The name that a column would have, if there is one."""
         return self._known.get(original, original)
 
-    def replaces(self, name: str) -> bool:
-        """True if a column of another name is to be known by this one: then it takes the place of the reader's own."""
-        return name not in self._known and name in self._known.values()
+    @property
+    def mapped(self) -> frozenset[str]:
+        """The names that the user gave to columns of the file: what the file itself says does not take their place."""
+        return frozenset(self._known.values()) - self._known.keys()
 
     def begins_with(self, originals: Iterable[str]) -> None:
         """Say which columns the input begins with: its header, its schema, or the keys of its first record."""

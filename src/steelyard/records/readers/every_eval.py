@@ -47,7 +47,7 @@ def sniff(head: Head) -> Certainty:
 
 @reader(
     "every-eval-ever",
-    about="a run in the format of Every Eval Ever, its aggregate JSON with the samples next to it, or a folder of such",
+    about="a run in the format of Every Eval Ever, an aggregate with its samples, or a folder of such",
     suffixes=(".json", ".jsonl"),
     sniff=sniff,
     takes="both",

@@ -15,13 +15,12 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from steelyard.ground.arrays import Mask
 from steelyard.ground.json import Flaw, NotJsonError, parse_line
-from steelyard.records.readers.contract import LONGEST_LINE, Input, Table
+from steelyard.records.readers.contract import LONGEST_LINE, Column, Input, Table
 from steelyard.records.readers.json_elements import BrokenError, Elements
 from steelyard.records.schema import text_array
 
@@ -131,19 +130,24 @@ def around(source: Input, document: Elements, shape: Shape[Row], *, rows: int) -
 
 def retold(source: Input, table: Table, name: str, names: Mapping[str, str]) -> Table:
     """The table with other values in a column of texts that the reader made itself."""
-    column = table.columns.get(name)
-    if column is None or source.replaces(name):
+    known, column = _own(source, table, name)
+    if column is None:
         return table
     codes = column.dictionary_encode()
     values = text_array([names.get(value, value) for value in codes.dictionary.to_pylist()])
-    return replace(table, columns={**table.columns, name: values.take(codes.indices)})
+    return replace(table, columns={**table.columns, known: values.take(codes.indices)})
 
 
 def blanked(source: Input, table: Table, name: str, rows: Mask) -> Table:
     """The table with nulls in some rows of a column that the reader made itself."""
-    column = table.columns.get(name)
-    if column is None or source.replaces(name) or not rows.any():
+    known, column = _own(source, table, name)
+    if column is None or not rows.any():
         return table
-    kept = column if np.any(~rows) else pa.nulls(len(column))
-    blank = pc.if_else(pa.array(rows), pa.scalar(None, kept.type), kept)
-    return replace(table, columns={**table.columns, name: blank})
+    blank = pa.nulls(len(column)) if rows.all() else pc.if_else(pa.array(rows), pa.scalar(None, column.type), column)
+    return replace(table, columns={**table.columns, known: blank})
+
+
+def _own(source: Input, table: Table, name: str) -> tuple[str, Column | None]:
+    """A column that the reader made, under the name that it has now; none where the user put another in its place."""
+    known = source.known_as(name)
+    return known, None if name in source.mapped else table.columns.get(known)

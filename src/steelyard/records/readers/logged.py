@@ -76,11 +76,11 @@ class Samples:
     def add(self, row: Mapping[str, Any]) -> None:
         """Add a row; numbers that are not finite become null, whole ones beyond 64 bits text.
 
-        What `map=` takes from elsewhere (`item=vars.id`) replaces what the reader says.
+        What the user maps another column to (`map={"item": "doc_hash"}`) is left for that.
         """
         self._rows += 1
-        own = {name: _storable(value) for name, value in row.items() if not self._source.replaces(name)}
-        self._waiting.append((self._rows, own))
+        kept = {name: _storable(value) for name, value in row.items() if name not in self._source.mapped}
+        self._waiting.append((self._rows, kept))
         if len(self._waiting) == _ROWS:
             self._flush()
 

@@ -57,9 +57,9 @@ def sniff(head: Head) -> Certainty:
     """A document with evalId and results, or rows with keys that no other tool writes."""
     if head.container or head.json != "object":
         return "no"
-    keys = set(head.keys)
+    keys, text = set(head.keys), head.text or ""
     if "results" in keys:
-        old = _OLD.match((head.text or "").lstrip()) and '"vars"' in (head.text or "")
+        old = _OLD.match(text.lstrip()) and all(f'"{key}"' in text for key in ("vars", "provider", "success"))
         return "sure" if old or "evalId" in keys else "no"
     return "sure" if len(_ROW_KEYS & keys) > 3 else "no"
 
