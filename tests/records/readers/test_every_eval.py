@@ -250,7 +250,7 @@ def test_torn_samples_are_refused_and_salvaged_also_next_to_the_aggregate(tmp_pa
     path = written(tmp_path, FOUR, aggregate(result(0.75), total_rows=4))
     beside = path.with_name(f"{UUID}_samples.jsonl")
     beside.write_bytes(beside.read_bytes()[:-50])
-    with pytest.raises(InputError, match=r"_samples\.jsonl:4: .*`salvage=True` keeps the 3 whole records"):
+    with pytest.raises(InputError, match=r"[^:]*:4: .*`salvage=True` keeps the 3 whole records"):
         read(path)
     table = read(path, salvage=True)
     assert len(table) == 3
