@@ -5,14 +5,16 @@
         ...
     document.rest                    # the bytes of the document without them: an empty list stands in their place
 
-Only some elements, and what is around the array, are ever held in memory; both have limits. An empty path is an array
-that is the whole document.
+Only some elements, and what is around the array, are ever held in memory; both have limits. Where too much follows
+the array, it is checked to be closed and not held: `rest` ends with the array then. An empty path is an array that is
+the whole document.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -21,6 +23,7 @@ from steelyard.records.readers.json import Scan
 AROUND = 64 * 2**20  # bytes around the array
 ELEMENT = 256 * 2**20  # bytes of an element
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*("|\\?\Z)|[{}\[\],:]', re.DOTALL)  # a text that is not closed matches too
+_MARK = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*("|\\?\Z)|[{}\[\]]', re.DOTALL)
 _COMMA, _BRACE, _BRACKET = b",{]"
 
 
@@ -47,14 +50,40 @@ class Elements:
     def __iter__(self) -> Iterator[bytes]:
         behind = self._seek()
         if behind is not None:
+            before = len(self._around)
             behind = yield from self._elements(behind)
-            for chunk in (behind, *self._chunks):
-                self._keep(chunk)
+            follows = chain([behind], self._chunks)
+            for chunk in follows:
+                self._around += chunk
+                if len(self._around) > AROUND:
+                    follows = chain([bytes(self._around[before:])], follows)
+                    del self._around[before:]
+                    self._around += b"]" + b"}" * len(self._path)
+                    self._skip(follows)
 
     def _keep(self, text: bytes) -> None:
         self._around += text
         if len(self._around) > AROUND:
             raise BrokenError(f"more than {AROUND // 2**20} MB beside its rows")
+
+    def _skip(self, chunks: Iterable[bytes]) -> None:
+        """Go to the end of the document, from the end of the array."""
+        depth, text = len(self._path) + 1, b""
+        for chunk in chunks:
+            text += chunk
+            done = 0
+            for token in _MARK.finditer(text) if depth else ():
+                if token[0][:1] == b'"' and token[1] != b'"':
+                    break  # the rest of the text is still to come
+                done = token.end()
+                depth += (token[0] in b"{[") - (token[0] in b"}]")
+                if not depth:
+                    break
+            text = text[done:]
+            if not depth and text.strip():
+                raise BrokenError("not valid JSON, more follows the document")
+        if depth:
+            raise BrokenError("the text ends early", torn=True)
 
     def _seek(self) -> bytes | None:
         """Go to the array; what was read of it already, None where there is none."""
