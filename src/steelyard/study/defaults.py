@@ -58,6 +58,8 @@ def _suiting(records: Records) -> list[Choice]:
     elif scored:
         texts = _marks(records) if marked else _texts(records)
         choices.append(_of(("labels",) if texts else ("labels", "classes"), texts or "the targets are labels"))
+    if graded:
+        choices.append(_of(("scores",), "the answers were scored, and not only as right or wrong", column="score"))
     if counts["unparsed"]:
         choices.append(_of(("unparsed replies",), "some replies could not be read"))
     if counts["failed"]:
@@ -70,9 +72,7 @@ def _suiting(records: Records) -> list[Choice]:
         choices.append(_of(("ranked answers",), "every answer has a confidence to rank it"))
     if "latency_ms" in records:
         choices.append(_of(("latencies",), "there are latencies"))
-    if graded:
-        choices.append(_of(("scores",), "the answers were scored, and not only as right or wrong", column="score"))
-    elif not scored:
+    if not (scored or graded):
         choices += [_of(("scores",), f"'{name}' is a score of another tool", column=name) for name in _scores(records)]
     if not choices:
         raise UsageError(

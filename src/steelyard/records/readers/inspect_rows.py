@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from steelyard.errors import printable
-from steelyard.records.declared import Declared
 from steelyard.records.readers.contract import Input, Table
 from steelyard.records.readers.inspect_samples import Held, Sample, Score
-from steelyard.records.readers.inspect_scores import Scores, declared, number
+from steelyard.records.readers.inspect_scores import Scores, declared, number, stated
 from steelyard.records.readers.logged import Samples, chosen
 
 _NAMED = 5  # scorers that a remark names
@@ -148,7 +147,8 @@ class Rows:
         several = len(self._chosen) > 1
         samples = Samples(self._source, what="scores" if several else "samples")
         scores = {name: Scores() for name in self._scorers}
-        clusters = {name: [None] * len(self._items) for name in _clusters(self._log.get("results"))}
+        entries = [] if self._source.leaves_out else stated(self._log.get("results"))
+        clusters = {name: [None] * len(self._items) for entry in entries for name in entry.clusters}
         for sample in self._log.samples:
             item = self._items[str(sample.id)]
             for name, score in sample.scores.items():
@@ -158,9 +158,7 @@ class Rows:
             for chosen_name in self._chosen or (None,):
                 samples.add(self._row(samples, sample, chosen_name, several=several))
         unreduced = self._log.get("eval", "config", "epochs_reducer") == []
-        metrics: tuple[Declared, ...] = ()
-        if not self._source.leaves_out:
-            metrics = tuple(declared(self._log.get("results"), scores, clusters, unreduced=unreduced))
+        metrics = tuple(declared(entries, scores, clusters, unreduced=unreduced))
         return samples.table(
             about=self._log.about(), declared=metrics, excerpt=self._log.excerpt, remarks=self._remarks()
         )
@@ -230,19 +228,6 @@ class Rows:
         if limit is not None:
             said.append(f"{place}: the run was limited to a part of its dataset (limit {printable(str(limit))})")
         return said
-
-
-def _clusters(results: Any) -> set[str]:
-    """The names of metadata by which stated standard errors are clustered."""
-    scores = results.get("scores") if isinstance(results, dict) else None
-    metrics = [
-        metric
-        for entry in (scores if isinstance(scores, list) else ())
-        if isinstance(entry, dict) and isinstance(entry.get("metrics"), dict)
-        for metric in entry["metrics"].values()
-        if isinstance(metric, dict) and isinstance(metric.get("params"), dict)
-    ]
-    return {name for metric in metrics if isinstance(name := metric["params"].get("cluster"), str)}
 
 
 def _hashable(part: Any) -> Any:

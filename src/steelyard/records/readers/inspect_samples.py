@@ -30,7 +30,7 @@ _PIECE = 2**20
 _MENDED = 32 * 2**20  # bytes of a sample that are parsed whole where nothing else helps
 _NOT_FINITE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|-?Infinity|NaN', re.DOTALL)
 _ATTACHMENT = re.compile(r"(?:attachment|tc)://([0-9a-f]+)")
-_SIGNALS = {"token_msp": token_msp, "token_pe": token_pe, "token_energy": token_energy}
+_LEAST, _MOST = -1e9, 1e-3  # a log-probability, with what rounding may add
 
 
 class _Text(msgspec.Struct):
@@ -236,15 +236,17 @@ def _signals(output: Mapping[str, Any]) -> dict[str, float]:
     """Signals of the tokens of the first choice; those that its log-probabilities do not give are left out."""
     logprobs = _first_choice(output).get("logprobs")
     tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
-    if not isinstance(tokens, list) or not tokens:
+    if not isinstance(tokens, list) or not tokens or not all(map(_has_logprob, tokens)):
         return {}
-    signals = {}
-    for name, signal in _SIGNALS.items():
-        try:
-            signals[name] = signal(tokens)
-        except InputError:  # no list of the likeliest tokens, or a number that is not finite
-            continue
-    return signals
+    tops = [token.get("top_logprobs") for token in tokens]
+    if not all(isinstance(top, list) and top and all(map(_has_logprob, top)) for top in tops):
+        return {"token_msp": token_msp(tokens)}
+    return {"token_msp": token_msp(tokens), "token_pe": token_pe(tokens), "token_energy": token_energy(tokens)}
+
+
+def _has_logprob(token: Any) -> bool:
+    logprob = token.get("logprob") if isinstance(token, dict) else None
+    return isinstance(logprob, int | float) and not isinstance(logprob, bool) and _LEAST < logprob <= _MOST
 
 
 def _usage(usage: Mapping[str, Any]) -> dict[str, tuple[int | None, int | None]]:

@@ -15,6 +15,7 @@ from math import comb, isfinite, nan, sqrt
 from statistics import fmean, median
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from steelyard.records.declared import Declared
@@ -89,35 +90,70 @@ class Scores:
         return ((item, value) for item, value in zip(self._items, self.values, strict=True) if value is not None)
 
 
+class _Metric(msgspec.Struct):
+    """A metric as a log states it."""
+
+    name: str
+    value: float | None = None
+    group: str | None = None
+    params: dict[str, Any] | None = None
+
+    @property
+    def cluster(self) -> str | None:
+        """The name of the metadata by which a standard error is clustered."""
+        cluster = (self.params or {}).get("cluster")
+        return cluster if isinstance(cluster, str) else None
+
+
+class Stated(msgspec.Struct):
+    """The metrics that a log states of a scorer, or of one key of its values, under one way to put epochs together."""
+
+    name: str
+    scorer: str | None = None
+    reducer: str | None = None
+    metrics: dict[str, _Metric] = {}
+
+    @property
+    def scores(self) -> str:
+        """The name of the scores that they are about."""
+        return self.name if self.scorer in (None, self.name) else f"{self.scorer}.{self.name}"
+
+    @property
+    def clusters(self) -> set[str]:
+        return {metric.cluster for metric in self.metrics.values() if metric.cluster is not None}
+
+
+def stated(results: Any) -> list[Stated]:
+    """What the results of a log state; what is not as documented is left out."""
+    entries = results.get("scores") if isinstance(results, dict) else None
+    found = []
+    for entry in entries if isinstance(entries, list) else ():
+        try:
+            found.append(msgspec.convert(entry, Stated))
+        except (msgspec.ValidationError, UnicodeEncodeError):  # half a character in a text
+            continue
+    return found
+
+
 def declared(
-    results: Any, scores: Mapping[str, Scores], clusters: Mapping[str, Sequence[Any]], *, unreduced: bool
+    entries: Sequence[Stated], scores: Mapping[str, Scores], clusters: Mapping[str, Sequence[Any]], *, unreduced: bool
 ) -> Iterator[Declared]:
     """The metrics that a log states, next to the same of its samples.
 
     `clusters` are values of metadata by name and item. `unreduced` says that epochs were not put together.
     """
-    stated = [entry for entry in _objects(results, "scores") if isinstance(entry.get("name"), str)]
-    reduced_too = {entry.get("scorer") for entry in stated if entry.get("reducer") is not None}
-    for entry in stated:
-        scorer, reducer = entry.get("scorer") or entry["name"], entry.get("reducer")
-        name = entry["name"] if scorer == entry["name"] else f"{scorer}.{entry['name']}"
-        apart = reducer is None and (unreduced or scorer in reduced_too)
-        values = _values(scores.get(name), reducer, apart=apart)
-        metrics = entry.get("metrics")
-        for key, metric in metrics.items() if isinstance(metrics, dict) else ():
-            value = metric.get("value") if isinstance(metric, dict) else None
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                shown = f"{name}/{key}" if reducer is None else f"{name}/{key} ({reducer})"
+    reduced_too = {entry.scorer for entry in entries if entry.reducer is not None}
+    for entry in entries:
+        apart = entry.reducer is None and (unreduced or entry.scorer in reduced_too)
+        values = _values(scores.get(entry.scores), entry.reducer, apart=apart)
+        for key, metric in entry.metrics.items():
+            if metric.value is not None:
+                shown = f"{entry.scores}/{key}" + (f" ({entry.reducer})" if entry.reducer else "")
                 made = None if values is None else _made(metric, values, clusters)
-                yield Declared(name=shown, stated=float(value), recomputed=made)
+                yield Declared(name=shown, stated=metric.value, recomputed=made)
 
 
-def _objects(holder: Any, key: str) -> list[dict[str, Any]]:
-    listed = holder.get(key) if isinstance(holder, dict) else None
-    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-
-
-def _values(scores: Scores | None, reducer: Any, *, apart: bool) -> list[tuple[int, float]] | None:
+def _values(scores: Scores | None, reducer: str | None, *, apart: bool) -> list[tuple[int, float]] | None:
     """One number per item, or per sample where they stay apart; None where it is not known how they were made."""
     if scores is None:
         return None
@@ -133,7 +169,7 @@ def _values(scores: Scores | None, reducer: Any, *, apart: bool) -> list[tuple[i
     return values
 
 
-def _reduced(reducer: Any, scored: list[Any]) -> float | None:
+def _reduced(reducer: str | None, scored: list[Any]) -> float | None:
     """The scores of several epochs as one; NaN where they give none, None where the way is not known."""
     numbers = [number(value) or 0.0 for value in scored]
     if reducer is None or reducer == "mean":
@@ -142,7 +178,7 @@ def _reduced(reducer: Any, scored: list[Any]) -> float | None:
         return median(numbers) if reducer == "median" else max(numbers)
     if reducer == "mode":
         return number(Counter(scored).most_common(1)[0][0]) or 0.0
-    counted = _COUNTED.fullmatch(reducer) if isinstance(reducer, str) else None
+    counted = _COUNTED.fullmatch(reducer)
     if counted is None or not set(numbers) <= {0.0, 1.0}:  # the score that counts as right is not stated
         return None
     return _of_right(counted[1], int(counted[2]), int(sum(numbers)), len(numbers))
@@ -157,22 +193,18 @@ def _of_right(reducer: str, k: int, right: int, total: int) -> float:
     return comb(right, k) / comb(total, k) if reducer == "pass_k" else 1.0 - comb(total - right, k) / comb(total, k)
 
 
-def _made(
-    metric: Mapping[str, Any], values: Sequence[tuple[int, float]], clusters: Mapping[str, Sequence[Any]]
-) -> float | None:
+def _made(metric: _Metric, values: Sequence[tuple[int, float]], clusters: Mapping[str, Sequence[Any]]) -> float | None:
     """A metric of these values, by the tool's own definition; None where that is not known."""
-    params = metric.get("params") or {}
-    cluster = params.get("cluster") if isinstance(params, dict) else None
-    if not isinstance(params, dict) or set(params) - {"cluster"} or metric.get("group") is not None:
+    if set(metric.params or ()) - {"cluster"} or metric.group is not None:
         return None
     numbers = np.array([value for _, value in values])
     if not len(numbers):
         return nan
-    name = metric.get("name")
+    name = metric.name
     if name in ("accuracy", "mean"):
         return float(numbers.mean())
-    if name == "stderr" and cluster is not None:
-        return _clustered(values, clusters.get(cluster, ()))
+    if name == "stderr" and metric.cluster is not None:
+        return _clustered(values, clusters.get(metric.cluster, ()))
     if name not in ("std", "var", "stderr"):
         return None
     spread = float(numbers.var(ddof=1)) if len(numbers) > 1 else 0.0
