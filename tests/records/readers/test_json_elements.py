@@ -50,3 +50,41 @@ def test_what_is_left_out_must_be_closed(tail: str, problem: str, monkeypatch: p
     text = f'{{"rows": [{{}}], "behind": {" " * 40}[{tail}'.replace("[1", "1").encode()
     with pytest.raises(BrokenError, match=problem):
         list(Elements(pieces(text, 8), ("rows",)))
+
+
+@given(st.lists(st.dictionaries(st.text('a"\\ {}[],', max_size=6), VALUES, max_size=3), max_size=4), st.integers(1, 30))
+def test_elements_come_however_the_text_is_divided(rows: list[Any], size: int) -> None:
+    text = json.dumps({"a": {"rows": [1]}, "rows": rows, "b": "\\"}, ensure_ascii=False).encode(
+        "utf-8", "surrogatepass"
+    )
+    document = Elements(pieces(text, size), ("rows",))
+    assert [json.loads(row) for row in document] == rows
+    assert document.found
+    assert json.loads(document.rest) == {"a": {"rows": [1]}, "rows": [], "b": "\\"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        ("{}, 1", "a list of objects"),
+        ("[{}]", "a list of objects"),
+        ('"x"', "a list of objects"),
+        ("{},, {}", "one comma"),
+        ("{} {}", "one comma"),
+        (", {}", "one comma"),
+        ("{}, ", "one comma"),
+        ("{}}", "not closed"),
+    ],
+)
+def test_what_is_no_array_of_objects(rows: str, problem: str) -> None:
+    for size in (1, 3, 100):
+        with pytest.raises(BrokenError, match=problem):
+            list(Elements(pieces(f'{{"rows": [{rows}]}}'.encode(), size), ("rows",)))
+
+
+def test_an_element_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_elements, "ELEMENT", 50)
+    text = json.dumps({"rows": [{"a": "x" * 30}, {"a": "x" * 60}]}).encode()
+    for size in (7, 1_000):
+        with pytest.raises(BrokenError, match="is larger than"):
+            list(Elements(pieces(text, size), ("rows",)))
