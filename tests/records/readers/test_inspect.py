@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import copy
+import gzip
 import json
+import os
 import re
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -359,6 +363,33 @@ def test_a_cut_log_is_refused_or_salvaged(tmp_path: Path, name: str) -> None:
     assert not records.sources[0].is_whole
     assert f"{len(records)} of 20 samples that were to be run" in records.sources[0].excerpt
     assert records.sources[0].declared == ()
+
+
+def test_a_compressed_document_and_standard_input(tmp_path: Path) -> None:
+    whole = document([sample(at, metadata={"note": os.urandom(500).hex()}) for at in range(200)])
+    path = tmp_path / "run.json.gz"
+    path.write_bytes(gzip.compress(whole))
+    assert len(sy.read(path)) == 200
+    path.write_bytes(gzip.compress(whole)[:-50_000])
+    with pytest.raises(InputError, match="the compressed file is cut short"):
+        sy.read(path)
+    records = sy.read(path, salvage=True)
+    assert 0 < len(records) < 200
+    assert not records.sources[0].is_whole
+    piped = subprocess.run(
+        [sys.executable, "-m", "steelyard", "evaluate", "-", "-m", "accuracy", "--resamples", "0"],
+        input=whole,
+        capture_output=True,
+        check=False,
+    )
+    assert piped.returncode == 0, piped.stderr
+    assert b"200 rows (200 answered)" in piped.stdout
+
+
+def test_a_document_that_is_cut_before_its_first_sample(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_bytes(document([sample(1)])[:-500])
+    with pytest.raises(InputError, match=r"the last record is incomplete, the file ends inside it$"):
+        sy.read(tmp_path / "run.json", salvage=True)
 
 
 def test_a_document_that_is_cut_behind_its_samples(tmp_path: Path) -> None:

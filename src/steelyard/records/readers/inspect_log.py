@@ -146,11 +146,12 @@ def _of_document(source: Input) -> Log:
             before = before or document.rest
             held.add(sample_of(raw, partial(_refused_row, source, place)))
     except BrokenError as problem:
-        if not problem.torn or source.is_cut:
+        if not problem.torn:
             raise source.error(problem.problem) from None
-        if not source.salvage:
+        if not source.salvage or not before:
             raise source.torn(len(held) + 1, len(held)) from None
-        source.warnings.append(source.salvaged(len(held) + 1, len(held)))
+        if not source.is_cut:  # which the input says
+            source.warnings.append(source.salvaged(len(held) + 1, len(held)))
         return Log(facts=_facts(before + b"]}", partial(_refused, source.name)), samples=held)
     if not document.rest.strip():
         raise source.error("the file is empty")
