@@ -251,6 +251,20 @@ def test_several_scorers_are_tasks_and_one_can_be_chosen(tmp_path: Path) -> None
         sy.read(path, scorer="mach")
 
 
+def test_declining_is_not_wrong_where_nothing_is_right_or_wrong(tmp_path: Path) -> None:
+    unsure = "I don't know"
+    samples = [
+        sample(
+            at, answer=text, scores={"match": {"value": "I", "answer": text}, "tone": {"value": 0.5, "answer": text}}
+        )
+        for at, text in enumerate(["A", unsure, "B", unsure])
+    ]
+    path = written(tmp_path, samples)
+    done = command("evaluate", path, "-m", "accuracy", "--resamples", 0, "--format", "json")
+    found = {each["slice"]["task"]: (each["value"], each["n"]) for each in done.json["estimates"]}
+    assert found == {"triage/match": (0.0, 4), "triage/tone": (None, 0)}
+
+
 def test_values_that_are_texts_are_said(tmp_path: Path) -> None:
     records = sy.read(written(tmp_path, [sample(1, value="rude"), sample(2, value="C")]))
     assert rows(records, "score") == [None, 1.0]
