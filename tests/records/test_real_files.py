@@ -64,3 +64,25 @@ def test_texts_with_quotes_and_lines_in_cells() -> None:
     names = ("--map", "item=issuekey,target=storypoint")
     done = command("evaluate", path, *names, "-m", "mean(target)", "--by", "split_mark", "--resamples", 0)
     assert done.code == 0, done.err
+
+
+def test_an_inspect_log_with_two_epochs_is_read_without_options() -> None:
+    path = file("inspect", "two_epochs_logprobs_zstd.eval")
+    done = command("evaluate", path, "--format", "json", "--resamples", 100)
+    assert done.code == 0, done.err
+    found = {each["metric"]: each for each in done.json["estimates"]}
+    assert (found["accuracy"]["value"], found["accuracy"]["n"], found["accuracy"]["clusters"]) == (0.5, 12, 6)
+    assert found["abstention_rate"]["value"] == 0.25
+    records = sy.read(path)
+    assert records.counts() == {"answered": 9, "abstained": 3, "unparsed": 0, "failed": 0}
+    assert set(records.column("repeat").to_pylist()) == {1, 2}
+    assert [(each.name, each.stated, each.recomputed) for each in records.sources[0].declared] == [
+        ("choice/accuracy", 0.5, 0.5),
+        ("choice/stderr", 0.0, 0.0),
+    ]
+    clustered = command("evaluate", path, "--cluster", "metadata.patient", "-m", "accuracy", "--format", "json")
+    assert clustered.json["estimates"][0]["clusters"] == 3
+    sliced = command("evaluate", path, "--by", "metadata.patient", "-m", "accuracy", "--format", "json")
+    assert [each["n"] for each in sliced.json["estimates"]] == [12, 4, 4, 4]
+    compared = command("compare", path, path, "-m", "accuracy", "--format", "json")
+    assert compared.json["deltas"][0]["delta"] == 0

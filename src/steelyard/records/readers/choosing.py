@@ -26,7 +26,7 @@ from steelyard.records.readers.contract import Certainty, Input, Reader, readers
 from steelyard.records.readers.head import Head, shallowest
 from steelyard.records.readers.packed import look_inside
 from steelyard.records.readers.watched import watched
-from steelyard.records.readers.zips import zip_bundle
+from steelyard.records.readers.zips import occurs_twice, zip_bundle
 from steelyard.registry import load_entry_points
 
 
@@ -71,7 +71,7 @@ def entered(
         if progress is not None and path != STANDARD_INPUT:
             stream = watched(stream, progress)
         head, stream, packed = look_inside(path, name, stream, salvage=salvage)
-        reader, bundle = _of_file(path, name, head, stream, format)
+        reader, bundle = _of_file(path, name, head, stream, format, salvage=salvage)
         with closing(prepared(name, stream, bundle=bundle, packed=packed)) as source:
             yield reader, source
 
@@ -85,7 +85,9 @@ def is_bundle(folder: str) -> bool:
     return True
 
 
-def _of_file(path: str, name: str, head: Head, stream: BinaryIO, format: str | None) -> tuple[Reader, Bundle | None]:
+def _of_file(
+    path: str, name: str, head: Head, stream: BinaryIO, format: str | None, *, salvage: bool
+) -> tuple[Reader, Bundle | None]:
     """The reader of an opened file, and its members if it is read as a bundle."""
     if format is not None and readers[format].takes == "file":
         return readers[format], None
@@ -94,7 +96,7 @@ def _of_file(path: str, name: str, head: Head, stream: BinaryIO, format: str | N
     bundle, refusal = None, None
     if head.container == "zip":
         try:
-            bundle = zip_bundle(name, stream)
+            bundle = zip_bundle(name, stream, salvage=salvage, repeats=True)
             head = replace(head, members=shallowest(bundle.names()))
         except InputError as problem:
             refusal = problem
@@ -112,6 +114,8 @@ def _of_file(path: str, name: str, head: Head, stream: BinaryIO, format: str | N
         raise refusal
     if bundle is None and reader.takes == "bundle":
         raise InputError("a folder or a zip archive is expected", file=name)
+    if bundle is not None and bundle.repeated and not reader.last_counts:
+        raise InputError(occurs_twice(bundle.repeated[0]), file=name)
     return reader, bundle
 
 

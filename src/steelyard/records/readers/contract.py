@@ -119,7 +119,7 @@ class Input:
         self.scorers, self.abstain_when = tuple(scorers), abstain_when or AbstainWhen()
         self.demand = demand or Demand()
         self.scored = False  # whether the table has targets and predictions, once its first columns are known
-        self.warnings: list[str] = []
+        self.warnings = [f"{printable(name)}: {bundle.cut}"] if bundle is not None and bundle.cut else list[str]()
         self.row_lines: Sequence[int] | None = None
         self.renamed: set[str] = set()
         self.neighbours: list[Input] = []  # what `siblings` opened
@@ -141,7 +141,8 @@ class Input:
     @property
     def leaves_out(self) -> bool:
         """True if an incomplete last record was left out, here or in a member."""
-        return self._torn or any(part.leaves_out for part in (*self._members, *self.neighbours))
+        cut = self.bundle is not None and bool(self.bundle.cut)
+        return self._torn or cut or any(part.leaves_out for part in (*self._members, *self.neighbours))
 
     def member(self, name: str) -> Input:
         """A member of the bundle as an input of its own: errors name it, and its columns are renamed alike."""
@@ -376,6 +377,7 @@ class Reader:
     sniff: Sniff = by_suffix
     takes: Takes = "file"
     parts: Parts | None = None
+    last_counts: bool = False
 
     def has_suffix(self, name: str) -> bool:
         return name.lower().endswith(self.suffixes)
@@ -397,6 +399,7 @@ def reader(
     sniff: Sniff = by_suffix,
     takes: Takes = "file",
     parts: Parts | None = None,
+    last_counts: bool = False,
 ) -> Callable[[Load], Load]:
     """Register the function below it as the reader of a format.
 
@@ -406,13 +409,21 @@ def reader(
     sniff     from the head of an input to how surely it is of this format; cheap, and without errors on garbage
     takes     files, bundles (folders and zip archives) or both; a bundle is in `source.bundle`
     parts     the same table a part at a time, for files that are larger than memory
+    last_counts  whether an archive may list a name twice, because its tool appends what is newer; else it is refused
     """
 
     def register(load: Load) -> Load:
-        readers.add(
-            name,
-            Reader(name=name, about=about, load=load, suffixes=suffixes, sniff=sniff, takes=takes, parts=parts),
+        known = Reader(
+            name=name,
+            about=about,
+            load=load,
+            suffixes=suffixes,
+            sniff=sniff,
+            takes=takes,
+            parts=parts,
+            last_counts=last_counts,
         )
+        readers.add(name, known)
         return load
 
     return register
