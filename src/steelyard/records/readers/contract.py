@@ -190,6 +190,11 @@ class Input:
         """The name that a column would have, if there is one."""
         return self._known.get(original, original)
 
+    @property
+    def mapped(self) -> frozenset[str]:
+        """The names that the user gave to columns of the file: what the file itself says does not take their place."""
+        return frozenset(self._known.values())
+
     def begins_with(self, originals: Iterable[str]) -> None:
         """Say which columns the input begins with: its header, its schema, or the keys of its first record."""
         self.scored = {self.known_as(original) for original in originals} >= SCORED

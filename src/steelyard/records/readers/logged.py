@@ -74,9 +74,13 @@ class Samples:
         return "unparsed", "no answer was found in the reply; `abstain_when=empty` takes that for declining"
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Add a row; numbers that are not finite become null, whole ones beyond 64 bits text."""
+        """Add a row; numbers that are not finite become null, whole ones beyond 64 bits text.
+
+        What the user maps another column to (`map={"item": "doc_hash"}`) is left for that.
+        """
         self._rows += 1
-        self._waiting.append((self._rows, {name: _storable(value) for name, value in row.items()}))
+        kept = {name: _storable(value) for name, value in row.items() if name not in self._source.mapped}
+        self._waiting.append((self._rows, kept))
         if len(self._waiting) == _ROWS:
             self._flush()
 
