@@ -202,7 +202,7 @@ def test_a_json_that_no_reader_knows_lists_those_that_read_json(tmp_path: Path, 
         f"looks like {looks}, which no reader of .json files recognises. They read json: an array of objects, or an "
         "object of columns: lists of equal length; phq8: the output of a PHQ-8 run, a "
         "JSON object with run_metadata and experiments; lists: a list of lists. Another format can be named with "
-        "`format=`: csv, tsv, arrow, jsonl, json, parquet, phq8, xlsx, lists"
+        "`format=`: csv, tsv, jsonl, json, helm, arrow, lm-eval, parquet, phq8, xlsx, lists"
     )
     assert SECRET not in str(caught.value)
 
@@ -383,4 +383,6 @@ def test_every_packaged_reader_says_what_it_reads() -> None:
     for each in readers.values():
         assert each.about
         assert all(suffix.startswith(".") and suffix == suffix.lower() for suffix in each.suffixes)
-    assert list(readers) == ["csv", "tsv", "arrow", "jsonl", "json", "parquet", "phq8", "xlsx"]
+    assert list(readers) == [
+        *("csv", "tsv", "jsonl", "json", "helm", "arrow", "lm-eval", "parquet", "phq8", "xlsx"),
+    ]

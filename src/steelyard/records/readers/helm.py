@@ -36,6 +36,7 @@ from steelyard.records.readers.logged import Samples, chosen
 
 _STATE, _STATS, _SPEC, _MEANS = "scenario_state.json", "per_instance_stats.json", "run_spec.json", "stats.json"
 _LARGEST = 16 * 2**20  # bytes of a run's specification
+_DEEPEST = 3  # folders below the one that is given, as in runs/<suite>/<run>
 _KIN = ("exact_match", "quasi_exact_match", "prefix_exact_match", "quasi_prefix_exact_match")
 _CORRECT = "correct"
 _MODELLING = "language_modeling"  # no question: the likelihood of a text is taken
@@ -48,7 +49,8 @@ def sniff(head: Head) -> Certainty:
     folders: dict[str, set[str]] = defaultdict(set)
     for name in head.members or ():
         folder, _, own = name.rpartition("/")
-        folders[folder].add(own)
+        if name.count("/") <= _DEEPEST:
+            folders[folder].add(own)
     return "sure" if any({_STATE, _SPEC} <= names or {_STATS, _SPEC} <= names for names in folders.values()) else "no"
 
 

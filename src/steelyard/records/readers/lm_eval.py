@@ -57,13 +57,14 @@ from steelyard.records.readers.logged import Samples, chosen
 _STAMP = r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?"
 _SAMPLES = re.compile(rf"samples_(?P<task>.+)_(?P<time>{_STAMP})\.jsonl")
 _RESULTS = re.compile(rf"(?:.+_)?(?P<time>{_STAMP})\.json")
+_DEEPEST = 2  # folders below the one that is given: it may hold one per model, or per suite and model
 _HASHES = ("doc_hash", "prompt_hash")
 
 
 def sniff(head: Head) -> Certainty:
     """The keys of the first line, or the names in a folder; the results of a run are known too, to say what to give."""
     if head.members is not None:
-        names = [name.rpartition("/")[2] for name in head.members]
+        names = [name.rpartition("/")[2] for name in head.members if name.count("/") <= _DEEPEST]
         return "sure" if any(map(_SAMPLES.fullmatch, names)) or any(map(_is_results, names)) else "no"
     keys = set(head.keys)
     if keys >= {"doc_id", "doc"}:
