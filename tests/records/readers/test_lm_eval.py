@@ -238,7 +238,7 @@ def test_fewer_documents_than_were_run_are_an_excerpt_and_a_limit_is_a_remark(tm
 def test_results_alone_are_refused_with_what_to_give(tmp_path: Path) -> None:
     path = results(tmp_path, {"acc,none": 0.5})
     for place in (path, tmp_path):
-        with pytest.raises(InputError, match=r"the answers are not in them; .*--log_samples .*samples_\*\.jsonl"):
+        with pytest.raises(InputError, match=r"the answers are not in them; .*log_samples .*samples_\*\.jsonl"):
             sy.read(place)
 
 

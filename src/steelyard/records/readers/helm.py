@@ -17,9 +17,8 @@ the place of the likeliest. The confidence is `max_prob`.
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
@@ -31,7 +30,8 @@ from steelyard.errors import printable
 from steelyard.records.declared import Declared
 from steelyard.records.readers.contract import Certainty, Input, Table, reader
 from steelyard.records.readers.head import Head
-from steelyard.records.readers.helm_stats import ORIGINAL, Key, Stats, declared, described, elements, unexpected
+from steelyard.records.readers.helm_states import Adapter, Instance, Reference, Spec, State, called, full_name
+from steelyard.records.readers.helm_stats import ORIGINAL, Key, Stats, declared, elements, unexpected
 from steelyard.records.readers.logged import Samples, chosen
 
 _STATE, _STATS, _SPEC, _MEANS = "scenario_state.json", "per_instance_stats.json", "run_spec.json", "stats.json"
@@ -41,7 +41,6 @@ _KIN = ("exact_match", "quasi_exact_match", "prefix_exact_match", "quasi_prefix_
 _CORRECT = "correct"
 _MODELLING = "language_modeling"  # no question: the likelihood of a text is taken
 _ANOTHER = "another"  # the answer where it is known only that it was not the right one
-_SAID = ("name", "robustness", "fairness", "computed_on")  # what every description of a perturbation has
 
 
 def sniff(head: Head) -> Certainty:
@@ -76,104 +75,6 @@ def load(source: Input) -> Table:
         excerpt="; ".join(filter(None, (run.excerpt() for run in runs))),
         remarks=[remark for run in runs for remark in run.remarks],
     )
-
-
-class _Adapter(msgspec.Struct):
-    """How instances were asked."""
-
-    method: str = ""
-    model: str | None = None
-    model_deployment: str | None = None
-    num_train_trials: int = 1
-    num_trials: int = 1
-    max_train_instances: int | None = None
-    max_eval_instances: int | None = None
-    num_outputs: int | None = None
-    max_tokens: int | None = None
-    temperature: float | None = None
-
-
-class _Spec(msgspec.Struct):
-    """What a run was to do."""
-
-    name: str
-    adapter_spec: _Adapter
-
-
-class _Text(msgspec.Struct):
-    """The text of a reference."""
-
-    text: str = ""
-
-
-class _Reference(msgspec.Struct):
-    """A possible answer; earlier versions wrote its text alone."""
-
-    output: _Text | str
-    tags: list[str] = []
-
-    @property
-    def text(self) -> str:
-        return self.output if isinstance(self.output, str) else self.output.text
-
-
-class _Instance(msgspec.Struct):
-    """A question."""
-
-    id: str | int
-    split: str | None = None
-    sub_split: str | None = None
-    perturbation: dict[str, Any] | None = None
-    references: list[_Reference] = []
-
-
-class _Completion(msgspec.Struct):
-    """What a model wrote."""
-
-    text: str = ""
-    logprob: float | None = 0.0
-
-
-class _Result(msgspec.Struct):
-    """What came of a request."""
-
-    success: bool = True
-    completions: list[_Completion] = []
-    request_time: float | None = None
-    request_datetime: float | None = None
-
-
-class _Request(msgspec.Struct):
-    """What was asked, without the prompt: the seed tells trials apart that ask the same."""
-
-    random: str | None = None
-
-
-class _State(msgspec.Struct):
-    """A request and its result."""
-
-    instance: _Instance
-    request: _Request | None = None
-    reference_index: int | None = None  # the reference that was asked about, where each is a request of its own
-    train_trial_index: int = 0
-    output_mapping: dict[str, str] | None = None
-    result: _Result | None = None
-
-    @property
-    def key(self) -> Key:
-        return Key(self.instance.id, self.train_trial_index, described(self.instance.perturbation))
-
-    @property
-    def seed(self) -> str | None:
-        return self.request.random if self.request is not None else None
-
-    @property
-    def completion(self) -> str | None:
-        """The likeliest completion, the first of equals; None where there is none."""
-        if self.result is None or not self.result.success or not self.result.completions:
-            return None
-        best = max(self.result.completions, key=lambda each: -math.inf if each.logprob is None else each.logprob)
-        return best.text.strip()
 
 
 @dataclass(frozen=True)
@@ -214,11 +115,11 @@ class _Run:
     def metrics(self) -> tuple[str, ...]:
         return self._stats.names()
 
-    def _specification(self) -> _Spec:
+    def _specification(self) -> Spec:
         file = self._source.member(f"{self._folder}{_SPEC}")
         text = file.text(_LARGEST)
         try:
-            return msgspec.json.decode(text, type=_Spec)
+            return msgspec.json.decode(text, type=Spec)
         except msgspec.ValidationError as problem:
             raise unexpected(file, problem) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -237,9 +138,9 @@ class _Run:
             self._stats = Stats.read(file)
             self._source.warnings += file.warnings
         self._counted = self._counting()
-        self._names = _called(self._stats.perturbations)
+        self._names = called(self._stats.perturbations)
         file = self._source.member(f"{self._folder}{_STATE}")
-        states = elements(file, ("request_states",), _State)
+        states = elements(file, ("request_states",), State)
         for (key, _), asked in groupby(states, key=lambda state: (state.key, state.seed)):
             self._add(key, list(asked))
         self._source.warnings += file.warnings
@@ -270,7 +171,7 @@ class _Run:
         first = next((name for name in _KIN if name in names), None)
         return (first or next((name for name in names if self._stats.judges(name)), None),)
 
-    def _add(self, key: Key, states: Sequence[_State]) -> None:
+    def _add(self, key: Key, states: Sequence[State]) -> None:
         """Add the rows of an instance: one for each metric that counts."""
         first = states[0]
         instance, stats = first.instance, self._stats
@@ -316,16 +217,16 @@ class _Run:
                 }
             )
 
-    def _repeat(self, key: Key, state: _State) -> dict[str, str | int]:
+    def _repeat(self, key: Key, state: State) -> dict[str, str | int]:
         """Which trial a row is of: that of the examples in the prompt, and of the same prompt."""
         if self._spec.adapter_spec.num_trials > 1:
             return {"repeat": f"{key.trial}/{state.seed or 0}"}
         return {"repeat": key.trial} if self._spec.adapter_spec.num_train_trials > 1 or key.trial else {}
 
-    def _called(self, instance: _Instance, key: Key) -> str:
-        return self._names.get(key.perturbation) or _full_name(instance.perturbation or {}, ())
+    def _called(self, instance: Instance, key: Key) -> str:
+        return self._names.get(key.perturbation) or full_name(instance.perturbation or {}, ())
 
-    def _latency(self, key: Key, states: Sequence[_State]) -> float | None:
+    def _latency(self, key: Key, states: Sequence[State]) -> float | None:
         seconds = self._stats.value(key, "inference_runtime")
         if seconds is None:
             times = [state.result.request_time for state in states if state.result is not None]
@@ -334,7 +235,7 @@ class _Run:
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
-    def _answer(self, key: Key, states: Sequence[_State], metric: str | None) -> _Answer:
+    def _answer(self, key: Key, states: Sequence[State], metric: str | None) -> _Answer:
         first = states[0]
         references = first.instance.references
         right = [place for place, reference in enumerate(references) if _CORRECT in reference.tags]
@@ -356,7 +257,7 @@ class _Run:
         outcome = self._samples.outcome(answer=answer, completion=completion, target=target)
         return _Answer(target, answer if outcome == "answered" else None, outcome)
 
-    def _target(self, state: _State, references: Sequence[_Reference], right: Sequence[int]) -> str | None:
+    def _target(self, state: State, references: Sequence[Reference], right: Sequence[int]) -> str | None:
         """The first right reference: its letter where the choices have letters, its place where each was a request."""
         if not right:
             return None
@@ -367,7 +268,7 @@ class _Run:
             return text
         return next((letter for letter, choice in state.output_mapping.items() if choice == text), None)
 
-    def _likeliest(self, key: Key, references: Sequence[_Reference], right: Sequence[int]) -> _Answer:
+    def _likeliest(self, key: Key, references: Sequence[Reference], right: Sequence[int]) -> _Answer:
         """Which of the references, each in a request of its own, was the likeliest."""
         target = str(right[0]) if right else None
         place = _whole(self._stats.value(key, "predicted_index"))
@@ -413,29 +314,9 @@ class _Run:
             "task": self.task,
             "metric": ", ".join(name for name in self._counted if name is not None) or None,
             "created": created,
-            **{name: getattr(adapter, name) for name in _Adapter.__struct_fields__},
+            **{name: getattr(adapter, name) for name in Adapter.__struct_fields__},
         }
         return {name: str(value) for name, value in stated.items() if value not in (None, "")}
-
-
-def _called(perturbations: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """The names of perturbations; those that share one are told apart by what differs in them."""
-    by_name: dict[str, list[str]] = defaultdict(list)
-    for description, perturbation in perturbations.items():
-        by_name[_full_name(perturbation, ())].append(description)
-    names: dict[str, str] = {}
-    for name, same in by_name.items():
-        parts = [perturbations[description] for description in same]
-        keys = sorted({key for part in parts for key in part if key not in _SAID})
-        differing = [key for key in keys if len({str(part.get(key)) for part in parts}) > 1]
-        names |= {each: _full_name(perturbations[each], differing) if len(same) > 1 else name for each in same}
-    return names
-
-
-def _full_name(perturbation: Mapping[str, Any], differing: Sequence[str]) -> str:
-    name = str(perturbation.get("name", "perturbed"))
-    apart = ", ".join(f"{key}={perturbation.get(key)}" for key in differing)
-    return f"{name}({apart})" if apart else name
 
 
 def _stated(**values: str | None) -> dict[str, str]:

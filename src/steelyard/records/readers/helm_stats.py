@@ -22,7 +22,7 @@ import msgspec
 import numpy as np
 
 from steelyard.errors import InputError
-from steelyard.ground.json import Flaw, NotJsonError, parse_document
+from steelyard.ground.json import NotJsonError, parse_document, without_flaws
 from steelyard.records.declared import Declared
 from steelyard.records.readers.contract import Input
 from steelyard.records.readers.json_elements import BrokenError, Elements
@@ -108,7 +108,7 @@ def _decoded(
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     try:
-        return msgspec.convert(_finite(parse_document(raw)), kind)
+        return msgspec.convert(without_flaws(parse_document(raw)), kind)
     except NotJsonError as problem:
         raise file.error(problem.problem, line=number) from None
     except msgspec.ValidationError as problem:
@@ -121,14 +121,6 @@ def unexpected(file: Input, problem: msgspec.ValidationError, number: int | None
     return file.error(
         f"not as HELM writes it: {what[:1].lower()}{what[1:]}", line=number, field=place.strip("`$.") or None
     )
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Flaw):
-        return None
-    if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    return [_finite(part) for part in value] if isinstance(value, list) else value
 
 
 class Stats:

@@ -24,8 +24,8 @@ import math
 import os
 import re
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +35,8 @@ from steelyard.errors import InputError, printable
 from steelyard.records.declared import Declared
 from steelyard.records.readers.contract import Certainty, Column, Input, Table, reader
 from steelyard.records.readers.head import Head
-from steelyard.records.readers.lm_eval_results import Results, Values
+from steelyard.records.readers.lm_eval_files import File, Setup, judges_among, names_text
+from steelyard.records.readers.lm_eval_results import Results
 from steelyard.records.readers.lm_eval_samples import (
     BY_LENGTH,
     NO_SAMPLES,
@@ -129,7 +130,7 @@ def _results_of(samples: str, names: Sequence[str]) -> str | None:
     return same[0] if same else beside[0] if len(beside) == 1 else None
 
 
-# -- files -------------------------------------------------------------------------------------------------------------
+# -- rows --------------------------------------------------------------------------------------------------------------
 
 
 class _Answer(NamedTuple):
@@ -141,111 +142,13 @@ class _Answer(NamedTuple):
     confidence: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Setup:
-    """What is known of a file before its rows: by its name, the results next to it, and the first of its lines."""
-
-    task: str | None
-    model: str | None
-    delimiter: str
-    no_match: frozenset[str]
-    metrics: tuple[str, ...]
-    counted: tuple[str | None, ...]  # the metrics that count; None where none says right or wrong
-    by_text: bool  # whether targets are the texts of choices, and not their places
-
-    def task_of(self, metric: str | None) -> str | None:
-        """The task of a row: where several metrics count, each is a task."""
-        return self.task if len(self.counted) == 1 else "/".join(part for part in (self.task, metric) if part)
-
-
-def _judges(lines: Sequence[Line], metrics: Sequence[str]) -> Iterator[str]:
-    """The metrics that say right or wrong on all these samples."""
-    for name in metrics:
-        values = {metric_of(line, name) for line in lines}
-        firsts = {first for first, _ in values if not math.isnan(first)}
-        if firsts and firsts <= {0.0, 1.0} and all(math.isnan(second) for _, second in values):
-            yield name
-
-
-def _names_texts(line: Line) -> bool:
-    """True if the target of a multiple choice is no place, nor a list of places, among the choices."""
-    asked, target = line.asked(), line.target
-    if len(asked) < 2 or not all(isinstance(text, str) for text in asked) or target is None:
-        return False
-    numbers = re.fullmatch(r"\[?\s*(-?\d{1,9}(?:,\s*-?\d{1,9})*)\s*\]?", target)
-    return numbers is None or any(int(number) >= len(asked) for number in numbers[1].split(","))
-
-
-class _File:
-    """What the samples of one file say, column by column: what is made of all of them together."""
-
-    def __init__(self, setup: _Setup, results: Results | None) -> None:
-        self.setup, self.results = setup, results
-        self._ids = array("q")
-        self._filters: dict[str, int] = {}
-        self._codes = array("q")
-        self._values: dict[str, tuple[array[float], array[float]]] = {
-            name: (array("d"), array("d")) for name in setup.metrics
-        }
-
-    def take(self, doc_id: int, filter_name: str, values: Mapping[str, tuple[float, float]]) -> None:
-        """Take what a sample says."""
-        self._ids.append(doc_id)
-        self._codes.append(self._filters.setdefault(filter_name, len(self._filters)))
-        for name, columns in self._values.items():
-            for column, value in zip(columns, values[name], strict=True):
-                column.append(value)
-
-    def values(self, metric: str, filter_name: str) -> Values | None:
-        """The values of a metric on the samples of a filter; None where there are none."""
-        if metric not in self._values or filter_name not in self._filters:
-            return None
-        rows = np.frombuffer(self._codes, np.int64) == self._filters[filter_name]
-        first, second = (np.frombuffer(column, float)[rows] for column in self._values[metric])
-        return Values(first=first, second=second)
-
-    def marks(self) -> list[float | None]:
-        """Right, wrong or unknown for every row; unknown everywhere where a metric says something else anywhere."""
-        columns = []
-        for metric in self.setup.counted:
-            values = np.full(len(self._ids), np.nan)
-            if metric is not None and self.judges(metric):
-                values = np.frombuffer(self._values[metric][0], float)
-            columns.append(values)
-        return [None if math.isnan(value) else value for value in np.stack(columns, 1).ravel().tolist()]
-
-    def judges(self, metric: str) -> bool:
-        """True if a metric is 0 or 1 wherever it is stated."""
-        first, second = (np.frombuffer(column, float) for column in self._values[metric])
-        return bool((np.isnan(first) | np.isin(first, (0.0, 1.0))).all() and np.isnan(second).all())
-
-    def strategies(self) -> list[str | None]:
-        """The filter of every row where there are several."""
-        names: list[str | None] = list(self._filters) if len(self._filters) > 1 else [None]
-        return [names[code if len(names) > 1 else 0] for code in self._codes for _ in self.setup.counted]
-
-    def repeats(self) -> list[int]:
-        """The number of every row among those of the same document and filter, from 1."""
-        ids, codes = np.frombuffer(self._ids, np.int64), np.frombuffer(self._codes, np.int64)
-        order = np.lexsort((np.arange(len(ids)), ids, codes))
-        starts = np.flatnonzero(np.diff(ids[order], prepend=0) | np.diff(codes[order], prepend=-1))
-        sizes = np.diff(starts, append=len(ids))
-        numbers = np.empty(len(ids), np.int64)
-        numbers[order] = np.arange(len(ids)) - np.repeat(starts, sizes) + 1
-        return [int(number) for number in np.repeat(numbers, len(self.setup.counted))]
-
-    def fewest(self) -> int:
-        """How many samples the filter has that has the fewest."""
-        return int(np.bincount(np.frombuffer(self._codes, np.int64)).min())
-
-
 class _Log:
     """The rows of one samples file or several, and what is known of each."""
 
     def __init__(self, source: Input) -> None:
         self._source = source
         self._samples = Samples(source)
-        self._files: list[_File] = []
+        self._files: list[File] = []
         self._lines = array("q")
         self._inside: dict[str, bool] = {}  # the fields of documents, and whether they are wanted
         self._remarks: list[str] = []
@@ -254,10 +157,10 @@ class _Log:
 
     def read(self, file: Input, results: Results | None) -> None:
         """Add the rows of a samples file."""
-        reading: _File | None = None
+        reading: File | None = None
         for lines in lines_of(file):
             if reading is None and lines:
-                reading = _File(self._setup(file, results, lines), results)
+                reading = File(self._setup(file, results, lines), results)
                 self._files.append(reading)
             for line in lines:
                 if reading is not None:
@@ -265,7 +168,7 @@ class _Log:
         if file is not self._source:
             self._source.warnings += file.warnings
 
-    def _setup(self, file: Input, results: Results | None, lines: Sequence[Line]) -> _Setup:
+    def _setup(self, file: Input, results: Results | None, lines: Sequence[Line]) -> Setup:
         folder, name = os.path.split(file.name)
         named = _SAMPLES.search(name)
         task = named["task"] if named else None
@@ -281,21 +184,21 @@ class _Log:
                 )
         metrics = tuple(dict.fromkeys(name for line in lines for name in line.metrics))
         self._met += metrics
-        return _Setup(
+        return Setup(
             task=task,
             model=model,
             delimiter=results.delimiter(task) if results is not None and task is not None else " ",
             no_match=results.no_match(task) if results is not None and task is not None else frozenset(("[invalid]",)),
             metrics=metrics,
             counted=self._counted(file, metrics, lines),
-            by_text=any(map(_names_texts, lines)),
+            by_text=any(map(names_text, lines)),
         )
 
     def _counted(self, file: Input, metrics: Sequence[str], lines: Sequence[Line]) -> tuple[str | None, ...]:
         asked = [name for name in metrics if name in self._source.scorers]
         if asked:
             return tuple(asked)
-        first = next(_judges(lines, metrics), None)
+        first = next(judges_among(lines, metrics), None)
         if self._source.scorers and self._source.bundle is not None:
             self._remarks.append(
                 f"{printable(file.name)}: has none of the metrics that were asked for; "
@@ -305,7 +208,7 @@ class _Log:
             chosen(self._source, metrics, what="metric")
         return (first,)
 
-    def _add(self, file: _File, line: Line) -> None:
+    def _add(self, file: File, line: Line) -> None:
         """Add the rows of a sample: one for each metric that counts."""
         setup = file.setup
         values = {name: metric_of(line, name) for name in setup.metrics}
@@ -331,7 +234,7 @@ class _Log:
             self._samples.add({**known, "item": doc_id, **answer._asdict(), **extras})
             self._lines.append(line.number)
 
-    def _chosen(self, line: Line, setup: _Setup, choices: Choices, metric: str | None) -> _Answer:
+    def _chosen(self, line: Line, setup: Setup, choices: Choices, metric: str | None) -> _Answer:
         """The likeliest choice, the first of equals; its confidence is its share."""
         scores = choices.weighed(metric)
         target = line.target if choices.are_named else None
@@ -350,7 +253,7 @@ class _Log:
         prediction = str(reply[1]) if isinstance(reply, list) and len(reply) > 1 else str(reply_of(reply))
         return _Answer(None, prediction, "answered")
 
-    def _written(self, line: Line, setup: _Setup, reply: Any, *, is_right: bool) -> _Answer:
+    def _written(self, line: Line, setup: Setup, reply: Any, *, is_right: bool) -> _Answer:
         """What the filter made of a reply. What the log finds right is an answer, whatever it says."""
         target, answer = line.target, reply_of(reply)
         if is_right:
@@ -428,7 +331,7 @@ class _Log:
             for each in file.results.declared(file.setup.task, file.values, alone=len(self._files) == 1)
         ]
 
-    def _counts(self) -> Iterator[tuple[_File, int | None, int]]:
+    def _counts(self) -> Iterator[tuple[File, int | None, int]]:
         """The files whose results say how many documents were run, with that and how many there are."""
         for file in self._files:
             if file.results is not None and file.setup.task is not None:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.ground.arrays import Floats
-from steelyard.ground.json import Flaw, NotJsonError, parse_document
+from steelyard.ground.json import NotJsonError, parse_document, without_flaws
 from steelyard.records.declared import Declared
 from steelyard.records.readers.contract import Input
 
@@ -67,7 +67,7 @@ class Results:
     def of(cls, source: Input) -> Results | None:
         """The results in a file; None where it is something else."""
         try:
-            document = _without_flaws(parse_document(source.text(LARGEST)))
+            document = without_flaws(parse_document(source.text(LARGEST)))
         except NotJsonError as problem:
             raise source.error(f"{problem.problem}; the results of lm-eval are expected", line=problem.line) from None
         is_one = isinstance(document, dict) and isinstance(document.get("results"), dict)
@@ -155,15 +155,6 @@ class Results:
         for key in path:
             value = value.get(key) if isinstance(value, dict) else None
         return value
-
-
-def _without_flaws(value: Any) -> Any:
-    """A document in which what is no finite number is missing."""
-    if isinstance(value, Flaw):
-        return None
-    if isinstance(value, dict):
-        return {key: _without_flaws(part) for key, part in value.items()}
-    return [_without_flaws(part) for part in value] if isinstance(value, list) else value
 
 
 def _moment(seconds: Any) -> str | None:

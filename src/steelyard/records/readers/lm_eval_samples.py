@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from steelyard.errors import InputError
-from steelyard.ground.json import Flaw, NotJsonError, parse_line
+from steelyard.ground.json import Flaw, NotJsonError, parse_line, without_flaws
 from steelyard.records.readers.contract import LONGEST_LINE, Block, Input
 from steelyard.records.readers.head import SIZE, Head
 
 BY_LENGTH = ("acc_norm", "acc_bytes")
 NO_SAMPLES = (
-    "these are the results of lm-eval, and the answers are not in them; run it with --log_samples and give the "
+    "these are the results of lm-eval, and the answers are not in them; run it with log_samples and give the "
     "samples_*.jsonl that it writes, or their folder"
 )
 _OWN = frozenset(
@@ -157,15 +157,7 @@ def _parsed(file: Input, text: bytes, number: int, *, is_last: bool) -> Mapping[
         return None
     if isinstance(values, Flaw):
         raise file.error(values.problem, line=number, field=values.key)
-    return {key: msgspec.Raw(json.dumps(_finite(value)).encode()) for key, value in values.items()}
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Flaw):
-        return None
-    if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    return [_finite(part) for part in value] if isinstance(value, list) else value
+    return {key: msgspec.Raw(json.dumps(without_flaws(value)).encode()) for key, value in values.items()}
 
 
 # -- what a sample says ------------------------------------------------------------------------------------------------
