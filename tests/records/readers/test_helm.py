@@ -18,6 +18,7 @@ from steelyard.records.table import Records
 from steelyard.study.defaults import default_stack
 from tests.support.commands import command
 from tests.support.helm import altered, instance, run, scores, stat, state
+from tests.support.mutations import mutated
 
 
 def column(records: Records, name: str) -> list[Any]:
@@ -212,6 +213,9 @@ def test_files_that_are_missing_or_broken_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"scenario_state\.json:2: .*not as HELM writes it") as caught:
         sy.read(folder)
     assert "SECRET" not in str(caught.value)
+    path.write_text(whole.replace('"split"', '"\\ud800"', 1))
+    with pytest.raises(InputError, match=r"scenario_state\.json:1: .*half a character"):
+        sy.read(folder)
     path.write_text('{"request_state": []}')
     with pytest.raises(InputError, match="a list 'request_states' is expected"):
         sy.read(folder)
@@ -221,24 +225,6 @@ def test_files_that_are_missing_or_broken_are_named(tmp_path: Path) -> None:
     (folder / "run_spec.json").write_text("{")
     with pytest.raises(InputError, match=r"run_spec\.json: .*not valid JSON"):
         sy.read(folder)
-
-
-values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
-    max_leaves=4,
-)
-
-
-def mutated(value: Any, data: st.DataObject) -> Any:
-    """The value with one of its parts replaced by anything."""
-    if isinstance(value, dict) and value and data.draw(st.booleans() | st.just(True)):
-        key = data.draw(st.sampled_from(sorted(value)))
-        return {**value, key: mutated(value[key], data)}
-    if isinstance(value, list) and value and data.draw(st.booleans() | st.just(True)):
-        place = data.draw(st.integers(0, len(value) - 1))
-        return [*value[:place], mutated(value[place], data), *value[place + 1 :]]
-    return data.draw(values)
 
 
 @settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])

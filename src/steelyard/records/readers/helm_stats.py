@@ -113,6 +113,8 @@ def _decoded(
         raise file.error(problem.problem, line=number) from None
     except msgspec.ValidationError as problem:
         raise unexpected(file, problem, number) from None
+    except UnicodeEncodeError:
+        raise file.error("the name of a field holds half a character (a lone surrogate)", line=number) from None
 
 
 def unexpected(file: Input, problem: msgspec.ValidationError, number: int | None = None) -> InputError:
