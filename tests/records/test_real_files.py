@@ -86,3 +86,35 @@ def test_an_inspect_log_with_two_epochs_is_read_without_options() -> None:
     assert [each["n"] for each in sliced.json["estimates"]] == [12, 4, 4, 4]
     compared = command("compare", path, path, "-m", "accuracy", "--format", "json")
     assert compared.json["deltas"][0]["delta"] == 0
+
+
+def test_the_choices_of_lm_eval_have_confidences_and_its_numbers_are_made_again() -> None:
+    path = file("lm_eval", "samples_mini_mc_2026-11-15T18-02-22.160045.jsonl")
+    done = command("evaluate", path, "--resamples", 200, "--format", "json")
+    assert done.code == 0, done.err
+    estimates = {each["metric"]: each for each in done.json["estimates"]}
+    assert (estimates["accuracy"]["value"], estimates["accuracy"]["n"]) == (0.4, 5)
+    assert round(estimates["accuracy"]["se"], 6) == 0.244949  # acc_stderr, as the log states it
+    assert "aurc" in estimates
+    declared = done.json["inputs"][0]["declared"]
+    assert {each["metric"] for each in declared} >= {"acc,none", "acc_norm,none", "brier_score,none"}
+    assert all(each["stated"] == pytest.approx(each["recomputed"]) for each in declared)
+    confidence = sy.read(path).column("confidence").to_pylist()
+    assert confidence[0] == pytest.approx(0.42923658)  # the first number of the log's own softmax
+    normalised = command(
+        "evaluate", path, "--scorer", "acc_norm", "-m", "accuracy", "--resamples", 0, "--format", "json"
+    )
+    assert normalised.json["estimates"][0]["value"] == 0.2
+
+
+def test_the_means_of_a_helm_run_are_those_of_its_instances() -> None:
+    path = file("helm", "mmlu-subject=philosophy,method=multiple_choice_joint,model=openai_gpt2")
+    done = command("evaluate", path, "--by", "group.split", "-m", "accuracy", "--resamples", 200, "--format", "json")
+    assert done.code == 0, done.err
+    by_split = {each["slice"].get("group.split"): each["value"] for each in done.json["estimates"]}
+    assert by_split == pytest.approx({None: 0.1, "test": 1 / 9, "valid": 0.0})
+    declared = done.json["inputs"][0]["declared"]
+    again = [each for each in declared if each["recomputed"] is not None]
+    assert len(again) == 58
+    assert all(each["stated"] == pytest.approx(each["recomputed"]) for each in again)
+    assert all("worst of" in each["metric"] for each in declared if each["recomputed"] is None)

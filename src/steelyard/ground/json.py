@@ -93,6 +93,15 @@ def first_flaw(document: Any) -> tuple[tuple[str | int, ...], Flaw] | None:
     return next(flaws(document), None)
 
 
+def without_flaws(value: Any) -> Any:
+    """The value with null in the place of everything that must not pass."""
+    if isinstance(value, Flaw):
+        return None
+    if isinstance(value, dict):
+        return {key: without_flaws(part) for key, part in value.items()}
+    return [without_flaws(part) for part in value] if isinstance(value, list) else value
+
+
 def _parsed(raw: bytes) -> Any:
     try:
         return json.loads(

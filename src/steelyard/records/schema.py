@@ -29,6 +29,7 @@ ITEM_NAMES = (
 )
 UNPERTURBED = ("none", "original")
 PREFIXES = ("group", "signal")
+SCORES = "score"  # what the columns `score.*` begin with: the numbers that a log's own scorers gave
 _GROUPS = ("group.", "metadata.")
 LARGEST_INT = 2**53  # beyond it neighbouring whole numbers share one double
 

@@ -13,7 +13,7 @@ from steelyard.metrics import metrics as registry
 from steelyard.metrics.definition import metric_of
 from steelyard.metrics.vocabulary import Situation
 from steelyard.records.derive import combine
-from steelyard.records.schema import FIELDS, PREFIXES, is_group, kind_of
+from steelyard.records.schema import FIELDS, PREFIXES, SCORES, is_group, kind_of
 from steelyard.records.table import Records
 
 _FEW_LABELS = 20
@@ -46,9 +46,10 @@ def _no_delta(name: str) -> bool:
 
 def _suiting(records: Records) -> list[Choice]:
     """The metrics to compute where none was asked for: those that say of themselves that they suit what there is."""
-    marked = "mark" in records.stated and kind_of(records.column("mark")) != "null"
+    logged = "mark" in records.stated  # by whoever scored the answers, right and wrong or otherwise
+    marked = logged and kind_of(records.column("mark")) != "null"
     graded = _graded(records)
-    scored = marked or (not graded and {"target", "prediction"} <= set(records.stated))
+    scored = marked or (not graded and not logged and {"target", "prediction"} <= set(records.stated))
     numeric = not marked and scored and records.is_numeric("target") and records.task.labels is None
     confident = scored and "confidence" in records and kind_of(records.column("confidence")) != "null"
     counts = records.counts()
@@ -73,7 +74,8 @@ def _suiting(records: Records) -> list[Choice]:
     if "latency_ms" in records:
         choices.append(_of(("latencies",), "there are latencies"))
     if not (scored or graded):
-        choices += [_of(("scores",), f"'{name}' is a score of another tool", column=name) for name in _scores(records)]
+        names = [name for name in _scores(records) if not logged or name.partition(".")[0] == SCORES]
+        choices += [_of(("scores",), f"'{name}' is a score of another tool", column=name) for name in names]
     if not choices:
         raise UsageError(
             "no metric suits these columns; give target and prediction, or name one with `metric=` "
@@ -107,7 +109,7 @@ def _marks(records: Records) -> str:
     if not {"target", "prediction"} <= set(records.stated):
         return said
     kinds = {kind_of(records.column(name)) for name in ("target", "prediction")}
-    if "list" in kinds or len(kinds - {"null"}) != 1:
+    if "list" in kinds or len(kinds - {"null"}) != 1 or kind_of(records.column("target")) == "null":
         return said
     answered, correct = records.array("answered") == 1, records.array("correct")
     equal = records.labels("target") == records.labels("prediction")
