@@ -12,7 +12,7 @@ from tests.support.oracles import FIRST_EDITION, ORACLES, formatted
 from tests.support.places import ROOT, TESTS
 
 PACKAGE = ROOT / "src" / "steelyard"
-NO_ROOMS = {"support", "e2e", "golden", "oracles", "typing"}  # folders of tests that are about no one room
+NO_ROOMS = {"support", "e2e", "golden", "interop", "oracles", "typing"}  # folders of tests that are about no one room
 CASES = [*sorted(ORACLES.glob("*.json")), FIRST_EDITION]
 
 

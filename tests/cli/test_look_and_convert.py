@@ -14,7 +14,7 @@ import pytest
 
 from steelyard.records.readers import read_as_is
 from steelyard.records.schema import text_array
-from steelyard.records.writing import writers
+from steelyard.records.writers import writers
 from tests.support.commands import command, steelyard
 
 ROWS: list[dict[str, Any]] = [

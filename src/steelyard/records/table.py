@@ -23,7 +23,7 @@ from steelyard.records.breaches import breaches
 from steelyard.records.conditions import Conditions, meeting
 from steelyard.records.extras import Extra
 from steelyard.records.labels import Labels, by_text, encode, frozen, value_name, value_of
-from steelyard.records.schema import KEY, OUTCOMES, SHOWN, check, kind_of, no_item, to_arrow
+from steelyard.records.schema import KEY, OUTCOMES, SHOWN, check, kind_of, no_item, to_arrow, whole_text
 from steelyard.records.sources import Source, where_of
 from steelyard.records.task import Task
 from steelyard.registry import closest
@@ -326,9 +326,10 @@ class Records:
         return extra if self._rows is None else replace(extra, column=extra.column.take(pa.array(self._rows)))
 
     def to_arrow(self) -> pa.Table:
-        """The table with all its columns, those that cannot be read too."""
+        """The table with all its columns, those that cannot be read too; half a character in a name is its escape."""
         columns = {name: self.column(name) for name in self._base}
-        return pa.table({**columns, **{name: self.extra(name).column for name in self._extras}})
+        columns |= {name: self.extra(name).column for name in self._extras}
+        return pa.table({whole_text(name): column for name, column in columns.items()})
 
     def to_pandas(self) -> Any:
         """The same as a pandas frame; whole numbers and booleans stay what they are where values are missing."""
