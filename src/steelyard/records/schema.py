@@ -213,11 +213,6 @@ def text_array(values: Sequence[str | None]) -> pa.Array:
         return pa.Array.from_buffers(pa.string(), len(raw), raw.buffers(), raw.null_count)
 
 
-def whole_text(text: str) -> str:
-    """A text that UTF-8 can hold: half a character (a lone surrogate) is written as its escape."""
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
 def texts(array: pa.Array) -> list[str | None]:
     """The Python strings of a text column; the reverse of `text_array`."""
     raw = array.cast(pa.large_binary()) if pa.types.is_large_string(array.type) else array.view(pa.binary())

@@ -18,12 +18,13 @@ import pyarrow.compute as pc
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.ground.arrays import Codes, Floats
+from steelyard.ground.json import whole_text
 from steelyard.records import derive, frames
 from steelyard.records.breaches import breaches
 from steelyard.records.conditions import Conditions, meeting
 from steelyard.records.extras import Extra
 from steelyard.records.labels import Labels, by_text, encode, frozen, value_name, value_of
-from steelyard.records.schema import KEY, OUTCOMES, SHOWN, check, kind_of, no_item, to_arrow, whole_text
+from steelyard.records.schema import KEY, OUTCOMES, SHOWN, check, kind_of, no_item, to_arrow
 from steelyard.records.sources import Source, where_of
 from steelyard.records.task import Task
 from steelyard.registry import closest

@@ -26,7 +26,8 @@ import pyarrow.compute as pc
 
 from steelyard.errors import UsageError, printable
 from steelyard.ground.files import replacing
-from steelyard.records.schema import texts, whole_text
+from steelyard.ground.json import whole_text
+from steelyard.records.schema import texts
 from steelyard.records.table import Records
 from steelyard.registry import Registry
 

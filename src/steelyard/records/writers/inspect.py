@@ -35,10 +35,10 @@ import steelyard
 from steelyard.errors import UsageError
 from steelyard.ground.arrays import Floats
 from steelyard.ground.files import written_at
-from steelyard.ground.json import plain
+from steelyard.ground.json import plain, whole, whole_text
 from steelyard.records.derive import FAILED
 from steelyard.records.labels import value_name
-from steelyard.records.schema import CELL, OUTCOMES, is_group, kind_of, whole_text
+from steelyard.records.schema import CELL, OUTCOMES, is_group, kind_of
 from steelyard.records.sources import Source
 from steelyard.records.table import Records
 from steelyard.records.task import Task
@@ -104,20 +104,13 @@ class _Texts:
         try:
             return self._encoder.encode(document)
         except UnicodeEncodeError:
-            return self._encoder.encode(self._whole(document))
+            self._halves += 1
+            return self._encoder.encode(whole(document))
 
     @property
     def said(self) -> list[str]:
-        what = "half characters (lone surrogates), which Inspect cannot read, are written as their escapes"
+        what = "samples hold half characters (lone surrogates), which Inspect cannot read; their escapes are written"
         return [f"{self._halves:,} {what}"] if self._halves else []
-
-    def _whole(self, value: Any) -> Any:
-        if isinstance(value, str):
-            self._halves += sum("\ud800" <= c <= "\udfff" for c in value)
-            return whole_text(value)
-        if isinstance(value, Mapping):
-            return {self._whole(str(key)): self._whole(part) for key, part in value.items()}
-        return [self._whole(part) for part in value] if isinstance(value, list) else value
 
 
 @dataclass(frozen=True)
