@@ -160,16 +160,20 @@ def _client(place: Place) -> Any:
 
 @contextmanager
 def _as_storage(place: Place) -> Iterator[None]:
-    """What MLflow refuses, as an error that names the place: its own words may hold data, or a password."""
+    """What MLflow refuses or lacks, as an error that names the place: its own words may hold data, or a password."""
     from mlflow.exceptions import MlflowException
 
+    whole = UsageError(
+        f"this MLflow cannot write to {place.shown}; databases and some stores of artifacts need the whole of it: "
+        "pip install mlflow"
+    )
     try:
         yield
+    except ImportError:
+        raise whole from None
     except MlflowException as problem:
         if place.is_address and not place.text.lower().startswith(("http", "databricks")):
-            raise UsageError(
-                f"this MLflow cannot write to {place.shown}; a database needs the whole of it: pip install mlflow"
-            ) from None
+            raise whole from None
         raise StorageError(f"MLflow cannot write to {place.shown} ({printable(problem.error_code)})") from None
     except OSError as problem:
         raise StorageError(f"cannot write to {place.shown}: {problem.strerror or type(problem).__name__}") from None
