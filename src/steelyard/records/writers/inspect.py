@@ -64,7 +64,7 @@ def inspect(records: Records, path: Path, _: bool) -> list[str]:
         raise UsageError("there are no rows to write")
     log, texts = _Log(_one_cell(_checked(records)), records.sources), _Texts()
     with open(path, "wb") as file:
-        file.write(texts.encoded(log.head())[:-1] + b',"samples":[')
+        file.write(texts.encoded(whole(log.head()))[:-1] + b',"samples":[')
         for place, sample in enumerate(log.samples()):
             file.write((b",\n" if place else b"\n") + texts.encoded(sample))
         file.write(b"\n]}\n")
