@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.ground.arrays import Codes, Floats
-from steelyard.ground.json import whole_text
 from steelyard.records import derive, frames
 from steelyard.records.breaches import breaches
 from steelyard.records.conditions import Conditions, meeting
@@ -329,8 +328,7 @@ class Records:
     def to_arrow(self) -> pa.Table:
         """The table with all its columns, those that cannot be read too; half a character in a name is its escape."""
         columns = {name: self.column(name) for name in self._base}
-        columns |= {name: self.extra(name).column for name in self._extras}
-        return pa.table({whole_text(name): column for name, column in columns.items()})
+        return frames.arrow_table({**columns, **{name: self.extra(name).column for name in self._extras}})
 
     def to_pandas(self) -> Any:
         """The same as a pandas frame; whole numbers and booleans stay what they are where values are missing."""
