@@ -14,7 +14,7 @@ import pytest
 
 from steelyard.records.readers import read_as_is
 from steelyard.records.schema import text_array
-from steelyard.records.writing import writers
+from steelyard.records.writers import writers
 from tests.support.commands import command, steelyard
 
 ROWS: list[dict[str, Any]] = [
@@ -81,7 +81,8 @@ def test_standard_input_is_looked_at(path: Path) -> None:
     assert done.json["outcomes"]["answered"] == 5
 
 
-SUFFIXES = [suffix for writer in writers.values() for suffix in writer.suffixes]
+TABLES = [writer for writer in writers.values() if writer.name != "inspect"]  # a log holds what its tool knows
+SUFFIXES = [suffix for writer in TABLES for suffix in writer.suffixes]
 
 
 @pytest.mark.parametrize("suffix", [*SUFFIXES, ".jsonl.gz", ".csv.gz"])

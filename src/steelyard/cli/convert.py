@@ -16,7 +16,9 @@ def convert(
     *,
     source: Annotated[str, typer.Argument(help="A file of any format that is read; - for standard input."), READS],
     target: Annotated[
-        Path, typer.Argument(help="The file to write: .parquet .arrow .jsonl .csv .tsv, text also as .gz."), Writes()
+        Path,
+        typer.Argument(help="The file to write: .parquet .arrow .jsonl .csv .tsv (text also as .gz), .inspect.json."),
+        Writes(),
     ],
     map_: of.Map = None,
     where: of.Where = None,
@@ -30,11 +32,14 @@ def convert(
         bool, typer.Option("--verbatim", help="Leave texts in CSV that a spreadsheet would run as formulas.")
     ] = False,
 ) -> Shown:
-    """Write a file of answers in another format, with all its columns as they are. Nothing is scored or refused."""
+    """Write a file of answers in another format, with all its columns as they are. Nothing is scored or refused.
+
+    A log for Inspect (.inspect.json) is of one task and one model, and says which answers are right.
+    """
     from steelyard.cli.command import as_options
     from steelyard.cli.progress import progress
     from steelyard.records.readers import read_as_is
-    from steelyard.records.writing import write_records, writer_of
+    from steelyard.records.writers import write_records, writer_of
     from steelyard.report.document import Note
 
     writer = writer_of(target)

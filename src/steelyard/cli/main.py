@@ -20,6 +20,7 @@ from steelyard.cli import (
     compare,
     convert,
     evaluate,
+    export,
     gate,
     look,
     metrics,
@@ -53,6 +54,7 @@ app = typer.Typer(
 app.command("evaluate")(evaluate.evaluate)
 app.command("look")(look.look)
 app.command("convert")(convert.convert)
+app.command("export")(export.export)
 app.command("compare")(compare.compare)
 app.command("gate")(gate.gate)
 app.command("rank")(rank.rank)

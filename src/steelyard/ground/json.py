@@ -208,6 +208,20 @@ def plain(value: Any) -> Any:
     return value
 
 
+def whole(value: Any) -> Any:
+    """Plain data whose texts UTF-8 can hold, for readers that refuse half a character."""
+    if isinstance(value, str):
+        return whole_text(value)
+    if isinstance(value, Mapping):
+        return {whole_text(str(key)): whole(part) for key, part in value.items()}
+    return [whole(part) for part in value] if isinstance(value, list) else value
+
+
+def whole_text(text: str) -> str:
+    """A text that UTF-8 can hold: half a character (a lone surrogate) is written as its escape."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def dumps(document: Any) -> str:
     """The document as text: strict JSON, indented, ending in a newline."""
     compact = json.dumps(document, allow_nan=False, ensure_ascii=True).encode()

@@ -326,9 +326,9 @@ class Records:
         return extra if self._rows is None else replace(extra, column=extra.column.take(pa.array(self._rows)))
 
     def to_arrow(self) -> pa.Table:
-        """The table with all its columns, those that cannot be read too."""
+        """The table with all its columns, those that cannot be read too; half a character in a name is its escape."""
         columns = {name: self.column(name) for name in self._base}
-        return pa.table({**columns, **{name: self.extra(name).column for name in self._extras}})
+        return frames.arrow_table({**columns, **{name: self.extra(name).column for name in self._extras}})
 
     def to_pandas(self) -> Any:
         """The same as a pandas frame; whole numbers and booleans stay what they are where values are missing."""

@@ -1,0 +1,31 @@
+"""JSON lines: an object per row, without the keys of missing values."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from steelyard.ground.json import plain
+from steelyard.records.table import Records
+from steelyard.records.writers.contract import batches, opened, writer
+
+
+@writer("jsonl", ".jsonl", ".ndjson", text=True, packs=True)
+def jsonl(records: Records, path: Path, _: bool) -> list[str]:
+    encoder = msgspec.json.Encoder()
+    with opened(records, path) as file:
+        for names, rows in batches(records, msgspec.Raw):
+            objects = [{n: v for n, v in zip(names, row, strict=True) if v is not None} for row in rows]
+            try:
+                file.write(encoder.encode_lines(objects))
+            except UnicodeEncodeError:  # half a character, which only json writes
+                lines = (json.dumps(plain(_loaded(each)), default=str, allow_nan=False) for each in objects)
+                file.write("".join(f"{line}\n" for line in lines).encode())
+    return []
+
+
+def _loaded(row: dict[str, Any]) -> dict[str, Any]:
+    return {n: json.loads(bytes(v)) if isinstance(v, msgspec.Raw) else v for n, v in row.items()}
