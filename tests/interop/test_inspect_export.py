@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from steelyard.records.writers.inspect import REPLIED
 from tests.support.commands import command
 from tests.support.hostile import PAYLOADS
 
@@ -93,7 +94,7 @@ def test_inspect_opens_what_is_exported(tmp_path: Path) -> None:
     for row in rows:
         sample = by_key[row["item"], row["repeat"]]
         assert sample["target"] == "A"
-        assert sample["output"]["completion"] == (row["prediction"] or "")
+        assert sample["output"]["completion"] == (row["prediction"] or REPLIED.get(row["outcome"], ""))
         assert sample["metadata"] == {
             "site": row["group"]["site"],
             "patient": row["metadata"]["patient"],

@@ -13,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError, SteelyardError, UsageError
+from steelyard.records.declining import declines
 from steelyard.records.readers import read_as_is
 from steelyard.records.writers import write_records, writer_of
+from steelyard.records.writers.inspect import REPLIED
 from tests.support.commands import command
 from tests.support.hostile import PAYLOADS
 
@@ -54,14 +56,29 @@ def test_every_outcome_is_told_as_inspect_tells_it(tmp_path: Path) -> None:
     assert samples["failed"]["error"] == {"message": "the question failed", "traceback": "", "traceback_ansi": ""}
     assert [name for name, sample in samples.items() if "error" in sample] == ["failed"]
     assert samples["wrong"]["output"]["completion"] == "B"
-    assert samples["declined"]["output"] == {"model": "m", "completion": ""}
-    assert said == ["1 rows have no score: nobody says what is right"]
+    declined, unread, failed = (samples[name]["output"] for name in ("declined", "unread", "failed"))
+    assert declined["completion"] == "[the model declined; its words are not in the table]"
+    assert unread["completion"] == "[the reply could not be read; its words are not in the table]"
+    assert failed == {"model": "m", "completion": ""}  # nothing was replied
+    told = "replies that the table does not have (declined, or not to be read) are told in brackets in their place"
+    assert said == ["1 rows have no score: nobody says what is right", f"2 {told}"]
     assert (log["version"], log["status"]) == (2, "success")
     assert log["results"]["total_samples"] == 6
     assert log["results"]["completed_samples"] == 5
     (score,) = log["results"]["scores"]
     assert (score["scored_samples"], score["unscored_samples"]) == (4, 2)
     assert score["metrics"]["accuracy"]["value"] == 0.25
+
+
+def test_a_reply_that_is_known_is_never_replaced(tmp_path: Path) -> None:
+    rows = [row(outcome, prediction=None, outcome=outcome, completion="Hm.") for outcome in ("abstained", "unparsed")]
+    log, said = written(rows, tmp_path)
+    assert [sample["output"]["completion"] for sample in log["samples"]] == ["Hm.", "Hm."]
+    assert said == []
+
+
+def test_what_stands_for_a_reply_is_no_phrase_of_declining() -> None:
+    assert not declines(REPLIED["unparsed"])
 
 
 def test_what_is_known_beyond_the_answer_is_kept(tmp_path: Path) -> None:

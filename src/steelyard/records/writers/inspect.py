@@ -3,7 +3,8 @@
     item                          id
     repeat                        epoch (whole numbers from 1; others are numbered, their names kept in the metadata)
     input, target                 input, target
-    completion, else prediction   output.completion
+    completion, else prediction   output.completion; words in brackets where the model declined or its reply could not
+                                  be read and the table does not have it: without a completion nothing was replied
     outcome, mark, target         scores.steelyard: C or I, or the mark where it is a number between; N where the model
                                   declined; I with an empty answer where the reply could not be read
     outcome failed                error
@@ -47,6 +48,10 @@ from steelyard.records.writers.contract import batches, writer
 SCORER = "steelyard"
 NO_MODEL = "none/none"  # what Inspect itself writes where there is none
 _METRICS = ("accuracy", "stderr")
+REPLIED = {
+    "abstained": "[the model declined; its words are not in the table]",
+    "unparsed": "[the reply could not be read; its words are not in the table]",
+}
 _LETTERS = {1.0: "C", 0.0: "I"}
 _TOKENS: tuple[str, ...] = ("input_tokens", "output_tokens")
 _PLACED = frozenset(
@@ -68,7 +73,8 @@ def inspect(records: Records, path: Path, _: bool) -> list[str]:
         for place, sample in enumerate(log.samples()):
             file.write((b",\n" if place else b"\n") + texts.encoded(sample))
         file.write(b"\n]}\n")
-    return [*log.said, *texts.said]
+    unheard = "replies that the table does not have (declined, or not to be read) are told in brackets in their place"
+    return [*log.said, *([f"{log.unheard:,} {unheard}"] if log.unheard else []), *texts.said]
 
 
 def _checked(records: Records) -> Records:
@@ -136,6 +142,7 @@ class _Log:
 
     def __init__(self, records: Records, sources: Sequence[Source]) -> None:
         self.records, self.sources, self.said = records, sources, list[str]()
+        self.unheard = 0  # replies whose words are not known
         self.task, self.model = (self._only(name) for name in ("task", "model"))
         self.epochs = _Epochs.of(records)
         if self.epochs.named:
@@ -251,7 +258,7 @@ class _Log:
     def _sample(self, row: int, given: Mapping[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
         outcome, epoch, score = OUTCOMES[self.records.outcome[row]], int(self.epochs.numbers[row]), self.scores[row]
         prediction = given.get("prediction")
-        completion = _text(prediction if given.get("completion") is None else given["completion"])
+        completion = _text(given.get("completion")) or _text(prediction) or self._in_place_of_reply(outcome)
         output: dict[str, Any] = {"model": self.model, "completion": completion}
         if completion:
             message = {"role": "assistant", "content": completion, "source": "generate"}
@@ -276,6 +283,11 @@ class _Log:
         elif not np.isnan(score):
             sample["scores"] = {SCORER: _score(outcome, float(score), prediction)}
         return sample
+
+    def _in_place_of_reply(self, outcome: str) -> str:
+        """What stands where the model replied and the table does not have its words: an empty reply would be none."""
+        self.unheard += outcome in REPLIED
+        return REPLIED.get(outcome, "")
 
 
 def _score(outcome: str, score: float, prediction: Any) -> dict[str, Any]:
