@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import steelyard as sy
 from steelyard.errors import InputError, SteelyardError, UsageError
-from steelyard.records.readers import contract, json_elements
+from steelyard.records.readers import inputs, json_elements
 from steelyard.records.readers.inspect_scores import number
 from steelyard.study.defaults import default_stack
 from tests.support.commands import command
@@ -421,7 +421,7 @@ def test_what_follows_the_samples_may_be_large(tmp_path: Path, monkeypatch: pyte
     path = tmp_path / "run.json"
     path.write_bytes(document([sample(1)])[:-1] + b', "reductions": ' + tail + b"}")
     monkeypatch.setattr(json_elements, "AROUND", 10_000)
-    monkeypatch.setattr(contract, "_BLOCK", 1_000)
+    monkeypatch.setattr(inputs, "_BLOCK", 1_000)
     assert len(sy.read(path)) == 1
 
 

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError
-from steelyard.records.readers import contract, read
+from steelyard.records.readers import inputs, read
 from steelyard.records.readers import json as json_reader
-from steelyard.records.readers.contract import LONGEST_LINE, Input
+from steelyard.records.readers.inputs import LONGEST_LINE, Input
 from steelyard.records.readers.json import load
 from steelyard.records.readers.jsonl import load as load_lines
 from steelyard.records.schema import texts
@@ -99,7 +99,7 @@ REFUSED = {
 def test_what_json_lines_would_refuse_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, block: int
 ) -> None:
-    monkeypatch.setattr(contract, "_BLOCK", block)
+    monkeypatch.setattr(inputs, "_BLOCK", block)
     content, line, field, problem = REFUSED[what]
     with pytest.raises(InputError) as caught:
         read(written(tmp_path, content), format="json")

@@ -27,15 +27,9 @@ from steelyard.records.demand import Demand
 from steelyard.records.labels import value_name
 from steelyard.records.readers.bundles import Bundle
 from steelyard.records.readers.choosing import entered
-from steelyard.records.readers.contract import (
-    Certainty,
-    Input,
-    Reader,
-    Table,
-    reader,
-    readers,
-)
+from steelyard.records.readers.contract import Certainty, Reader, Table, reader, readers
 from steelyard.records.readers.head import Head
+from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.joining import together
 from steelyard.records.readers.packed import inner_name
 from steelyard.records.renaming import check_renamed, renames

@@ -22,7 +22,8 @@ from steelyard.errors import InputError
 from steelyard.ground.json import TOO_LARGE
 from steelyard.records.answers import BLANK, removed, stripped
 from steelyard.records.extras import Extra
-from steelyard.records.readers.contract import Column, Input, Table, give_back
+from steelyard.records.readers.contract import Column, Table, give_back
+from steelyard.records.readers.inputs import Input
 from steelyard.records.schema import Field, expected, field_of
 
 _INT = r"0|-?[1-9][0-9]{0,17}"

@@ -22,8 +22,9 @@ from steelyard.records.answers import LabelRules
 from steelyard.records.declining import AbstainWhen
 from steelyard.records.demand import Demand
 from steelyard.records.readers.bundles import Bundle, folder_bundle, folder_head
-from steelyard.records.readers.contract import Certainty, Input, Reader, readers
+from steelyard.records.readers.contract import Certainty, Reader, readers
 from steelyard.records.readers.head import Head, shallowest
+from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.packed import look_inside
 from steelyard.records.readers.watched import watched
 from steelyard.records.readers.zips import occurs_twice, zip_bundle

@@ -23,11 +23,9 @@ import pyarrow as pa
 from steelyard.errors import InputError
 from steelyard.records.readers.cell_kinds import CellKinds, table_of_cells
 from steelyard.records.readers.contract import (
-    LONGEST_LINE,
     MOST_COLUMNS,
     Certainty,
     Column,
-    Input,
     Table,
     give_back,
     joined,
@@ -35,6 +33,7 @@ from steelyard.records.readers.contract import (
     readers,
 )
 from steelyard.records.readers.head import Head
+from steelyard.records.readers.inputs import LONGEST_LINE, Input
 
 _BATCH = 2_000  # rows; small enough to stay in the cache
 _BATCHES = 64  # that are put together before there are many

@@ -22,10 +22,11 @@ import numpy as np
 
 from steelyard.errors import printable
 from steelyard.records.declared import Declared
-from steelyard.records.readers.contract import Certainty, Input, Table, reader
+from steelyard.records.readers.contract import Certainty, Table, reader
 from steelyard.records.readers.every_eval_files import SAMPLES, TOOL, Run, aggregate_name, run_of_file, runs_in_bundle
 from steelyard.records.readers.every_eval_rows import Aggregate, Result, Sample
 from steelyard.records.readers.head import Head
+from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.log_rows import Shape, blanked, lines, retold
 from steelyard.records.readers.logged import Samples, chosen
 

@@ -12,9 +12,9 @@ from pathlib import PurePosixPath
 
 from steelyard.errors import InputError, printable
 from steelyard.ground.json import NotJsonError
-from steelyard.records.readers.contract import Input
 from steelyard.records.readers.every_eval_rows import Aggregate, Detailed
 from steelyard.records.readers.head import SIZE, Head
+from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.log_rows import Shape
 
 TOOL = "Every Eval Ever"

@@ -28,10 +28,11 @@ import msgspec
 
 from steelyard.errors import printable
 from steelyard.records.declared import Declared
-from steelyard.records.readers.contract import Certainty, Input, Table, reader
+from steelyard.records.readers.contract import Certainty, Table, reader
 from steelyard.records.readers.head import Head
 from steelyard.records.readers.helm_states import Adapter, Instance, Reference, Spec, State, called, full_name
 from steelyard.records.readers.helm_stats import ORIGINAL, Key, Stats, declared, elements, unexpected
+from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.logged import Samples, chosen
 
 _STATE, _STATS, _SPEC, _MEANS = "scenario_state.json", "per_instance_stats.json", "run_spec.json", "stats.json"

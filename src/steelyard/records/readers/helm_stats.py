@@ -24,7 +24,7 @@ import numpy as np
 from steelyard.errors import InputError
 from steelyard.ground.json import NotJsonError, parse_document, without_flaws
 from steelyard.records.declared import Declared
-from steelyard.records.readers.contract import Input
+from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.json_elements import BrokenError, Elements
 
 ORIGINAL = ""  # the description of no perturbation

@@ -18,8 +18,9 @@ from typing import Any
 
 from steelyard.errors import InputError, printable
 from steelyard.records.readers.bundles import Bundle
-from steelyard.records.readers.contract import Certainty, Input, Table, reader
+from steelyard.records.readers.contract import Certainty, Table, reader
 from steelyard.records.readers.head import Head
+from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.inspect_rows import Log, Rows
 from steelyard.records.readers.inspect_samples import Held, Refuse, Sample, sample_of, value
 from steelyard.records.readers.json_elements import ELEMENT, BrokenError, Elements

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from steelyard.errors import printable
-from steelyard.records.readers.contract import Input, Table
+from steelyard.records.readers.contract import Table
+from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.inspect_samples import Held, Sample, Score
 from steelyard.records.readers.inspect_scores import Scores, declared, number, stated
 from steelyard.records.readers.logged import Samples, chosen

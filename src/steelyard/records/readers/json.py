@@ -23,8 +23,9 @@ import numpy.typing as npt
 
 from steelyard.errors import InputError, printable
 from steelyard.ground.json import Flaw, NotJsonError, parse_document
-from steelyard.records.readers.contract import LONGEST_LINE, Block, Certainty, Input, Learned, Table, reader
+from steelyard.records.readers.contract import Certainty, Learned, Table, reader
 from steelyard.records.readers.head import Head
+from steelyard.records.readers.inputs import LONGEST_LINE, Block, Input
 from steelyard.records.readers.json_learning import Fields
 from steelyard.records.readers.jsonl import Lines
 from steelyard.records.schema import FIELDS

@@ -25,18 +25,9 @@ from steelyard.errors import InputError
 from steelyard.ground.arrays import Codes, Mask
 from steelyard.ground.json import Flaw, NotJsonError, parse_line
 from steelyard.records.extras import Extra, json_texts
-from steelyard.records.readers.contract import (
-    LONGEST_LINE,
-    Block,
-    Certainty,
-    Column,
-    Input,
-    Table,
-    give_back,
-    joined,
-    reader,
-)
+from steelyard.records.readers.contract import Certainty, Column, Table, give_back, joined, reader
 from steelyard.records.readers.head import Head
+from steelyard.records.readers.inputs import LONGEST_LINE, Block, Input
 from steelyard.records.readers.json_fields import Batch, Leaf, extract, inexact, merged
 from steelyard.records.readers.json_learning import Fields
 

@@ -33,8 +33,9 @@ import pyarrow as pa
 
 from steelyard.errors import InputError, printable
 from steelyard.records.declared import Declared
-from steelyard.records.readers.contract import Certainty, Column, Input, Table, reader
+from steelyard.records.readers.contract import Certainty, Column, Table, reader
 from steelyard.records.readers.head import Head
+from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.lm_eval_files import File, Setup, judges_among, names_text
 from steelyard.records.readers.lm_eval_results import Results
 from steelyard.records.readers.lm_eval_samples import (

@@ -24,7 +24,7 @@ import numpy as np
 from steelyard.ground.arrays import Floats
 from steelyard.ground.json import NotJsonError, parse_document, without_flaws
 from steelyard.records.declared import Declared
-from steelyard.records.readers.contract import Input
+from steelyard.records.readers.inputs import Input
 
 LARGEST = 64 * 2**20  # bytes of a results file
 _MODEL_ARGUMENTS = ("peft", "delta", "pretrained", "model", "path", "engine")  # as lm-eval looks for the name

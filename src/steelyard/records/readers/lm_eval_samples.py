@@ -15,8 +15,8 @@ import msgspec
 
 from steelyard.errors import InputError
 from steelyard.ground.json import Flaw, NotJsonError, parse_line, without_flaws
-from steelyard.records.readers.contract import LONGEST_LINE, Block, Input
 from steelyard.records.readers.head import SIZE, Head
+from steelyard.records.readers.inputs import LONGEST_LINE, Block, Input
 
 BY_LENGTH = ("acc_norm", "acc_bytes")
 NO_SAMPLES = (

@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 
 from steelyard.ground.arrays import Mask
 from steelyard.ground.json import Flaw, NotJsonError, parse_line
-from steelyard.records.readers.contract import LONGEST_LINE, Column, Input, Table
+from steelyard.records.readers.contract import Column, Table
+from steelyard.records.readers.inputs import LONGEST_LINE, Input
 from steelyard.records.readers.json_elements import BrokenError, Elements
 from steelyard.records.schema import text_array
 

@@ -19,7 +19,8 @@ from typing import Any
 
 from steelyard.errors import UsageError, printable
 from steelyard.records.declared import Declared
-from steelyard.records.readers.contract import Input, Table
+from steelyard.records.readers.contract import Table
+from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.jsonl import Lines
 from steelyard.registry import closest
 

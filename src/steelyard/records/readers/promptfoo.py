@@ -24,8 +24,9 @@ import msgspec
 
 from steelyard.errors import printable
 from steelyard.records.declared import Declared
-from steelyard.records.readers.contract import Certainty, Input, Table, reader
+from steelyard.records.readers.contract import Certainty, Table, reader
 from steelyard.records.readers.head import SIZE, Head
+from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.json_elements import Elements
 from steelyard.records.readers.log_rows import Shape, around, elements, lines, retold
 from steelyard.records.readers.logged import Samples, chosen
