@@ -5,7 +5,6 @@ The folder is named by STEELYARD_INTEROP_LM_EVAL.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,6 @@ from tests.support.commands import command
 BOOTSTRAPPED = {"perplexity_stderr", "f1_stderr", "mcc_stderr"}
 
 
-@pytest.fixture(scope="module")
-def made() -> Path:
-    folder = os.environ.get("STEELYARD_INTEROP_LM_EVAL")
-    if not folder:
-        pytest.skip("STEELYARD_INTEROP_LM_EVAL names no folder with logs of lm-eval")
-    return Path(folder)
-
-
 def samples(folder: Path, task: str) -> Path:
     (path,) = folder.glob(f"*/samples_{task}_2*.jsonl")
     return path
@@ -35,8 +26,8 @@ def column(records: Records, name: str) -> list[Any]:
     return list(records.column(name).to_pylist())
 
 
-def test_every_number_of_every_task_is_made_again(made: Path) -> None:
-    declared = sy.read(made / "all").sources[0].declared
+def test_every_number_of_every_task_is_made_again(lm_eval: Path) -> None:
+    declared = sy.read(lm_eval / "all").sources[0].declared
     assert len(declared) >= 30
     assert [each.name for each in declared if not each.agrees] == []
     unknown = {each.name.partition(": ")[2].partition(",")[0] for each in declared if each.recomputed is None}
@@ -51,26 +42,26 @@ def test_every_number_of_every_task_is_made_again(made: Path) -> None:
         ("lamps_lit", "acc"),
     ],
 )
-def test_the_choice_is_the_one_that_was_marked(made: Path, task: str, metric: str) -> None:
-    records = sy.read(samples(made / "all", task), scorer=metric)
+def test_the_choice_is_the_one_that_was_marked(lm_eval: Path, task: str, metric: str) -> None:
+    records = sy.read(samples(lm_eval / "all", task), scorer=metric)
     equal = [t == p for t, p in zip(column(records, "target"), column(records, "prediction"), strict=True)]
     assert equal == [bool(mark) for mark in column(records, "mark")]
 
 
-def test_filters_are_strategies_and_repeats_are_one_row(made: Path) -> None:
-    records = sy.read(samples(made / "written", "lamps_written"))
+def test_filters_are_strategies_and_repeats_are_one_row(lm_eval: Path) -> None:
+    records = sy.read(samples(lm_eval / "written", "lamps_written"))
     assert column(records, "strategy") == ["strict-match"] * 9 + ["flexible-extract"] * 9
     assert set(column(records, "outcome")) == {"answered", "abstained", "unparsed", "failed"}
 
 
-def test_a_limit_is_a_remark_and_no_excerpt(made: Path) -> None:
-    records = sy.read(samples(made / "limited", "lamps"))
+def test_a_limit_is_a_remark_and_no_excerpt(lm_eval: Path) -> None:
+    records = sy.read(samples(lm_eval / "limited", "lamps"))
     assert (len(records), records.sources[0].excerpt) == (4, "")
     assert any("only 4 of the 9 documents" in said for said in records.warnings)
 
 
-def test_two_models_compare_from_the_command_line(made: Path) -> None:
-    base, new = samples(made / "all", "lamps"), samples(made / "other", "lamps")
+def test_two_models_compare_from_the_command_line(lm_eval: Path) -> None:
+    base, new = samples(lm_eval / "all", "lamps"), samples(lm_eval / "other", "lamps")
     done = command("compare", base, new, "-m", "accuracy", "--cluster", "doc.patient", "--format", "json")
     assert done.code == 0, done.err
     (delta,) = done.json["deltas"]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import zipfile
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -306,20 +304,3 @@ def _survives(path: Path) -> None:
         except SteelyardError as refused:
             refusal = str(refused)
         assert SECRET not in refusal
-
-
-@pytest.mark.skipif(find_spec("every_eval_ever") is None, reason="every_eval_ever is not installed")
-def test_the_examples_are_as_the_schema_says() -> None:
-    from jsonschema import Draft7Validator
-
-    spec = find_spec("every_eval_ever")
-    assert spec is not None
-    assert spec.origin is not None
-    folder = Path(spec.origin).parent / "schemas"
-    for name, document in (
-        ("eval", aggregate(result(0.75, count=4), total_rows=4)),
-        ("instance_level_eval", sample()),
-        ("instance_level_eval", sample("q2", "", error="timeout", metadata={"should_abstain": "true"})),
-    ):
-        schema = json.loads((folder / f"{name}.schema.json").read_text())
-        assert list(Draft7Validator(schema).iter_errors(document)) == []

@@ -105,7 +105,8 @@ class Samples:
                 raise self._source.error(f"there are no records: the log holds no {self._what}")
             table = self._lines.table()
         said = [
-            f"{printable(self._source.name)}: {count:,} of {self._rows:,} {self._what} count as {outcome}: {rule}"
+            f"{printable(self._source.name)}: {count:,} of {self._rows:,} {self._what} "
+            f"{'counts' if count == 1 else 'count'} as {outcome}: {rule}"
             for (outcome, rule), count in self._rules.items()
         ]
         if excerpt:
