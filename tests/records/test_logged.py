@@ -91,7 +91,7 @@ def test_rules_are_counted_and_named_as_they_are_typed(tmp_path: Path) -> None:
     said = done.json["warnings"]
     assert any("2 of 8 samples count as failed: there is no reply" in each for each in said)
     shown = command("evaluate", log(tmp_path), "-m", "accuracy", "--resamples", 0)
-    assert "1 of 8 samples count as abstained: the tool marked it as no answer; --abstain-when changes that" in (
+    assert "1 of 8 samples counts as abstained: the tool marked it as no answer; --abstain-when changes that" in (
         shown.out + shown.err
     )
     assert done.json["inputs"][0]["about"] == {"tool": "toy"}

@@ -38,14 +38,14 @@ def convert(
     """
     from steelyard.cli.command import as_options
     from steelyard.cli.progress import progress
-    from steelyard.records.readers import read_as_is
-    from steelyard.records.writers import write_records, writer_of
+    from steelyard.records.converting import convert as converted
     from steelyard.report.document import Note
 
-    writer = writer_of(target)
-    with progress("reading") as told:
-        records = read_as_is(
+    with progress("converting") as told:
+        done = converted(
             source,
+            target,
+            verbatim=verbatim,
             format=input_format,
             map=of.pairs(map_, "map"),
             where=where,
@@ -56,8 +56,7 @@ def convert(
             abstain_when=abstain_when or (),
             progress=told,
         )
-    for remark in (*records.warnings, *write_records(records, target, verbatim=verbatim)):
+    for remark in done.warnings:
         say(as_options(remark))
-    columns = [*records.stated, *records.extras]
-    document = {"path": str(target), "format": writer.name, "rows": len(records), "columns": columns}
-    return Shown(document=document, report=[Note(f"wrote {target}: {len(records):,} rows, {len(columns)} columns")])
+    document = {"path": str(target), "format": done.format, "rows": done.rows, "columns": list(done.columns)}
+    return Shown(document=document, report=[Note(f"wrote {target}: {done.rows:,} rows, {len(done.columns)} columns")])

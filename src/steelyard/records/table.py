@@ -56,7 +56,8 @@ class Records:
         self.warnings = tuple(warnings)
         self._rows = rows
         self._origin = origin  # the row of the sources that each row of the columns came from
-        self._size = len(rows) if rows is not None else len(next(iter(self._base.values()), ()))
+        held = (*self._base.values(), *(extra.column for extra in self._extras.values()))
+        self._size = len(rows) if rows is not None else len(next(iter(held), ()))
         self._derived: dict[str, Any] = {}
 
     @classmethod

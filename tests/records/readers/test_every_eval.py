@@ -93,7 +93,7 @@ def test_outcomes_go_by_the_rules(tmp_path: Path) -> None:
     assert column(table, "outcome") == ["abstained", "unparsed", "failed", "failed", "abstained", "answered"]
     assert column(table, "prediction") == [None] * 5 + ["urgent"]
     assert column(table, "should_abstain") == [None] * 5 + [True]
-    assert "1 of 6 samples count as failed: the sample states an error" in said(table)
+    assert "1 of 6 samples counts as failed: the sample states an error" in said(table)
 
 
 def test_equal_samples_are_repeats_and_different_ones_of_one_id_are_said(tmp_path: Path) -> None:

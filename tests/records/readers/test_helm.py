@@ -113,7 +113,7 @@ def test_what_became_of_a_reply(tmp_path: Path) -> None:
     records = sy.read(run(tmp_path / "r", states, [scores(each, exact_match=0.0) for each in states]))
     assert column(records, "outcome") == ["answered", "unparsed", "abstained", "failed", "failed"]
     assert column(records, "prediction") == ["A", None, None, None, None]
-    assert any("1 of 5 instances count as failed: the request did not succeed" in said for said in records.warnings)
+    assert any("1 of 5 instances counts as failed: the request did not succeed" in said for said in records.warnings)
 
 
 def test_texts_are_marked_by_what_the_run_found(tmp_path: Path) -> None:

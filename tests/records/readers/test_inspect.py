@@ -155,7 +155,7 @@ def test_what_became_of_a_sample(
     path = written(tmp_path, [sample(1, **given_parts), sample(2)], name=name)
     records = sy.read(path)
     assert rows(records, "outcome", "prediction") == [(outcome, prediction), ("answered", "A")]
-    said = [warning for warning in records.warnings if "of 2 samples count as" in warning]
+    said = [warning for warning in records.warnings if "of 2 samples count" in warning]
     if why is None:
         assert not said
     else:

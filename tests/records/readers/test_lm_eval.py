@@ -86,7 +86,7 @@ def test_a_likelihood_that_is_no_number_is_a_failed_row(tmp_path: Path) -> None:
     broken["filtered_resps"][1] = ["nan", "False"]
     records = sy.read(written(tmp_path, [choice(0, (-1, -2, -3), 0), broken]))
     assert column(records, "outcome") == ["answered", "failed"]
-    assert any("1 of 2 samples count as failed: a log-likelihood is no number" in said for said in records.warnings)
+    assert any("1 of 2 samples counts as failed: a log-likelihood is no number" in said for said in records.warnings)
 
 
 def test_several_metrics_asked_for_are_tasks(tmp_path: Path) -> None:

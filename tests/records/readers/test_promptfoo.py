@@ -152,8 +152,8 @@ def test_errors_and_empty_outputs_are_failed_and_assertions_that_do_not_hold_are
     assert marks["s2", "echo"] is False
     assert marks["s1", "failing"] is True
     said = " ".join(table.warnings)
-    assert "1 of 10 rows count as failed: promptfoo marks it as an error" in said
-    assert "1 of 10 rows count as failed: there is no reply" in said
+    assert "1 of 10 rows counts as failed: promptfoo marks it as an error" in said
+    assert "1 of 10 rows counts as failed: there is no reply" in said
 
 
 def test_a_test_without_assertions_always_succeeds_and_so_has_no_mark() -> None:

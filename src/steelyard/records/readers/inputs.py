@@ -167,7 +167,9 @@ class Input:
         return InputError(problem, file=self.name, line=self._placed(line), field=field, rows=rows)
 
     def _placed(self, line: int | None) -> int | None:
-        return line if line is None or self.row_lines is None else int(self.row_lines[line - 1])
+        if line is None or self.row_lines is None:
+            return line
+        return int(self.row_lines[line - 1]) if line <= len(self.row_lines) else None  # not read yet
 
     def blocks(self, *, begun: Iterator[bytes] | None = None) -> Iterator[Block]:
         """The text, a piece of whole lines at a time, without its byte order mark; `begun` as for `text`.

@@ -182,6 +182,7 @@ class _Array:
             for _ in self._pieces(chunks):
                 yield from self._rows.part()
             yield from self._rows.part(last=True)
+        self._rows.say()
         return self._rows.fields
 
     def _pieces(self, chunks: Iterator[bytes]) -> Iterator[None]:

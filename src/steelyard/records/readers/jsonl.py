@@ -50,6 +50,7 @@ def parts(source: Input, known: Fields | None) -> Generator[Table, None, Fields]
             lines.read(block)
             yield from lines.part()
         yield from lines.part(last=True)
+    lines.say()
     return lines.fields
 
 
@@ -198,6 +199,10 @@ class Lines:
         if self._batches and not self._is_first:
             yield self._table(None)
         self._batches, self._merged = [], 0
+
+    def say(self) -> None:
+        """Let the input say what there is to say of rows that came in parts."""
+        self._source.warnings += [*self._warnings, *self.fields.remarks]
 
     def table(self) -> Table:
         """All batches as one table."""

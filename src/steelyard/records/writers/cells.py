@@ -6,34 +6,36 @@ import csv
 import io
 import json
 import re
+from collections.abc import Iterable
 from itertools import chain
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from steelyard.records.table import Records
-from steelyard.records.writers.contract import batches, opened, writer
+from steelyard.records.writers.contract import batches, opened, some, writer
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 
 
 @writer("csv", ".csv", text=True, packs=True)
-def comma_separated(records: Records, path: Path, verbatim: bool) -> list[str]:
-    return _cells(records, path, ",", verbatim=verbatim)
+def comma_separated(parts: Iterable[Records], path: Path, verbatim: bool) -> list[str]:
+    return _cells(parts, path, ",", verbatim=verbatim)
 
 
 @writer("tsv", ".tsv", text=True, packs=True)
-def tab_separated(records: Records, path: Path, verbatim: bool) -> list[str]:
-    return _cells(records, path, "\t", verbatim=verbatim)
+def tab_separated(parts: Iterable[Records], path: Path, verbatim: bool) -> list[str]:
+    return _cells(parts, path, "\t", verbatim=verbatim)
 
 
-def _cells(records: Records, path: Path, delimiter: str, *, verbatim: bool) -> list[str]:
+def _cells(parts: Iterable[Records], path: Path, delimiter: str, *, verbatim: bool) -> list[str]:
     formulas = 0
-    with opened(records, path) as file:
+    _first, parts = some(parts)
+    with opened(path) as file:
         text = io.TextIOWrapper(file, "utf-8", errors="backslashreplace", newline="")
         out = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-        for place, (names, rows) in enumerate(batches(records, str)):
+        for place, (names, rows) in enumerate(chain.from_iterable(batches(records, str) for records in parts)):
             for row in rows if place else chain([names], rows):
                 cells = [_cell(value) for value in row]
                 if not verbatim:

@@ -1,22 +1,25 @@
-"""What a writer is. To add one, write one file: a function that takes a table and a path, with its name and suffixes.
+"""What a writer is. To add one, write one file: a function that takes rows and a path, with its name and suffixes.
 
     from steelyard.records.writers.contract import opened, writer
 
     @writer("outline", ".outline", text=True)
-    def outline(records, path, verbatim):
-        ...
+    def outline(parts, path, verbatim):
+        for records in parts:
+            ...
         return ["what there is to say"]
 
-A file in this folder is known at once. Columns keep their dotted names. What was nested or of several kinds, and is
-kept as JSON text, is written as JSON again where the format knows it.
+The rows come in parts that have the same columns; one that needs all of them at once says `whole=True`. A file in this
+folder is known at once. Columns keep their dotted names. What was nested or of several kinds, and is kept as JSON text,
+is written as JSON again where the format knows it.
 """
 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -33,7 +36,7 @@ from steelyard.registry import Registry
 
 _ROWS = 10_000  # at a time
 
-Write = Callable[[Records, Path, bool], list[str]]  # the rows, the file, whether verbatim; what there is to say
+Write = Callable[[Iterable[Records], Path, bool], list[str]]  # rows, file, whether verbatim; what there is to say
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +48,7 @@ class Writer:
     write: Write
     text: bool = False  # whether it has no way to write numbers that are not finite
     packs: bool = False  # whether it may be compressed
+    whole: bool = False  # whether it needs all rows at once
 
 
 writers: Registry[Writer] = Registry("format to write")
@@ -69,18 +73,41 @@ def write_records(records: Records, path: Path, *, verbatim: bool = False) -> li
 
     In CSV, a text that a spreadsheet would run as a formula gets an apostrophe before it, unless `verbatim`.
     """
-    chosen = writer_of(path)
-    lost = _not_finite(records.to_arrow()) if chosen.text else 0
-    said = [f"{lost:,} numbers that are not finite are written as missing"] if lost else []
+    return write_parts([records], path, verbatim=verbatim)
+
+
+def write_parts(parts: Iterable[Records], path: Path, *, verbatim: bool = False) -> list[str]:
+    """The same with rows that come in parts."""
+    chosen, lost = writer_of(path), 0
+
+    def counted() -> Iterator[Records]:
+        nonlocal lost
+        for records in parts:
+            if len(records):
+                lost += _not_finite(records.to_arrow()) if chosen.text else 0
+                yield records
+
     with replacing(path) as temporary:
-        return [*said, *chosen.write(records, temporary, verbatim)]
+        said = chosen.write(counted(), temporary, verbatim)
+    return [*([f"{lost:,} numbers that are not finite are written as missing"] if lost else []), *said]
 
 
-def writer(name: str, *suffixes: str, text: bool = False, packs: bool = False) -> Callable[[Write], Write]:
+def some(parts: Iterable[Records]) -> tuple[Records, Iterator[Records]]:
+    """The first part, and all of them; an error where there are no rows."""
+    rest = iter(parts)
+    first = next(rest, None)
+    if first is None:
+        raise UsageError("there are no rows to write")
+    return first, chain([first], rest)
+
+
+def writer(
+    name: str, *suffixes: str, text: bool = False, packs: bool = False, whole: bool = False
+) -> Callable[[Write], Write]:
     """Register a function as the writer of a format."""
 
     def add(write: Write) -> Write:
-        writers.add(name, Writer(name=name, suffixes=suffixes, write=write, text=text, packs=packs))
+        writers.add(name, Writer(name=name, suffixes=suffixes, write=write, text=text, packs=packs, whole=whole))
         return write
 
     return add
@@ -118,10 +145,8 @@ def _not_finite(table: Any) -> int:
 
 
 @contextmanager
-def opened(records: Records, path: Path) -> Iterator[IO[bytes]]:
+def opened(path: Path) -> Iterator[IO[bytes]]:
     """A file to write to, compressed where its name says so; temporary names keep the suffix before their token."""
-    if not len(records):
-        raise UsageError("there are no rows to write")
     is_packed = path.name.rpartition(".")[0].lower().endswith(".gz")
     if not is_packed:
         with open(path, "wb") as plain:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,7 +43,7 @@ from steelyard.records.schema import CELL, OUTCOMES, is_group, kind_of
 from steelyard.records.sources import Source
 from steelyard.records.table import Records
 from steelyard.records.task import Task
-from steelyard.records.writers.contract import batches, writer
+from steelyard.records.writers.contract import batches, some, writer
 
 SCORER = "steelyard"
 NO_MODEL = "none/none"  # what Inspect itself writes where there is none
@@ -62,11 +62,10 @@ _PLACED = frozenset(
 )
 
 
-@writer("inspect", ".inspect.json", text=True)
-def inspect(records: Records, path: Path, _: bool) -> list[str]:
+@writer("inspect", ".inspect.json", text=True, whole=True)
+def inspect(parts: Iterable[Records], path: Path, _: bool) -> list[str]:
     """Write the rows as the samples of an Inspect log."""
-    if not len(records):
-        raise UsageError("there are no rows to write")
+    records, _all = some(parts)
     log, texts = _Log(_one_cell(_checked(records)), records.sources), _Texts()
     with open(path, "wb") as file:
         file.write(texts.encoded(whole(log.head()))[:-1] + b',"samples":[')

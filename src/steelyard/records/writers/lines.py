@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +12,15 @@ import msgspec
 
 from steelyard.ground.json import plain
 from steelyard.records.table import Records
-from steelyard.records.writers.contract import batches, opened, writer
+from steelyard.records.writers.contract import batches, opened, some, writer
 
 
 @writer("jsonl", ".jsonl", ".ndjson", text=True, packs=True)
-def jsonl(records: Records, path: Path, _: bool) -> list[str]:
+def jsonl(parts: Iterable[Records], path: Path, _: bool) -> list[str]:
     encoder = msgspec.json.Encoder()
-    with opened(records, path) as file:
-        for names, rows in batches(records, msgspec.Raw):
+    _first, parts = some(parts)
+    with opened(path) as file:
+        for names, rows in chain.from_iterable(batches(records, msgspec.Raw) for records in parts):
             objects = [{n: v for n, v in zip(names, row, strict=True) if v is not None} for row in rows]
             try:
                 file.write(encoder.encode_lines(objects))
