@@ -24,14 +24,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bench import jsonl, peers
+from bench import jsonl, memory, peers
 from steelyard.ground.json import dumps
 from steelyard.records.readers.trec import read_rankings
 from steelyard.records.table import Records
-from steelyard.report.runs import listed_document
 from steelyard.retrieval.search import search
 from steelyard.runs.index import Index
 from steelyard.runs.pointers import standing
+from steelyard.runs.wire import listed_document
 from steelyard.study.evaluation import evaluate, value, values
 
 
@@ -278,6 +278,12 @@ def reading() -> Iterator[Row]:
         yield Row(job, peer, ratio, 1.0, goal or 1.1, at_most=True)
 
 
+def reading_memory() -> Iterator[Row]:
+    for job, ours, alone in memory.measured():
+        peer = "the same rows with the read columns alone"
+        yield Row(job, peer, ours, alone, memory.GOAL, at_most=True, remark="megabytes at most, not seconds")
+
+
 def ranking() -> Iterator[Row]:
     """10,000 queries × 1,000 documents. The peer takes them in slices: as one run, its dicts would fill the memory."""
     import pytrec_eval
@@ -395,6 +401,7 @@ JOBS = (
     macro_f1,
     calibration,
     reading,
+    reading_memory,
     ranking,
     gold_rank,
     run_store,

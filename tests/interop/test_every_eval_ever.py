@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft7Validator
 
-from tests.records.readers.test_every_eval import aggregate, result, sample
+from tests.support.every_eval import aggregate, result, sample
 
 FIND = "import importlib.util as u, sys; s = u.find_spec('every_eval_ever'); print(s.origin if s else '')"
 
