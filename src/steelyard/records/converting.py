@@ -69,6 +69,9 @@ def convert(
         progress=progress,
     )
     said = write_records(records, target, verbatim=verbatim)
+    excerpts = [each for each in records.sources if each.excerpt]
+    if excerpts and writer.name != "inspect":  # whose logs say so themselves
+        said.append("the file that was written does not say any more that it is an excerpt: a gate would not know")
     columns = (*records.stated, *records.extras)
     return Converted(format=writer.name, rows=len(records), columns=columns, warnings=(*records.warnings, *said))
 

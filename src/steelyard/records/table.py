@@ -57,7 +57,8 @@ class Records:
         self._rows = rows
         self._origin = origin  # the row of the sources that each row of the columns came from
         held = (*self._base.values(), *(extra.column for extra in self._extras.values()))
-        self._size = len(rows) if rows is not None else len(next(iter(held), ()))
+        self._held = len(next(iter(held), ()))
+        self._size = len(rows) if rows is not None else self._held
         self._derived: dict[str, Any] = {}
 
     @classmethod
@@ -164,7 +165,7 @@ class Records:
     @property
     def is_part(self) -> bool:
         """True for a subset of what came in."""
-        return self._origin is not None or len(self) < len(next(iter(self._base.values())))
+        return self._origin is not None or (self._rows is not None and len(self._rows) < self._held)
 
     def where(self, row: int) -> tuple[str | None, int]:
         """File and line of a row."""

@@ -547,3 +547,23 @@ def test_real_logs_that_were_cut(tmp_path: Path, name: str) -> None:
         except SteelyardError:
             continue
         assert not records.sources[0].is_whole
+
+
+def test_samples_without_any_reply_count_by_their_scores(tmp_path: Path) -> None:
+    done = [
+        {"id": n, "epoch": 1, "input": "?", "target": "A", "scores": {"match": {"value": "CI"[n % 2]}}}
+        for n in range(6)
+    ]
+    records = sy.read(written(tmp_path, done))
+    assert rows(records, "outcome", "mark") == [("answered", 1 - n % 2) for n in range(6)]
+    (accuracy,) = sy.evaluate(records, ["accuracy"], resamples=0)
+    assert (accuracy.value, accuracy.n) == (0.5, 6)
+
+
+def test_a_sample_without_a_reply_among_others_failed_however_it_was_scored(tmp_path: Path) -> None:
+    def sample(n: int, completion: str, value: str) -> dict[str, Any]:
+        output = {"choices": [{"message": {"content": completion}}], "completion": completion}
+        return {"id": n, "epoch": 1, "input": "?", "target": "A", "output": output, "scores": {"m": {"value": value}}}
+
+    done = [sample(1, "A", "C"), sample(2, "", "C"), sample(3, "", "I")]
+    assert rows(sy.read(written(tmp_path, done)), "outcome") == ["answered", "failed", "failed"]

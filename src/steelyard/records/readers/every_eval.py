@@ -157,7 +157,9 @@ class _Log:
         if sample.error and not refused:
             outcome = self.samples.counted("failed", "the sample states an error")
         else:
-            outcome = self.samples.outcome(answer=answer, completion=sample.reply(), target=target, no_answer=refused)
+            outcome = self.samples.outcome(
+                answer=answer, completion=sample.reply(), target=target, no_answer=refused, right=bool(correct)
+            )
         usage, times, metadata = sample.token_usage, sample.performance, sample.metadata or {}
         stated = {
             "latency_ms": times.latency_ms if times is not None else None,

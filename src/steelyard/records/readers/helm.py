@@ -253,10 +253,8 @@ class _Run:
         if first.output_mapping is not None:
             answer = completion if completion in first.output_mapping else None
         mark = None if metric is None else self._stats.value(key, metric)
-        if mark == 1 and answer is not None:  # what the log finds right is an answer, whatever it says
-            return _Answer(target, answer, "answered")
-        outcome = self._samples.outcome(answer=answer, completion=completion, target=target)
-        return _Answer(target, answer if outcome == "answered" else None, outcome)
+        outcome = self._samples.outcome(answer=answer, completion=completion, target=target, right=mark == 1)
+        return _Answer(target, answer or completion if outcome == "answered" else None, outcome)
 
     def _target(self, state: State, references: Sequence[Reference], right: Sequence[int]) -> str | None:
         """The first right reference: its letter where the choices have letters, its place where each was a request."""

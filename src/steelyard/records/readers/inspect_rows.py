@@ -2,7 +2,8 @@
 
 The id becomes `item`, the epoch `repeat`. A scorer whose values are right or wrong gives `mark`; one with other numbers
 gives `score` alone, and no mark. With several scorers each is a task of its own. A scorer that names an answer in any
-sample extracts answers: then a reply without one could not be read. Otherwise the whole reply is the answer.
+sample extracts answers: then a reply without one could not be read. Otherwise the whole reply is the answer. Where no
+sample has a reply, because the log was made without them or what was done was scored, the score alone counts.
 `metadata.*` keeps its name. Several targets are written as the tool writes several answers: "A, B". A log of a run that
 has not ended, or that holds fewer samples than were to be run, is an excerpt.
 """
@@ -124,11 +125,14 @@ class Rows:
         self._scorers: dict[str, _Scorer] = {}
         self._items: dict[str, int] = {}  # each item's number
         kinds = set()
+        self._replies = False  # whether any sample has one
         for sample in log.samples:
             kinds.add(type(sample.id))
             self._items.setdefault(str(sample.id), len(self._items))
+            self._replies = self._replies or bool((sample.completion or "").strip())
             for name, score in sample.scores.items():
                 self._scorers.setdefault(name, _Scorer()).meet(score)
+        self._replies = self._replies or any(each.extracts for each in self._scorers.values())
         self._mixed = len(kinds) > 1
         self._chosen = self._asked()
         self._task = log.text("eval", "task")
@@ -201,15 +205,18 @@ class Rows:
             return samples.counted("failed", sample.failed), None
         if score is None or score.value is None:
             return samples.counted("failed", "the sample was not scored"), None
+        if not self._replies:
+            no_answer = score.value == "N"
+            return (samples.outcome(answer=None, completion=None, no_answer=True) if no_answer else "answered"), None
         found = score.answer if scorer.extracts else sample.completion
         blank = not (found or "").strip()
-        if blank and score.judged_right:
-            return "answered", sample.completion
         text = (sample.completion if blank else found) or ""
         meant = next((each for each in sample.targets if each.strip() == text.strip()), target)
         silent = score.value == "N" and bool(text.strip())
-        outcome = samples.outcome(answer=found, completion=sample.completion, target=meant, no_answer=silent)
-        return outcome, found if outcome == "answered" else None
+        outcome = samples.outcome(
+            answer=found, completion=sample.completion, target=meant, no_answer=silent, right=score.judged_right
+        )
+        return outcome, text if outcome == "answered" else None
 
     def _remarks(self) -> list[str]:
         place, log = printable(self._source.name), self._log

@@ -255,14 +255,12 @@ class _Log:
         return _Answer(None, prediction, "answered")
 
     def _written(self, line: Line, setup: Setup, reply: Any, *, is_right: bool) -> _Answer:
-        """What the filter made of a reply. What the log finds right is an answer, whatever it says."""
+        """What the filter made of a reply."""
         target, answer = line.target, reply_of(reply)
-        if is_right:
-            return _Answer(target, answer or "", "answered")
         found = None if answer in setup.no_match else answer
         completion = answer if found is not None and found.strip() else completion_of(line)
-        outcome = self._samples.outcome(answer=found, completion=completion, target=target)
-        return _Answer(target, found if outcome == "answered" else None, outcome)
+        outcome = self._samples.outcome(answer=found, completion=completion, target=target, right=is_right)
+        return _Answer(target, found or completion if outcome == "answered" else None, outcome)
 
     def _extras(self, line: Line) -> dict[str, Any]:
         """The hashes and fields of the document that are wanted."""

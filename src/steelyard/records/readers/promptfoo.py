@@ -190,7 +190,11 @@ class _Log:
             outcome = self.samples.counted("failed", "promptfoo marks it as an error")
         else:
             outcome = self.samples.outcome(
-                answer=text, completion=text, target=target, no_answer=bool(response.is_refusal)
+                answer=text,
+                completion=text,
+                target=target,
+                no_answer=bool(response.is_refusal),
+                right=bool(mark),
             )
         tokens = response.token_usage or _stated(row.token_usage)
         stated = {
