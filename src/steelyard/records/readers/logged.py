@@ -107,7 +107,10 @@ class Samples:
         self._rows += 1
         if self._phrase is not None:
             self._phrases[self._rows - 1], self._phrase = self._phrase, None
-        kept = {name: _storable(value) for name, value in row.items() if name not in self._source.mapped}
+        try:
+            kept = {name: _storable(value) for name, value in row.items() if name not in self._source.mapped}
+        except RecursionError:
+            raise self._source.error("the objects or lists are nested too deeply", line=self._rows) from None
         self._waiting.append((self._rows, kept))
         if len(self._waiting) == _ROWS:
             self._flush()
