@@ -547,3 +547,16 @@ def test_real_logs_that_were_cut(tmp_path: Path, name: str) -> None:
         except SteelyardError:
             continue
         assert not records.sources[0].is_whole
+
+
+def test_whole_numbers_larger_than_any_other_are_no_scores_and_no_times(tmp_path: Path) -> None:
+    huge = 10**400
+    samples = [
+        sample(1, value=huge),
+        sample(2, value={"a": huge}, working_time=huge, total_time=huge),
+        sample(3, value=1),
+    ]
+    records = sy.read(written(tmp_path, samples[::2], name="run.json"))
+    assert rows(records, "outcome", "mark") == [("failed", None), ("answered", 1.0)]
+    records = sy.read(written(tmp_path, samples[1:2], name="run.json"))
+    assert "latency_ms" not in records.stated

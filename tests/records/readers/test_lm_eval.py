@@ -392,3 +392,17 @@ def test_no_sample_makes_it_stumble(tmp_path: Path, data: st.DataObject) -> None
     stated.write_text(json.dumps(data.draw(mutated(json.loads(stated.read_text())))))
     with suppress(SteelyardError):
         sy.read(path, format="lm-eval", scorer=data.draw(st.sampled_from(((), "acc_norm", "acc_bytes"))))
+
+
+def test_whole_numbers_larger_than_any_other_are_none(tmp_path: Path) -> None:
+    huge = 10**400
+    records = sy.read(written(tmp_path, [choice(0, (-1, -2, -3), 0), {**choice(1, (-1, -2, -3), 0), "acc": huge}]))
+    assert column(records, "score.acc") == [1.0, None]
+    text = json.dumps({**choice(0, (-1, -2, -3), 0), "acc": "here"}).replace('"here"', "1" + "0" * 5000)
+    path = tmp_path / "other" / "samples_lamps_2026-11-15T18-02-22.160045.jsonl"
+    path.parent.mkdir()
+    path.write_text(text + "\n")
+    assert column(sy.read(path), "score.acc_norm") == [0.0]
+    reply_too = {**choice(0, (-1, -2, -3), 0), "filtered_resps": [huge, -2, -3]}
+    with pytest.raises(InputError, match="a log-likelihood is expected"):
+        sy.read(written(tmp_path, [reply_too]))

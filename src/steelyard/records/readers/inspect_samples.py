@@ -10,7 +10,6 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from math import isfinite
 from typing import Any
 
 import msgspec
@@ -18,6 +17,7 @@ import pyarrow as pa
 
 from steelyard.errors import InputError
 from steelyard.records.readers.inspect_scores import number, parts
+from steelyard.records.readers.log_values import real
 from steelyard.records.token_signals import token_energy, token_msp, token_pe
 
 Refuse = Callable[[str, str | None], InputError]  # from a problem and a field to an error at the sample's place
@@ -263,8 +263,8 @@ def _count(tokens: Any) -> int | None:
 
 
 def _milliseconds(*seconds: Any) -> float | None:
-    known = (each for each in seconds if isinstance(each, int | float) and not isinstance(each, bool))
-    return next((1000.0 * each for each in known if isfinite(each) and 0 <= each < 2**53), None)
+    known = (real(each) for each in seconds if not isinstance(each, bool))
+    return next((1000.0 * each for each in known if each is not None and 0 <= each < 2**53), None)
 
 
 def _failed(text: _Text, refuse: Refuse) -> str:
