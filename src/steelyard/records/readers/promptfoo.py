@@ -170,12 +170,12 @@ class _Log:
             raise self._source.error("the vars are nested too deeply", line=self._rows, field="vars") from None
         repeat = self._tests.repeat(item, column)
         common = {"item": item, "repeat": repeat, "strategy": column, "model": column}
-        asked = [name for name in self._source.scorers if name in metrics]
-        if self._source.scorers:
-            self._without += not asked
+        asked = self._source.scorers
+        if asked:
+            self._without += not row.failed and any(name not in metrics for name in asked)
             for name in asked:
-                task = {"task": name} if len(self._source.scorers) > 1 else {}
-                self.samples.add(common | task | self._record(row, metrics[name]))
+                task = {"task": name} if len(asked) > 1 else {}
+                self.samples.add(common | task | self._record(row, metrics.get(name)))
             return
         self._unjudged += not row.judged and not row.failed
         self.samples.add(common | self._record(row, row.success if row.judged else None))
@@ -276,8 +276,9 @@ class _Log:
         if self._unjudged:
             remarks.append(f"{name}: {self._unjudged:,} of {self._rows:,} rows have no assertions, and so no mark")
         if self._without:
+            lack = "lacks" if self._without == 1 else "lack"
             remarks.append(
-                f"{name}: {self._without:,} of {self._rows:,} rows have no metric of `scorer=` and are left out"
+                f"{name}: {self._without:,} of {self._rows:,} rows {lack} a metric of `scorer=`, and so a mark for it"
             )
         if self._tests.mixed:
             remarks.append(
