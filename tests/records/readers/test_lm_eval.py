@@ -259,6 +259,24 @@ def test_the_model_is_that_of_the_folder_where_no_results_say_it(tmp_path: Path)
     assert "model" not in sy.read(written(tmp_path / "plain", [choice(0, (-1, -2, -3), 0)]))
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_results_of_another_time_count_for_their_tasks_only_and_that_is_said(tmp_path: Path, whole: bool) -> None:
+    path = written(tmp_path / "run", [choice(0, (-1, -2, -3), 0)])
+    given = path.parent if whole else path
+    other = results(path.parent, {"acc,none": 1.0}, time=TIME.replace("18-02", "19-02"))
+    records = sy.read(given)
+    assert column(records, "model") == ["acme/tiny"]
+    (said,) = [each for each in records.warnings if "another time" in each]
+    assert other.name in said
+    results(path.parent, {"acc,none": 1.0}, task="other", time=TIME.replace("18-02", "19-02"))
+    records = sy.read(given)
+    assert "model" not in records
+    assert not records.sources[0].declared
+    results(path.parent, {"acc,none": 1.0})
+    assert column(sy.read(given), "model") == ["acme/tiny"]
+    assert not any("another time" in each for each in sy.read(given).warnings)
+
+
 # -- folders ------------------------------------------------------------------------------------------------------
 
 
