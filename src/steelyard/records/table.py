@@ -164,7 +164,7 @@ class Records:
     @property
     def is_part(self) -> bool:
         """True for a subset of what came in."""
-        return self._origin is not None or len(self) < len(next(iter(self._base.values())))
+        return self._origin is not None or len(self) < len(next(iter(self._base.values()), ()))
 
     def where(self, row: int) -> tuple[str | None, int]:
         """File and line of a row."""

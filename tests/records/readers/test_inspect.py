@@ -35,6 +35,12 @@ def rows(records: sy.Records, *names: str) -> list[Any]:
     return columns[0] if len(names) == 1 else list(zip(*columns, strict=True))
 
 
+def test_a_scorer_that_looked_for_answers_and_found_none_extracts_them_all_the_same(tmp_path: Path) -> None:
+    samples = [sample(1, value="I", answer="", completion="Hm."), sample(2, value="I", answer=None, completion="A")]
+    records = sy.read(written(tmp_path, samples))
+    assert rows(records, "outcome", "prediction") == [("unparsed", None), ("unparsed", None)]
+
+
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 

@@ -17,7 +17,7 @@ from steelyard.errors import printable
 from steelyard.records.readers.contract import Table
 from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.inspect_samples import Held, Sample, Score
-from steelyard.records.readers.inspect_scores import Scores, declared, number, stated
+from steelyard.records.readers.inspect_scores import SCORER, Scores, declared, number, stated
 from steelyard.records.readers.logged import Samples, chosen
 
 _NAMED = 5  # scorers that a remark names
@@ -71,6 +71,13 @@ class Log:
             said.append(f"the run did not end well (status {printable(self.status)})")
         return "; ".join(said)
 
+    @property
+    def is_ours(self) -> bool:
+        """True if `convert` wrote the log: then it says of every sample what became of it."""
+        packages, scorers = self.get("eval", "packages"), self.get("eval", "scorers")
+        named = [each.get("name") for each in scorers if isinstance(each, dict)] if isinstance(scorers, list) else []
+        return isinstance(packages, dict) and SCORER in packages and named == [SCORER]
+
     def about(self) -> dict[str, str]:
         """The facts of the run."""
         named = {
@@ -109,7 +116,7 @@ class _Scorer:
     unread: int = 0  # values that are texts and stand for no number
 
     def meet(self, score: Score) -> None:
-        self.extracts = self.extracts or bool((score.answer or "").strip())
+        self.extracts = self.extracts or score.answer is not None
         if score.value is not None:
             converted = number(score.value)
             self.unread += converted is None
@@ -130,6 +137,7 @@ class Rows:
             for name, score in sample.scores.items():
                 self._scorers.setdefault(name, _Scorer()).meet(score)
         self._mixed = len(kinds) > 1
+        self._ours = log.is_ours
         self._chosen = self._asked()
         self._task = log.text("eval", "task")
         self._model = log.text("eval", "model")
@@ -168,7 +176,10 @@ class Rows:
         score = sample.scores.get(name) if name is not None else None
         scorer = self._scorers[name] if name is not None else _Scorer()
         target = ", ".join(sample.targets) if sample.targets else None
-        outcome, prediction = self._judged(samples, sample, score, scorer, target)
+        if self._ours:
+            outcome, prediction = _as_written(samples, sample, score)
+        else:
+            outcome, prediction = self._judged(samples, sample, score, scorer, target)
         points = None if score is None else number(score.value)
         usage = sample.usage.get(self._model or "", (None, None))
         should = sample.metadata.get("should_abstain")
@@ -229,6 +240,19 @@ class Rows:
         if limit is not None:
             said.append(f"{place}: the run was limited to a part of its dataset (limit {printable(str(limit))})")
         return said
+
+
+def _as_written(samples: Samples, sample: Sample, score: Score | None) -> tuple[str, str | None]:
+    """What became of a sample, and its answer, as our own log says it; where nothing is right or wrong, in metadata."""
+    if sample.failed:
+        return samples.counted("failed", sample.failed), None
+    apart = sample.metadata.get(SCORER)
+    said: dict[str, Any] = apart if isinstance(apart, dict) else {}
+    stated = said.get("outcome") if score is None else score.reason
+    if stated in ("abstained", "unparsed"):
+        return samples.counted(stated, "the log says so"), None
+    answer = said.get("answer") if score is None else score.answer
+    return "answered", answer if isinstance(answer, str) else sample.completion
 
 
 def _hashable(part: Any) -> Any:

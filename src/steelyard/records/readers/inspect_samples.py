@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 
 from steelyard.errors import InputError
-from steelyard.records.readers.inspect_scores import number, parts
+from steelyard.records.readers.inspect_scores import SCORER, number, parts
 from steelyard.records.readers.log_values import real
 from steelyard.records.token_signals import token_energy, token_msp, token_pe
 
@@ -52,10 +52,11 @@ class _Text(msgspec.Struct):
 
 
 class Score(msgspec.Struct, array_like=True):
-    """What a scorer said of a sample: the value, None if it gave none, and the answer that it found."""
+    """What a scorer said of a sample: the value, None if it gave none, the answer that it found, and why it is so."""
 
     value: str | bool | int | float | None
     answer: str | None
+    reason: str | None = None
 
     @property
     def judged_right(self) -> bool:
@@ -210,7 +211,9 @@ def _scores(text: _Text, refuse: Refuse, resolved: Callable[[str], str]) -> dict
         if not isinstance(said, dict) or not (answer is None or isinstance(answer, str)):
             raise refuse("an object with value and answer, a text, is expected", f"scores.{scorer}")
         answer = None if answer is None else resolved(answer)
-        scores |= {name: Score(part, answer) for name, part in parts(scorer, said.get("value"))}
+        reason = said.get("reason")
+        reason = reason if scorer == SCORER and isinstance(reason, str) else None
+        scores |= {name: Score(part, answer, reason) for name, part in parts(scorer, said.get("value"))}
     return scores
 
 

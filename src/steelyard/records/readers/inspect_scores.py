@@ -21,6 +21,7 @@ import numpy as np
 from steelyard.records.declared import Declared
 from steelyard.records.readers.log_values import real
 
+SCORER = "steelyard"  # of the logs that we write
 _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 _WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 _COUNTED = re.compile(r"(at_least|pass_at|pass_k)_(\d+)")
