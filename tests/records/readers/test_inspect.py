@@ -417,9 +417,17 @@ def test_a_document_that_is_cut_behind_its_samples(tmp_path: Path) -> None:
     whole = document([sample(1), sample(2)])[:-1] + b', "reductions": [{"scorer": "match", "samples": []}]}'
     path.write_bytes(whole)
     assert len(sy.read(path)) == 2
-    path.write_bytes(whole[:-20])
-    with pytest.raises(InputError, match=r"not valid JSON|ends early"):
-        sy.read(path)
+    for cut in range(len(whole) - 50, len(whole)):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(InputError, match=r"`salvage=True` keeps the 2 whole records"):
+            sy.read(path)
+    records = sy.read(path, salvage=True)
+    assert rows(records, "item", "mark") == [(1, 1.0), (2, 1.0)]
+    assert any("2 whole records were kept" in said for said in records.warnings)
+    assert not records.sources[0].is_whole
+    path.write_bytes(whole[:-1] + b"]")
+    with pytest.raises(InputError, match="not valid JSON"):
+        sy.read(path, salvage=True)
 
 
 def test_what_follows_the_samples_may_be_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
