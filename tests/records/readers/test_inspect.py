@@ -209,7 +209,17 @@ def test_texts_that_are_kept_apart_are_put_back(tmp_path: Path) -> None:
     by_item = dict(zip(rows(records, "item"), rows(records, "prediction", "target", "metadata.site"), strict=True))
     assert by_item["w"] == ("the answer", "the target", None)
     assert by_item["p"] == ("the answer", "the target", "x")
-    assert by_item["l"] == ("attachment://77", f"attachment://{'d' * 32}", None)
+    assert by_item["l"] == ("ANSWER: A", None, None)  # right, so the reply counts
+    assert any("2 texts are kept in attachments that the log does not hold" in said for said in records.warnings)
+
+
+def test_a_reply_in_an_attachment_that_is_not_there_is_no_reply(tmp_path: Path) -> None:
+    away = f"attachment://{'d' * 32}"
+    samples = [sample(1, value="I", answer=None, completion=away), sample(2, value="I", answer=away, completion="B")]
+    records = sy.read(written(tmp_path, samples[:1]))
+    assert rows(records, "outcome", "prediction") == [("failed", None)]
+    assert any("1 text is kept in attachments" in said for said in records.warnings)
+    assert rows(sy.read(written(tmp_path, samples[1:])), "prediction") == ["B"]
 
 
 # -- scorers -----------------------------------------------------------------------------------------------------------

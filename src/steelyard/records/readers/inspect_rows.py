@@ -130,9 +130,11 @@ class Rows:
         self._source, self._log = source, log
         self._scorers: dict[str, _Scorer] = {}
         self._items: dict[str, int] = {}  # each item's number
+        self._missing = 0
         kinds = set()
         for sample in log.samples:
             kinds.add(type(sample.id))
+            self._missing += sample.missing
             self._items.setdefault(str(sample.id), len(self._items))
             for name, score in sample.scores.items():
                 self._scorers.setdefault(name, _Scorer()).meet(score)
@@ -236,6 +238,11 @@ class Rows:
             for name in self._chosen
             if self._scorers[name].unread
         ]
+        if self._missing:
+            texts = "text is" if self._missing == 1 else "texts are"
+            said.append(
+                f"{place}: {self._missing:,} {texts} kept in attachments that the log does not hold, and so not known"
+            )
         limit = log.get("eval", "config", "limit")
         if limit is not None:
             said.append(f"{place}: the run was limited to a part of its dataset (limit {printable(str(limit))})")

@@ -76,6 +76,7 @@ class Sample(msgspec.Struct, array_like=True):
     latency_ms: float | None
     signals: dict[str, float]
     failed: str  # why there is no reply that counts; empty where there is
+    missing: int  # texts that are kept apart and are not there
 
 
 _TEXT = msgspec.json.Decoder(_Text)
@@ -89,15 +90,16 @@ def sample_of(
     _check_encoding(raw, refuse)
     text = _parsed(raw, refuse)
     attachments = attached or _attachments(text, refuse)
-    resolved = _resolving(attachments)
+    resolved = _Resolved(attachments)
     output = _object(text.output, "output", refuse)
     scores = _scores(text, refuse, resolved)
-    completion = resolved(_completion(output))
+    completion = resolved(_completion(output)) or ""
+    targets = [resolved(target) for target in _targets(text, refuse)]
     found = bool(scores) and all((score.answer or "").strip() for score in scores.values())
     return Sample(
         id=_id(text, refuse),
         epoch=_epoch(text, refuse),
-        targets=[resolved(target) for target in _targets(text, refuse)],
+        targets=[] if None in targets else [target for target in targets if target is not None],
         scores=scores,
         completion="" if found else completion,
         metadata=_object(msgspec.Raw(metadata) if metadata is not None else text.metadata, "metadata", refuse),
@@ -105,6 +107,7 @@ def sample_of(
         latency_ms=_milliseconds(value(text.working_time, refuse), value(text.total_time, refuse)),
         signals=_signals(output),
         failed=_failed(text, refuse),
+        missing=resolved.missing,
     )
 
 
@@ -203,7 +206,7 @@ def _targets(text: _Text, refuse: Refuse) -> list[str]:
     return targets
 
 
-def _scores(text: _Text, refuse: Refuse, resolved: Callable[[str], str]) -> dict[str, Score]:
+def _scores(text: _Text, refuse: Refuse, resolved: _Resolved) -> dict[str, Score]:
     """The scores of all scorers, those in an object or a list apart."""
     scores: dict[str, Score] = {}
     for scorer, said in _object(text.scores, "scores", refuse).items():
@@ -298,15 +301,19 @@ def _attachments(text: _Text, refuse: Refuse) -> Attached:
     return attached
 
 
-def _resolving(attached: Attached) -> Callable[[str], str]:
-    """From a text to what it stands for: itself, or that of an attachment."""
+class _Resolved:
+    """From a text to what it stands for: itself, or that of an attachment; None, counted, if that is missing."""
 
-    def resolved(text: str) -> str:
+    def __init__(self, attached: Attached) -> None:
+        self._attached, self.missing = attached, 0
+
+    def __call__(self, text: str) -> str | None:
         reference = _ATTACHMENT.fullmatch(text)
-        content = None if reference is None else attached(reference[1])
-        return text if content is None else content
-
-    return resolved
+        if reference is None:
+            return text
+        content = self._attached(reference[1])
+        self.missing += content is None
+        return content
 
 
 # -- holding -----------------------------------------------------------------------------------------------------------
