@@ -312,6 +312,31 @@ def test_fewer_samples_than_were_to_be_run_are_an_excerpt(tmp_path: Path) -> Non
     assert any("limited to a part of its dataset (limit 2)" in said for said in limited.warnings)
 
 
+@pytest.mark.parametrize(
+    ("config", "planned"),
+    [
+        ({"limit": [10, 12]}, 2),
+        ({"limit": [10, 13]}, 3),
+        ({"limit": [18, 30]}, 2),
+        ({"limit": 2}, 2),
+        ({"limit": "x"}, 20),
+        ({"sample_id": [10, 11]}, 2),
+        ({"sample_id": ["10", "11", "12"]}, 3),
+        ({"sample_id": "1[01]"}, 2),
+        ({"sample_id": 10}, 1),
+        ({}, 20),
+    ],
+)
+@pytest.mark.parametrize("named", [True, False])
+def test_what_was_to_be_run_is_a_part_of_the_dataset(tmp_path: Path, config: JSON, planned: int, named: bool) -> None:
+    samples = [sample(10), sample(11)]
+    log = header(samples)
+    ids = {"sample_ids": list(range(20))} if named else {}
+    run = log["eval"] | {"dataset": {"samples": 20, **ids}, "config": {"epochs": 1, **config}}
+    excerpt = sy.read(written(tmp_path, samples, eval=run)).sources[0].excerpt
+    assert excerpt == ("" if planned <= 2 else f"2 of {planned} samples that were to be run")
+
+
 def test_nothing_passes_a_gate_on_an_unfinished_log(tmp_path: Path) -> None:
     path = written(tmp_path, [sample(at) for at in range(30)], header_too=False)
     done = command("gate", "--run", path, "--rule", "accuracy >= 0", "--format", "json")

@@ -9,8 +9,9 @@ has not ended, or that holds fewer samples than were to be run, is an excerpt.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 from steelyard.errors import printable
@@ -54,12 +55,13 @@ class Log:
     def planned(self) -> int:
         """How many samples were to be run, in all epochs; 0 where the log does not say."""
         ids = self.get("eval", "dataset", "sample_ids")
-        counts = [len(ids)] if isinstance(ids, list) and ids else []
-        counts += [count for count in (self.whole("eval", "dataset", "samples"),) if count and not counts]
-        limit = self.get("eval", "config", "limit")
-        counts += [limit] if counts and isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else []
+        count = (len(ids) if isinstance(ids, list) else 0) or self.whole("eval", "dataset", "samples") or 0
+        asked = self.get("eval", "config", "sample_id")
+        if asked is not None:
+            count = _named(asked, ids if isinstance(ids, list) else [], count)
+        count = _limited(count, self.get("eval", "config", "limit"))
         epochs = self.whole("eval", "config", "epochs") or 1
-        return max(min(counts, default=0) * epochs, self.whole("results", "total_samples") or 0)
+        return max(count * epochs, self.whole("results", "total_samples") or 0)
 
     @property
     def excerpt(self) -> str:
@@ -247,6 +249,22 @@ class Rows:
         if limit is not None:
             said.append(f"{place}: the run was limited to a part of its dataset (limit {printable(str(limit))})")
         return said
+
+
+def _named(asked: Any, ids: Sequence[Any], count: int) -> int:
+    """How many of so many samples have a name that was asked for, `*` included; 0 where that is not known."""
+    names = {str(name) for name in (asked if isinstance(asked, list) else [asked])}
+    patterns = [name for name in names if set("*?[") & set(name)]
+    found = sum(each in names or any(fnmatchcase(each, pattern) for pattern in patterns) for each in map(str, ids))
+    return found or (0 if patterns else min(len(names), count))
+
+
+def _limited(count: int, limit: Any) -> int:
+    """How many of so many samples a limit leaves: a number of them, or the first and the one behind the last."""
+    first, end = limit if isinstance(limit, list) and len(limit) == 2 else (0, limit)
+    if not all(isinstance(each, int) and not isinstance(each, bool) for each in (first, end)) or end < 1:
+        return count
+    return max(0, min(count, end) - max(0, first))
 
 
 def _as_written(samples: Samples, sample: Sample, score: Score | None) -> tuple[str, str | None]:
