@@ -19,6 +19,7 @@ from steelyard.records.readers.contract import Table
 from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.inspect_samples import Held, Sample, Score
 from steelyard.records.readers.inspect_scores import SCORER, Scores, declared, number, stated
+from steelyard.records.readers.log_values import Due
 from steelyard.records.readers.logged import Samples, chosen
 
 _NAMED = 5  # scorers that a remark names
@@ -133,6 +134,7 @@ class Rows:
         self._scorers: dict[str, _Scorer] = {}
         self._items: dict[str, int] = {}  # each item's number
         self._missing = 0
+        self._due = Due()
         kinds = set()
         for sample in log.samples:
             kinds.add(type(sample.id))
@@ -186,7 +188,6 @@ class Rows:
             outcome, prediction = self._judged(samples, sample, score, scorer, target)
         points = None if score is None else number(score.value)
         usage = sample.usage.get(self._model or "", (None, None))
-        should = sample.metadata.get("should_abstain")
         row: dict[str, Any] = {
             "item": str(sample.id) if self._mixed else sample.id,
             "repeat": sample.epoch,
@@ -199,7 +200,7 @@ class Rows:
         known = {
             "task": f"{self._task}/{name}" if several else self._task,
             "model": self._model,
-            "should_abstain": should if isinstance(should, bool) else None,
+            "should_abstain": self._due.of(sample.metadata.get("should_abstain")),
             "latency_ms": sample.latency_ms,
             "input_tokens": usage[0],
             "output_tokens": usage[1],
@@ -228,7 +229,7 @@ class Rows:
 
     def _remarks(self) -> list[str]:
         place, log = printable(self._source.name), self._log
-        said = list(log.remarks)
+        said = [*log.remarks, *self._due.remarks(self._source.name)]
         if len(self._chosen) > 1:
             named = ", ".join(printable(name) for name in self._chosen[:_NAMED])
             more = f" and {len(self._chosen) - _NAMED} more" if len(self._chosen) > _NAMED else ""

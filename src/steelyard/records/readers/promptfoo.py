@@ -29,6 +29,7 @@ from steelyard.records.readers.head import SIZE, Head
 from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.json_elements import Elements
 from steelyard.records.readers.log_rows import Shape, around, elements, lines, retold
+from steelyard.records.readers.log_values import Due
 from steelyard.records.readers.logged import Samples, chosen
 from steelyard.records.readers.promptfoo_rows import (
     About,
@@ -152,6 +153,7 @@ class _Log:
         self._source = source
         self.samples = Samples(source, what="rows")
         self._tests = _Tests()
+        self._due = Due()
         self._columns: dict[_Asked, str] = {}  # to the code that stands for it until all are known
         self._tallies: dict[str, _Tally] = {}
         self._metrics: dict[str, None] = {}
@@ -209,7 +211,7 @@ class _Log:
             "vars": asked,
             "metadata": metadata,
         }
-        if isinstance(due := metadata.get("should_abstain", asked.get("should_abstain")), bool):
+        if (due := self._due.of(metadata.get("should_abstain", asked.get("should_abstain")))) is not None:
             record["should_abstain"] = due
         return record
 
@@ -229,7 +231,7 @@ class _Log:
             about={name: value for name, value in facts.items() if value},
             declared=list(self._declared(results, strategies, models)),
             excerpt=self._excerpt(results.stats or Stats()),
-            remarks=self._remarks(),
+            remarks=[*self._remarks(), *self._due.remarks(self._source.name)],
         )
         return retold(self._source, retold(self._source, table, "strategy", strategies), "model", models)
 
