@@ -238,3 +238,11 @@ def test_no_run_makes_it_stumble(tmp_path: Path, data: st.DataObject) -> None:
         path.write_text(json.dumps(data.draw(mutated(json.loads(path.read_text())))))
     with suppress(SteelyardError):
         sy.read(folder)
+
+
+def test_counts_larger_than_any_number_are_refused(tmp_path: Path) -> None:
+    states = [state(instance("id1"), (" A", -0.5))]
+    stats = [scores(states[0], exact_match=1.0)]
+    stats[0]["stats"][0]["count"] = 10**400
+    with pytest.raises(InputError, match="per_instance_stats"):
+        sy.read(run(tmp_path / "r", states, stats))

@@ -35,6 +35,12 @@ def rows(records: sy.Records, *names: str) -> list[Any]:
     return columns[0] if len(names) == 1 else list(zip(*columns, strict=True))
 
 
+def test_a_scorer_that_looked_for_answers_and_found_none_extracts_them_all_the_same(tmp_path: Path) -> None:
+    samples = [sample(1, value="I", answer="", completion="Hm."), sample(2, value="I", answer=None, completion="A")]
+    records = sy.read(written(tmp_path, samples))
+    assert rows(records, "outcome", "prediction") == [("unparsed", None), ("unparsed", None)]
+
+
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
@@ -203,7 +209,17 @@ def test_texts_that_are_kept_apart_are_put_back(tmp_path: Path) -> None:
     by_item = dict(zip(rows(records, "item"), rows(records, "prediction", "target", "metadata.site"), strict=True))
     assert by_item["w"] == ("the answer", "the target", None)
     assert by_item["p"] == ("the answer", "the target", "x")
-    assert by_item["l"] == ("attachment://77", f"attachment://{'d' * 32}", None)
+    assert by_item["l"] == ("ANSWER: A", None, None)  # right, so the reply counts
+    assert any("2 texts are kept in attachments that the log does not hold" in said for said in records.warnings)
+
+
+def test_a_reply_in_an_attachment_that_is_not_there_is_no_reply(tmp_path: Path) -> None:
+    away = f"attachment://{'d' * 32}"
+    samples = [sample(1, value="I", answer=None, completion=away), sample(2, value="I", answer=away, completion="B")]
+    records = sy.read(written(tmp_path, samples[:1]))
+    assert rows(records, "outcome", "prediction") == [("failed", None)]
+    assert any("1 text is kept in attachments" in said for said in records.warnings)
+    assert rows(sy.read(written(tmp_path, samples[1:])), "prediction") == ["B"]
 
 
 # -- scorers -----------------------------------------------------------------------------------------------------------
@@ -294,6 +310,31 @@ def test_fewer_samples_than_were_to_be_run_are_an_excerpt(tmp_path: Path) -> Non
             assert source.is_whole is (excerpt == "")
     limited = sy.read(written(tmp_path, samples, eval=whole["eval"] | {"config": {"limit": 2}}))
     assert any("limited to a part of its dataset (limit 2)" in said for said in limited.warnings)
+
+
+@pytest.mark.parametrize(
+    ("config", "planned"),
+    [
+        ({"limit": [10, 12]}, 2),
+        ({"limit": [10, 13]}, 3),
+        ({"limit": [18, 30]}, 2),
+        ({"limit": 2}, 2),
+        ({"limit": "x"}, 20),
+        ({"sample_id": [10, 11]}, 2),
+        ({"sample_id": ["10", "11", "12"]}, 3),
+        ({"sample_id": "1[01]"}, 2),
+        ({"sample_id": 10}, 1),
+        ({}, 20),
+    ],
+)
+@pytest.mark.parametrize("named", [True, False])
+def test_what_was_to_be_run_is_a_part_of_the_dataset(tmp_path: Path, config: JSON, planned: int, named: bool) -> None:
+    samples = [sample(10), sample(11)]
+    log = header(samples)
+    ids = {"sample_ids": list(range(20))} if named else {}
+    run = log["eval"] | {"dataset": {"samples": 20, **ids}, "config": {"epochs": 1, **config}}
+    excerpt = sy.read(written(tmp_path, samples, eval=run)).sources[0].excerpt
+    assert excerpt == ("" if planned <= 2 else f"2 of {planned} samples that were to be run")
 
 
 def test_nothing_passes_a_gate_on_an_unfinished_log(tmp_path: Path) -> None:
@@ -411,9 +452,17 @@ def test_a_document_that_is_cut_behind_its_samples(tmp_path: Path) -> None:
     whole = document([sample(1), sample(2)])[:-1] + b', "reductions": [{"scorer": "match", "samples": []}]}'
     path.write_bytes(whole)
     assert len(sy.read(path)) == 2
-    path.write_bytes(whole[:-20])
-    with pytest.raises(InputError, match=r"not valid JSON|ends early"):
-        sy.read(path)
+    for cut in range(len(whole) - 50, len(whole)):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(InputError, match=r"`salvage=True` keeps the 2 whole records"):
+            sy.read(path)
+    records = sy.read(path, salvage=True)
+    assert rows(records, "item", "mark") == [(1, 1.0), (2, 1.0)]
+    assert any("2 whole records were kept" in said for said in records.warnings)
+    assert not records.sources[0].is_whole
+    path.write_bytes(whole[:-1] + b"]")
+    with pytest.raises(InputError, match="not valid JSON"):
+        sy.read(path, salvage=True)
 
 
 def test_what_follows_the_samples_may_be_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -567,3 +616,16 @@ def test_a_sample_without_a_reply_among_others_failed_however_it_was_scored(tmp_
 
     done = [sample(1, "A", "C"), sample(2, "", "C"), sample(3, "", "I")]
     assert rows(sy.read(written(tmp_path, done)), "outcome") == ["answered", "failed", "failed"]
+
+
+def test_whole_numbers_larger_than_any_other_are_no_scores_and_no_times(tmp_path: Path) -> None:
+    huge = 10**400
+    samples = [
+        sample(1, value=huge),
+        sample(2, value={"a": huge}, working_time=huge, total_time=huge),
+        sample(3, value=1),
+    ]
+    records = sy.read(written(tmp_path, samples[::2], name="run.json"))
+    assert rows(records, "outcome", "mark") == [("failed", None), ("answered", 1.0)]
+    records = sy.read(written(tmp_path, samples[1:2], name="run.json"))
+    assert "latency_ms" not in records.stated

@@ -259,6 +259,24 @@ def test_the_model_is_that_of_the_folder_where_no_results_say_it(tmp_path: Path)
     assert "model" not in sy.read(written(tmp_path / "plain", [choice(0, (-1, -2, -3), 0)]))
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_results_of_another_time_count_for_their_tasks_only_and_that_is_said(tmp_path: Path, whole: bool) -> None:
+    path = written(tmp_path / "run", [choice(0, (-1, -2, -3), 0)])
+    given = path.parent if whole else path
+    other = results(path.parent, {"acc,none": 1.0}, time=TIME.replace("18-02", "19-02"))
+    records = sy.read(given)
+    assert column(records, "model") == ["acme/tiny"]
+    (said,) = [each for each in records.warnings if "another time" in each]
+    assert other.name in said
+    results(path.parent, {"acc,none": 1.0}, task="other", time=TIME.replace("18-02", "19-02"))
+    records = sy.read(given)
+    assert "model" not in records
+    assert not records.sources[0].declared
+    results(path.parent, {"acc,none": 1.0})
+    assert column(sy.read(given), "model") == ["acme/tiny"]
+    assert not any("another time" in each for each in sy.read(given).warnings)
+
+
 # -- folders ------------------------------------------------------------------------------------------------------
 
 
@@ -392,3 +410,17 @@ def test_no_sample_makes_it_stumble(tmp_path: Path, data: st.DataObject) -> None
     stated.write_text(json.dumps(data.draw(mutated(json.loads(stated.read_text())))))
     with suppress(SteelyardError):
         sy.read(path, format="lm-eval", scorer=data.draw(st.sampled_from(((), "acc_norm", "acc_bytes"))))
+
+
+def test_whole_numbers_larger_than_any_other_are_none(tmp_path: Path) -> None:
+    huge = 10**400
+    records = sy.read(written(tmp_path, [choice(0, (-1, -2, -3), 0), {**choice(1, (-1, -2, -3), 0), "acc": huge}]))
+    assert column(records, "score.acc") == [1.0, None]
+    text = json.dumps({**choice(0, (-1, -2, -3), 0), "acc": "here"}).replace('"here"', "1" + "0" * 5000)
+    path = tmp_path / "other" / "samples_lamps_2026-11-15T18-02-22.160045.jsonl"
+    path.parent.mkdir()
+    path.write_text(text + "\n")
+    assert column(sy.read(path), "score.acc_norm") == [0.0]
+    reply_too = {**choice(0, (-1, -2, -3), 0), "filtered_resps": [huge, -2, -3]}
+    with pytest.raises(InputError, match="a log-likelihood is expected"):
+        sy.read(written(tmp_path, [reply_too]))

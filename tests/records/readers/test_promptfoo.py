@@ -195,8 +195,9 @@ def test_variables_and_metadata_keep_their_names_and_a_map_replaces_the_item() -
 
 def test_a_scorer_is_the_metric_of_assertions_and_takes_the_place_of_success() -> None:
     table = read(DATA / "structured.json", scorer="triage")
-    assert [(item, mark) for item, _, mark in _triples(table, "mark")] == [("s1", True)] * 2 + [("s2", True)] * 2
-    assert any("6 of 10 rows have no metric of `scorer=`" in warning for warning in table.warnings)
+    marked = [(item, mark) for item, _, mark in _triples(table, "mark") if mark is not None]
+    assert marked == [("s1", True)] * 2 + [("s2", True)] * 2
+    assert any("rows lack a metric of `scorer=`" in warning for warning in table.warnings)
     both = read(DATA / "structured.json", scorer=["triage", "wellformed"])
     assert set(column(both, "task")) == {"triage", "wellformed"}
     nested = {
@@ -205,6 +206,23 @@ def test_a_scorer_is_the_metric_of_assertions_and_takes_the_place_of_success() -
     assert nested == {"either": True, "one": True, "two": False, "graded": True}
     with pytest.raises(UsageError, match="has no scorer 'wellfromed'; did you mean 'wellformed'"):
         read(DATA / "structured.json", scorer="wellfromed")
+
+
+def test_rows_without_the_metric_that_was_asked_for_stay_and_failed_ones_stay_failed(tmp_path: Path) -> None:
+    bare = {"namedScores": {}, "gradingResult": None}
+    other = {"testCase": {"vars": {}, "assert": [{"type": "equals", "value": "a"}]}, **bare}
+    error = {"failureReason": 2, "response": None, "success": False, **other}
+    table = records(
+        tmp_path, row("q1"), row("q2", vars={"a": 2}, **other), row("q3", vars={"a": 3}, **error), scorer="exact"
+    )
+    assert list(zip(column(table, "outcome"), column(table, "mark"), strict=True)) == [
+        ("answered", True),
+        ("answered", None),
+        ("failed", None),
+    ]
+    assert any("1 of 3 rows lacks a metric of `scorer=`" in warning for warning in table.warnings)
+    several = read(DATA / "structured.json", scorer=["triage", "wellformed"])
+    assert len(several) == 2 * len(read(DATA / "structured.json"))
 
 
 def test_named_scores_are_columns() -> None:

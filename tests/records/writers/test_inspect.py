@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import steelyard as sy
 from steelyard.errors import InputError, SteelyardError, UsageError
 from steelyard.records.declining import declines
 from steelyard.records.readers import read_as_is
@@ -61,13 +63,14 @@ def test_every_outcome_is_told_as_inspect_tells_it(tmp_path: Path) -> None:
     assert unread["completion"] == "[the reply could not be read; its words are not in the table]"
     assert failed == {"model": "m", "completion": ""}  # nothing was replied
     told = "replies that the table does not have (declined, or not to be read) are told in brackets in their place"
-    assert said == ["1 rows have no score: nobody says what is right", f"2 {told}"]
+    assert said == ["1 row has no score, as nobody says what is right; so no accuracy is stated", f"2 {told}"]
     assert (log["version"], log["status"]) == (2, "success")
     assert log["results"]["total_samples"] == 6
     assert log["results"]["completed_samples"] == 5
     (score,) = log["results"]["scores"]
     assert (score["scored_samples"], score["unscored_samples"]) == (4, 2)
-    assert score["metrics"]["accuracy"]["value"] == 0.25
+    assert score["metrics"] == {}  # what they would say is not known
+    assert samples["unknown"]["metadata"] == {"steelyard": {"outcome": "answered", "answer": "A"}}
 
 
 def test_a_reply_that_is_known_is_never_replaced(tmp_path: Path) -> None:
@@ -200,7 +203,7 @@ def test_targets_of_every_kind(tmp_path: Path, target: Any, prediction: Any, sho
 def test_rows_that_nobody_can_score_are_still_samples(tmp_path: Path) -> None:
     log, said = written([{"item": 1, "score": 0.5}], tmp_path)
     assert log["results"]["scores"] == []
-    assert log["samples"][0]["metadata"] == {"score": 0.5}
+    assert log["samples"][0]["metadata"] == {"score": 0.5, "steelyard": {"outcome": "answered"}}
     assert (log["eval"]["task"], log["eval"]["model"]) == ("answers", "none/none")
     assert "the rows name no model, which a log needs; this one says 'none/none'" in said
 
@@ -284,6 +287,9 @@ def test_the_results_follow_from_the_samples(tmp_path_factory: pytest.TempPathFa
         return
     (score,) = results["scores"]
     assert score["scored_samples"] == len(means)
+    if not all("scores" in sample or "error" in sample for sample in log["samples"]):
+        assert score["metrics"] == {}
+        return
     assert score["metrics"]["accuracy"]["value"] == pytest.approx(statistics.fmean(means))
     spread = statistics.stdev(means) / len(means) ** 0.5 if len(means) > 1 else 0.0
     assert score["metrics"]["stderr"]["value"] == pytest.approx(spread)
@@ -318,3 +324,39 @@ def test_hostile_names_are_data(tmp_path: Path) -> None:
     assert len(log["samples"]) == len(PAYLOADS)
     for suffix in (".jsonl", ".csv", ".parquet"):
         assert command("convert", tmp_path / "answers.jsonl", tmp_path / f"b{suffix}").code == 0
+
+
+def test_what_became_of_a_row_is_read_again_where_nobody_says_what_is_right(tmp_path: Path) -> None:
+    outcomes = ("answered", "abstained", "unparsed", "failed")
+    written([row(o, target=None, prediction="A" if o == "answered" else None, outcome=o) for o in outcomes], tmp_path)
+    again = sy.read(tmp_path / "log.inspect.json")
+    assert again.column("outcome").to_pylist() == list(outcomes)
+    assert again.column("prediction").to_pylist() == ["A", None, None, None]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [row("right"), row("wrong", prediction="B"), row("unknown", target=None, completion="It is A.")],
+        [row("right", mark=1), row("unknown", mark=None, prediction="B"), row("wrong", mark=0)],
+        [row(f"{a}{b}", target=a, prediction=b) for a in ("pass", "fail") for b in ("pass", "fail")],
+        [row("right"), row("unread", prediction=None, outcome="unparsed", completion="I don't know")],
+        [row(f"q{place}", prediction=None, outcome="unparsed") for place in range(3)],
+        [row(f"q{place}", prediction=None, outcome="abstained") for place in range(3)],
+        [row("right", target="I don't know", prediction="I don't know"), row("other", prediction="None")],
+        [row("wrong", prediction="I don't know", outcome="answered"), row("right")],
+    ],
+)
+def test_what_was_written_is_read_again(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    log, _ = written(rows, tmp_path)
+    first, again = (sy.read(tmp_path / name) for name in ("answers.jsonl", "log.inspect.json"))
+    for name in ("item", "prediction"):
+        assert again.column(name).to_pylist() == first.column(name).to_pylist()
+    assert again.outcome.tolist() == first.outcome.tolist()
+    assert np.array_equal(again.array("correct"), first.array("correct"), equal_nan=True)
+    accuracies = [sy.evaluate(each, ["accuracy"], resamples=0)["accuracy"] for each in (first, again)]
+    assert accuracies[0].value == accuracies[1].value
+    assert accuracies[0].n == accuracies[1].n
+    assert all(each.agrees for each in again.sources[0].declared)
+    is_judged = all("scores" in sample or "error" in sample for sample in log["samples"])
+    assert bool(again.sources[0].declared) is is_judged

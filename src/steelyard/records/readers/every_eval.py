@@ -28,10 +28,10 @@ from steelyard.records.readers.every_eval_rows import Aggregate, Result, Sample
 from steelyard.records.readers.head import Head
 from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.log_rows import Shape, blanked, lines, retold
+from steelyard.records.readers.log_values import Due
 from steelyard.records.readers.logged import Samples, chosen
 
 _AGGREGATE = frozenset(("evaluation_results", "eval_library", "model_info", "retrieved_timestamp", "source_metadata"))
-_TRUTH = {"true": True, "false": False}
 
 
 def sniff(head: Head) -> Certainty:
@@ -108,6 +108,7 @@ class _Log:
     def __init__(self, source: Input) -> None:
         self._source = source
         self.samples = Samples(source)
+        self._due = Due()
         self._tasks: dict[_Task, int] = {}
         self._seen: list[_Seen] = []
         self._codes = array("i")  # of the task, by row
@@ -182,9 +183,7 @@ class _Log:
                 "time_to_first_token_ms": times.time_to_first_token_ms,
                 "generation_time_ms": times.generation_time_ms,
             }
-        due = metadata.get("should_abstain")
-        due = _TRUTH.get(due.strip().casefold()) if isinstance(due, str) else due
-        if isinstance(due, bool):
+        if (due := self._due.of(metadata.get("should_abstain"))) is not None:
             record["should_abstain"] = due
         return record
 
@@ -204,6 +203,7 @@ class _Log:
                 *(remark for run in runs for remark in self._said(run)),
                 *(self._limited(runs[0]) if len(runs) == 1 else ()),
                 *self._remarks(names),
+                *self._due.remarks(self._source.name),
             ],
         )
         unmarked = np.array([seen.unmarked for seen in self._seen], bool)[np.array(self._codes, np.int64)]

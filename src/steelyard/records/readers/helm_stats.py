@@ -47,7 +47,7 @@ class Stat(msgspec.Struct):
     """A statistic: how many values there were, and their sum and mean."""
 
     name: Name
-    count: int = 0
+    count: float = 0
     sum: float | None = None
     mean: float | None = None
 

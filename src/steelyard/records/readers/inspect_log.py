@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from steelyard.errors import InputError, printable
+from steelyard.ground.json import NotJsonError, parse_document
 from steelyard.records.readers.bundles import Bundle
 from steelyard.records.readers.contract import Certainty, Table, reader
 from steelyard.records.readers.head import Head
@@ -149,14 +150,29 @@ def _of_document(source: Input) -> Log:
     except BrokenError as problem:
         if not problem.torn:
             raise source.error(problem.problem) from None
-        if not source.salvage or not before:
-            raise source.torn(len(held) + 1, len(held)) from None
-        if not source.is_cut:  # which the input says
-            source.warnings.append(source.salvaged(len(held) + 1, len(held)))
-        return Log(facts=_facts(before + b"]}", partial(_refused, source.name)), samples=held)
+        return _salvaged(source, before, held)
     if not document.rest.strip():
         raise source.error("the file is empty")
+    if _is_torn(document.rest):  # behind its samples
+        return _salvaged(source, before, held)
     return Log(facts=_facts(document.rest, partial(_refused, source.name)), samples=held)
+
+
+def _salvaged(source: Input, before: bytes, held: Held) -> Log:
+    """What a log that is cut says before its samples, and those that are whole, if that is wanted."""
+    if not source.salvage or not before:
+        raise source.torn(len(held) + 1, len(held)) from None
+    if not source.is_cut:  # which the input says
+        source.warnings.append(source.salvaged(len(held) + 1, len(held)))
+    return Log(facts=_facts(before + b"]}", partial(_refused, source.name)), samples=held)
+
+
+def _is_torn(text: bytes) -> bool:
+    try:
+        parse_document(text)
+    except NotJsonError as problem:
+        return problem.torn
+    return False
 
 
 def _refused(place: str, problem: str, field: str | None) -> InputError:

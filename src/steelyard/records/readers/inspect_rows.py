@@ -10,15 +10,17 @@ has not ended, or that holds fewer samples than were to be run, is an excerpt.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 from steelyard.errors import printable
 from steelyard.records.readers.contract import Table
 from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.inspect_samples import Held, Sample, Score
-from steelyard.records.readers.inspect_scores import Scores, declared, number, stated
+from steelyard.records.readers.inspect_scores import SCORER, Scores, declared, number, stated
+from steelyard.records.readers.log_values import Due
 from steelyard.records.readers.logged import Samples, chosen
 
 _NAMED = 5  # scorers that a remark names
@@ -55,12 +57,13 @@ class Log:
     def planned(self) -> int:
         """How many samples were to be run, in all epochs; 0 where the log does not say."""
         ids = self.get("eval", "dataset", "sample_ids")
-        counts = [len(ids)] if isinstance(ids, list) and ids else []
-        counts += [count for count in (self.whole("eval", "dataset", "samples"),) if count and not counts]
-        limit = self.get("eval", "config", "limit")
-        counts += [limit] if counts and isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else []
+        count = (len(ids) if isinstance(ids, list) else 0) or self.whole("eval", "dataset", "samples") or 0
+        asked = self.get("eval", "config", "sample_id")
+        if asked is not None:
+            count = _named(asked, ids if isinstance(ids, list) else [], count)
+        count = _limited(count, self.get("eval", "config", "limit"))
         epochs = self.whole("eval", "config", "epochs") or 1
-        return max(min(counts, default=0) * epochs, self.whole("results", "total_samples") or 0)
+        return max(count * epochs, self.whole("results", "total_samples") or 0)
 
     @property
     def excerpt(self) -> str:
@@ -71,6 +74,13 @@ class Log:
         if self.status != "success":
             said.append(f"the run did not end well (status {printable(self.status)})")
         return "; ".join(said)
+
+    @property
+    def is_ours(self) -> bool:
+        """True if `convert` wrote the log: then it says of every sample what became of it."""
+        packages, scorers = self.get("eval", "packages"), self.get("eval", "scorers")
+        named = [each.get("name") for each in scorers if isinstance(each, dict)] if isinstance(scorers, list) else []
+        return isinstance(packages, dict) and SCORER in packages and named == [SCORER]
 
     def about(self) -> dict[str, str]:
         """The facts of the run."""
@@ -110,7 +120,7 @@ class _Scorer:
     unread: int = 0  # values that are texts and stand for no number
 
     def meet(self, score: Score) -> None:
-        self.extracts = self.extracts or bool((score.answer or "").strip())
+        self.extracts = self.extracts or score.answer is not None
         if score.value is not None:
             converted = number(score.value)
             self.unread += converted is None
@@ -124,16 +134,20 @@ class Rows:
         self._source, self._log = source, log
         self._scorers: dict[str, _Scorer] = {}
         self._items: dict[str, int] = {}  # each item's number
+        self._missing = 0
+        self._due = Due()
         kinds = set()
         self._replies = False  # whether any sample has one
         for sample in log.samples:
             kinds.add(type(sample.id))
+            self._missing += sample.missing
             self._items.setdefault(str(sample.id), len(self._items))
             self._replies = self._replies or bool((sample.completion or "").strip())
             for name, score in sample.scores.items():
                 self._scorers.setdefault(name, _Scorer()).meet(score)
         self._replies = self._replies or any(each.extracts for each in self._scorers.values())
         self._mixed = len(kinds) > 1
+        self._ours = log.is_ours
         self._chosen = self._asked()
         self._task = log.text("eval", "task")
         self._model = log.text("eval", "model")
@@ -172,10 +186,12 @@ class Rows:
         score = sample.scores.get(name) if name is not None else None
         scorer = self._scorers[name] if name is not None else _Scorer()
         target = ", ".join(sample.targets) if sample.targets else None
-        outcome, prediction = self._judged(samples, sample, score, scorer, target)
+        if self._ours:
+            outcome, prediction = _as_written(samples, sample, score)
+        else:
+            outcome, prediction = self._judged(samples, sample, score, scorer, target)
         points = None if score is None else number(score.value)
         usage = sample.usage.get(self._model or "", (None, None))
-        should = sample.metadata.get("should_abstain")
         row: dict[str, Any] = {
             "item": str(sample.id) if self._mixed else sample.id,
             "repeat": sample.epoch,
@@ -188,7 +204,7 @@ class Rows:
         known = {
             "task": f"{self._task}/{name}" if several else self._task,
             "model": self._model,
-            "should_abstain": should if isinstance(should, bool) else None,
+            "should_abstain": self._due.of(sample.metadata.get("should_abstain")),
             "latency_ms": sample.latency_ms,
             "input_tokens": usage[0],
             "output_tokens": usage[1],
@@ -220,7 +236,7 @@ class Rows:
 
     def _remarks(self) -> list[str]:
         place, log = printable(self._source.name), self._log
-        said = list(log.remarks)
+        said = [*log.remarks, *self._due.remarks(self._source.name)]
         if len(self._chosen) > 1:
             named = ", ".join(printable(name) for name in self._chosen[:_NAMED])
             more = f" and {len(self._chosen) - _NAMED} more" if len(self._chosen) > _NAMED else ""
@@ -232,10 +248,44 @@ class Rows:
             for name in self._chosen
             if self._scorers[name].unread
         ]
+        if self._missing:
+            texts = "text is" if self._missing == 1 else "texts are"
+            said.append(
+                f"{place}: {self._missing:,} {texts} kept in attachments that the log does not hold, and so not known"
+            )
         limit = log.get("eval", "config", "limit")
         if limit is not None:
             said.append(f"{place}: the run was limited to a part of its dataset (limit {printable(str(limit))})")
         return said
+
+
+def _named(asked: Any, ids: Sequence[Any], count: int) -> int:
+    """How many of so many samples have a name that was asked for, `*` included; 0 where that is not known."""
+    names = {str(name) for name in (asked if isinstance(asked, list) else [asked])}
+    patterns = [name for name in names if set("*?[") & set(name)]
+    found = sum(each in names or any(fnmatchcase(each, pattern) for pattern in patterns) for each in map(str, ids))
+    return found or (0 if patterns else min(len(names), count))
+
+
+def _limited(count: int, limit: Any) -> int:
+    """How many of so many samples a limit leaves: a number of them, or the first and the one behind the last."""
+    first, end = limit if isinstance(limit, list) and len(limit) == 2 else (0, limit)
+    if not all(isinstance(each, int) and not isinstance(each, bool) for each in (first, end)) or end < 1:
+        return count
+    return max(0, min(count, end) - max(0, first))
+
+
+def _as_written(samples: Samples, sample: Sample, score: Score | None) -> tuple[str, str | None]:
+    """What became of a sample, and its answer, as our own log says it; where nothing is right or wrong, in metadata."""
+    if sample.failed:
+        return samples.counted("failed", sample.failed), None
+    apart = sample.metadata.get(SCORER)
+    said: dict[str, Any] = apart if isinstance(apart, dict) else {}
+    stated = said.get("outcome") if score is None else score.reason
+    if stated in ("abstained", "unparsed"):
+        return samples.counted(stated, "the log says so"), None
+    answer = said.get("answer") if score is None else score.answer
+    return "answered", answer if isinstance(answer, str) else sample.completion
 
 
 def _hashable(part: Any) -> Any:

@@ -10,14 +10,14 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from math import isfinite
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
 from steelyard.errors import InputError
-from steelyard.records.readers.inspect_scores import number, parts
+from steelyard.records.readers.inspect_scores import SCORER, number, parts
+from steelyard.records.readers.log_values import real
 from steelyard.records.token_signals import token_energy, token_msp, token_pe
 
 Refuse = Callable[[str, str | None], InputError]  # from a problem and a field to an error at the sample's place
@@ -52,10 +52,11 @@ class _Text(msgspec.Struct):
 
 
 class Score(msgspec.Struct, array_like=True):
-    """What a scorer said of a sample: the value, None if it gave none, and the answer that it found."""
+    """What a scorer said of a sample: the value, None if it gave none, the answer that it found, and why it is so."""
 
     value: str | bool | int | float | None
     answer: str | None
+    reason: str | None = None
 
     @property
     def judged_right(self) -> bool:
@@ -75,6 +76,7 @@ class Sample(msgspec.Struct, array_like=True):
     latency_ms: float | None
     signals: dict[str, float]
     failed: str  # why there is no reply that counts; empty where there is
+    missing: int  # texts that are kept apart and are not there
 
 
 _TEXT = msgspec.json.Decoder(_Text)
@@ -88,15 +90,16 @@ def sample_of(
     _check_encoding(raw, refuse)
     text = _parsed(raw, refuse)
     attachments = attached or _attachments(text, refuse)
-    resolved = _resolving(attachments)
+    resolved = _Resolved(attachments)
     output = _object(text.output, "output", refuse)
     scores = _scores(text, refuse, resolved)
-    completion = resolved(_completion(output))
+    completion = resolved(_completion(output)) or ""
+    targets = [resolved(target) for target in _targets(text, refuse)]
     found = bool(scores) and all((score.answer or "").strip() for score in scores.values())
     return Sample(
         id=_id(text, refuse),
         epoch=_epoch(text, refuse),
-        targets=[resolved(target) for target in _targets(text, refuse)],
+        targets=[] if None in targets else [target for target in targets if target is not None],
         scores=scores,
         completion="" if found else completion,
         metadata=_object(msgspec.Raw(metadata) if metadata is not None else text.metadata, "metadata", refuse),
@@ -104,6 +107,7 @@ def sample_of(
         latency_ms=_milliseconds(value(text.working_time, refuse), value(text.total_time, refuse)),
         signals=_signals(output),
         failed=_failed(text, refuse),
+        missing=resolved.missing,
     )
 
 
@@ -202,7 +206,7 @@ def _targets(text: _Text, refuse: Refuse) -> list[str]:
     return targets
 
 
-def _scores(text: _Text, refuse: Refuse, resolved: Callable[[str], str]) -> dict[str, Score]:
+def _scores(text: _Text, refuse: Refuse, resolved: _Resolved) -> dict[str, Score]:
     """The scores of all scorers, those in an object or a list apart."""
     scores: dict[str, Score] = {}
     for scorer, said in _object(text.scores, "scores", refuse).items():
@@ -210,7 +214,9 @@ def _scores(text: _Text, refuse: Refuse, resolved: Callable[[str], str]) -> dict
         if not isinstance(said, dict) or not (answer is None or isinstance(answer, str)):
             raise refuse("an object with value and answer, a text, is expected", f"scores.{scorer}")
         answer = None if answer is None else resolved(answer)
-        scores |= {name: Score(part, answer) for name, part in parts(scorer, said.get("value"))}
+        reason = said.get("reason")
+        reason = reason if scorer == SCORER and isinstance(reason, str) else None
+        scores |= {name: Score(part, answer, reason) for name, part in parts(scorer, said.get("value"))}
     return scores
 
 
@@ -263,8 +269,8 @@ def _count(tokens: Any) -> int | None:
 
 
 def _milliseconds(*seconds: Any) -> float | None:
-    known = (each for each in seconds if isinstance(each, int | float) and not isinstance(each, bool))
-    return next((1000.0 * each for each in known if isfinite(each) and 0 <= each < 2**53), None)
+    known = (real(each) for each in seconds if not isinstance(each, bool))
+    return next((1000.0 * each for each in known if each is not None and 0 <= each < 2**53), None)
 
 
 def _failed(text: _Text, refuse: Refuse) -> str:
@@ -295,15 +301,19 @@ def _attachments(text: _Text, refuse: Refuse) -> Attached:
     return attached
 
 
-def _resolving(attached: Attached) -> Callable[[str], str]:
-    """From a text to what it stands for: itself, or that of an attachment."""
+class _Resolved:
+    """From a text to what it stands for: itself, or that of an attachment; None, counted, if that is missing."""
 
-    def resolved(text: str) -> str:
+    def __init__(self, attached: Attached) -> None:
+        self._attached, self.missing = attached, 0
+
+    def __call__(self, text: str) -> str | None:
         reference = _ATTACHMENT.fullmatch(text)
-        content = None if reference is None else attached(reference[1])
-        return text if content is None else content
-
-    return resolved
+        if reference is None:
+            return text
+        content = self._attached(reference[1])
+        self.missing += content is None
+        return content
 
 
 # -- holding -----------------------------------------------------------------------------------------------------------

@@ -19,7 +19,9 @@ import msgspec
 import numpy as np
 
 from steelyard.records.declared import Declared
+from steelyard.records.readers.log_values import real
 
+SCORER = "steelyard"  # of the logs that we write
 _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 _WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 _COUNTED = re.compile(r"(at_least|pass_at|pass_k)_(\d+)")
@@ -38,9 +40,7 @@ def parts(scorer: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if isfinite(value) else None
-    return value if isinstance(value, str | int) else None
+    return value if isinstance(value, str) or real(value) is not None else None
 
 
 def number(value: Any) -> float | None:
@@ -50,7 +50,7 @@ def number(value: Any) -> float | None:
     [1.0, 0.5, 0.0, 1.0, 0.25, 1.0, 3.0, None]
     """
     if not isinstance(value, str):
-        return None if value is None else float(value)
+        return real(value)
     if value in _LETTERS:
         return _LETTERS[value]
     if value.lower() in _WORDS:

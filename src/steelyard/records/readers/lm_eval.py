@@ -100,7 +100,8 @@ def load(source: Input) -> Table:
         place = _results_of(name, source.bundle.names())
         if place is not None and place not in results:
             results[place] = _results(source, source.member(place))
-        log.read(source.member(name), results.get(place or ""))
+        found = results[place] if place is not None else None
+        log.read(source.member(name), _fitting(source, name, place or "", found))
     return log.table()
 
 
@@ -109,7 +110,24 @@ def _next_to(source: Input) -> Results | None:
     named = _SAMPLES.search(source.name)
     near = source.siblings(f"*_{named['time']}.json") if named else []
     near = near or source.siblings("results_*.json")
-    return _results(source, near[0]) if len(near) == 1 else None
+    if len(near) != 1:
+        return None
+    return _fitting(source, source.name, near[0].name, _results(source, near[0]))
+
+
+def _fitting(source: Input, samples: str, place: str, results: Results | None) -> Results | None:
+    """The results, if they are of the samples' time; others if they have the task, which is said."""
+    named = _SAMPLES.search(samples)
+    if results is None or (named and place.endswith(f"_{named['time']}.json")):
+        return results
+    if named and named["task"] not in results.tasks():
+        return None
+    why = "which is of another time" if named else "though its name does not say of which run it is"
+    source.warnings.append(
+        f"{printable(samples)}: the model and the settings are those of {printable(os.path.basename(place))}, {why}; "
+        "move that file away if they are not of one run"
+    )
+    return results
 
 
 def _results(source: Input, file: Input) -> Results | None:

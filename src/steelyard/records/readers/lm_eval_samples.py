@@ -17,6 +17,7 @@ from steelyard.errors import InputError
 from steelyard.ground.json import Flaw, NotJsonError, parse_line, without_flaws
 from steelyard.records.readers.head import SIZE, Head
 from steelyard.records.readers.inputs import LONGEST_LINE, Block, Input
+from steelyard.records.readers.log_values import real
 
 BY_LENGTH = ("acc_norm", "acc_bytes")
 NO_SAMPLES = (
@@ -29,6 +30,7 @@ _OWN = frozenset(
         *("doc_hash", "prompt_hash", "target_hash"),
     )
 )  # every other key is a metric
+_DIGITS = 400  # that no number of use has
 _REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _RESULTS_KEYS = frozenset(("configs", "group_subtasks", "versions", "n-shot", "n-samples", "higher_is_better"))
 
@@ -48,11 +50,11 @@ _arguments = msgspec.json.Decoder(dict[str, _Arguments]).decode
 
 
 def _value(raw: bytes | msgspec.Raw) -> Any:
-    """A JSON value; half a character in a text is kept."""
+    """A JSON value; half a character in a text is kept, and a whole number of thousands of digits is null."""
     try:
         return msgspec.json.decode(raw)
     except _REFUSED:
-        return json.loads(bytes(raw))
+        return json.loads(bytes(raw), parse_int=lambda digits: int(digits) if len(digits) < _DIGITS else None)
 
 
 class Line:
@@ -169,8 +171,8 @@ def metric_of(line: Line, name: str) -> tuple[float, float]:
     parts = value if isinstance(value, list) and len(value) == 2 else [value, None]
     if not all(isinstance(part, int | float) or part is None for part in parts):
         return math.nan, math.nan
-    first, second = (math.nan if part is None else float(part) for part in parts)
-    return first, second
+    first, second = (real(part) for part in parts)
+    return math.nan if first is None else first, math.nan if second is None else second
 
 
 def score_of(name: str, first: float, second: float) -> float:
@@ -225,7 +227,7 @@ def choices_of(
 
 def log_of(line: Line, reply: Any) -> float:
     """The log-likelihood in a pair of it and whether the text is what the model would have written."""
-    with suppress(TypeError, ValueError, IndexError, KeyError):
+    with suppress(TypeError, ValueError, IndexError, KeyError, OverflowError):
         return float(reply[0]) if isinstance(reply, list) else float(reply)
     raise line.error("a log-likelihood is expected", "filtered_resps")
 

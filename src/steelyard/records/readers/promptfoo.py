@@ -29,6 +29,7 @@ from steelyard.records.readers.head import SIZE, Head
 from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.json_elements import Elements
 from steelyard.records.readers.log_rows import Shape, around, elements, lines, retold
+from steelyard.records.readers.log_values import Due
 from steelyard.records.readers.logged import Samples, chosen
 from steelyard.records.readers.promptfoo_rows import (
     About,
@@ -152,6 +153,7 @@ class _Log:
         self._source = source
         self.samples = Samples(source, what="rows")
         self._tests = _Tests()
+        self._due = Due()
         self._columns: dict[_Asked, str] = {}  # to the code that stands for it until all are known
         self._tallies: dict[str, _Tally] = {}
         self._metrics: dict[str, None] = {}
@@ -170,12 +172,12 @@ class _Log:
             raise self._source.error("the vars are nested too deeply", line=self._rows, field="vars") from None
         repeat = self._tests.repeat(item, column)
         common = {"item": item, "repeat": repeat, "strategy": column, "model": column}
-        asked = [name for name in self._source.scorers if name in metrics]
-        if self._source.scorers:
-            self._without += not asked
+        asked = self._source.scorers
+        if asked:
+            self._without += not row.failed and any(name not in metrics for name in asked)
             for name in asked:
-                task = {"task": name} if len(self._source.scorers) > 1 else {}
-                self.samples.add(common | task | self._record(row, metrics[name]))
+                task = {"task": name} if len(asked) > 1 else {}
+                self.samples.add(common | task | self._record(row, metrics.get(name)))
             return
         self._unjudged += not row.judged and not row.failed
         self.samples.add(common | self._record(row, row.success if row.judged else None))
@@ -213,7 +215,7 @@ class _Log:
             "vars": asked,
             "metadata": metadata,
         }
-        if isinstance(due := metadata.get("should_abstain", asked.get("should_abstain")), bool):
+        if (due := self._due.of(metadata.get("should_abstain", asked.get("should_abstain")))) is not None:
             record["should_abstain"] = due
         return record
 
@@ -233,7 +235,7 @@ class _Log:
             about={name: value for name, value in facts.items() if value},
             declared=list(self._declared(results, strategies, models)),
             excerpt=self._excerpt(results.stats or Stats()),
-            remarks=self._remarks(),
+            remarks=[*self._remarks(), *self._due.remarks(self._source.name)],
         )
         return retold(self._source, retold(self._source, table, "strategy", strategies), "model", models)
 
@@ -280,8 +282,9 @@ class _Log:
         if self._unjudged:
             remarks.append(f"{name}: {self._unjudged:,} of {self._rows:,} rows have no assertions, and so no mark")
         if self._without:
+            lack = "lacks" if self._without == 1 else "lack"
             remarks.append(
-                f"{name}: {self._without:,} of {self._rows:,} rows have no metric of `scorer=` and are left out"
+                f"{name}: {self._without:,} of {self._rows:,} rows {lack} a metric of `scorer=`, and so a mark for it"
             )
         if self._tests.mixed:
             remarks.append(

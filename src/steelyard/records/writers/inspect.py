@@ -7,14 +7,15 @@
                                   be read and the table does not have it: without a completion nothing was replied
     outcome, mark, target         scores.steelyard: C or I, or the mark where it is a number between; N where the model
                                   declined; I with an empty answer where the reply could not be read
+                                  where nobody says what is right: no score, and metadata.steelyard has the outcome
     outcome failed                error
     latency_ms, *_tokens          total_time, output.usage, model_usage
     metadata.x, group.x           metadata.x
     every other column            metadata, under its own name
 
-The results are recomputed as Inspect defines them: accuracy is the mean over samples of the mean over epochs, stderr
-the standard error of that mean. Texts are compared without white space around them, as they are when they are read to
-be evaluated.
+If every reply has a score, the results state accuracy and stderr as Inspect defines them: accuracy is the mean over
+samples of the mean over epochs, stderr the standard error of that mean. Texts are compared without white space around
+them, as they are when they are read to be evaluated.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ from steelyard.ground.files import written_at
 from steelyard.ground.json import plain, whole, whole_text
 from steelyard.records.derive import FAILED
 from steelyard.records.labels import value_name
+from steelyard.records.readers.inspect_scores import SCORER
 from steelyard.records.schema import CELL, OUTCOMES, is_group, kind_of
 from steelyard.records.sources import Source
 from steelyard.records.table import Records
 from steelyard.records.task import Task
 from steelyard.records.writers.contract import batches, some, writer
 
-SCORER = "steelyard"
 NO_MODEL = "none/none"  # what Inspect itself writes where there is none
 _METRICS = ("accuracy", "stderr")
 REPLIED = {
@@ -170,7 +171,9 @@ class _Log:
         scores = np.where(failed, np.nan, self._judged())
         unknown = int(np.count_nonzero(np.isnan(scores) & ~failed))
         if unknown:
-            self.said.append(f"{unknown:,} rows have no score: nobody says what is right")
+            have = "row has" if unknown == 1 else "rows have"
+            self.said.append(f"{unknown:,} {have} no score, as nobody says what is right; so no accuracy is stated")
+        self.is_judged = not unknown
         return scores
 
     def _judged(self) -> Floats:
@@ -224,7 +227,7 @@ class _Log:
             "results": {
                 "total_samples": rows,
                 "completed_samples": rows - failed,
-                "scores": [{**score, "metrics": self._metrics()}] if scored else [],
+                "scores": [{**score, "metrics": self._metrics() if self.is_judged else {}}] if scored else [],
             },
             "stats": {"model_usage": {self.model: usage}} if usage else {},
         }
@@ -281,6 +284,9 @@ class _Log:
             sample["error"] = {"message": "the question failed", "traceback": "", "traceback_ansi": ""}
         elif not np.isnan(score):
             sample["scores"] = {SCORER: _score(outcome, float(score), prediction)}
+        else:
+            answer = {} if prediction is None else {"answer": _text(prediction)}
+            sample["metadata"][SCORER] = {"outcome": outcome, **answer}
         return sample
 
     def _in_place_of_reply(self, outcome: str) -> str:
