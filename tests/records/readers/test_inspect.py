@@ -216,8 +216,8 @@ def test_texts_that_are_kept_apart_are_put_back(tmp_path: Path) -> None:
 def test_a_reply_in_an_attachment_that_is_not_there_is_no_reply(tmp_path: Path) -> None:
     away = f"attachment://{'d' * 32}"
     samples = [sample(1, value="I", answer=None, completion=away), sample(2, value="I", answer=away, completion="B")]
-    records = sy.read(written(tmp_path, samples[:1]))
-    assert rows(records, "outcome", "prediction") == [("failed", None)]
+    records = sy.read(written(tmp_path, [samples[0], sample(3, value="C", answer=None, completion="A")]))
+    assert rows(records, "outcome", "prediction") == [("failed", None), ("answered", "A")]
     assert any("1 text is kept in attachments" in said for said in records.warnings)
     assert rows(sy.read(written(tmp_path, samples[1:])), "prediction") == ["B"]
 
