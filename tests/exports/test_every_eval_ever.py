@@ -208,7 +208,10 @@ def test_every_model_has_its_file() -> None:
     slices: list[dict[str, Any]] = [{"model": m, **s} for m in ("a/x", "y") for s in ({}, {"group.site": "n"})]
     slices += [{"model": "y", "task": "t", "group.site": "n"}]
     records = exported(subject([estimate(slice=s) for s in slices]), developer="d", benchmark="b")
-    assert sorted(place.rpartition("/")[0] for place in records) == ["data/b/a/x", "data/b/d/y"]
+    assert sorted(place.rpartition("/")[0] for place in records) == [
+        "data/b/d/x",
+        "data/b/d/y",
+    ]  # as stated, whatever the prefix
     x, y = (records[place] for place in sorted(records))
     assert [r["evaluation_result_id"] for r in x["evaluation_results"]] == ["accuracy", "accuracy{group.site=n}"]
     assert [r["evaluation_name"] for r in y["evaluation_results"]] == ["b", "b{group.site=n}", "t{group.site=n}"]
@@ -312,3 +315,8 @@ def test_every_metric_has_its_bounds_and_options(name: str) -> None:
 def test_a_single_file(tmp_path: Path) -> None:
     done = exporters["every-eval-ever"](subject([estimate()]), Place(str(tmp_path / "a.JSON")), {"model": "m"})
     assert list(done.files) == [tmp_path / "a.JSON"]
+
+
+def test_a_developer_that_is_stated_wins_over_the_models_prefix() -> None:
+    record = one(subject([estimate()]), model="m/x", developer="acme")
+    assert (record["model_info"]["developer"], record["model_info"]["id"]) == ("acme", "m/x")

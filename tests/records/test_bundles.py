@@ -158,6 +158,7 @@ def test_what_is_no_bundle_of_this_reader(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b'{"item": 1}\n')
     with pytest.raises(InputError, match=r"a\.jsonl: a folder or a zip archive is expected"):
         read(tmp_path / "a.jsonl", format="parts")
+    (tmp_path / "b.jsonl").write_bytes(b'{"item": 2}\n')
     with pytest.raises(
         InputError, match=r"a folder that no reader recognises; folders are read as .*parts: header.json"
     ):
@@ -569,3 +570,10 @@ def test_the_last_of_two_members_counts_for_a_reader_that_says_so(tmp_path: Path
                     read(tmp_path / "a.parts", map={"item": "id"})
         finally:
             readers.remove("parts")
+
+
+def test_a_folder_with_one_file_that_is_no_bundle_names_that_file(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "run.eval").write_bytes(b"PK")
+    with pytest.raises(InputError, match=r"no reader recognises; give the one file in it: run\.eval$"):
+        sy.read(tmp_path / "logs")

@@ -104,7 +104,7 @@ class _Record:
         self.is_part = len(estimates) < len(subject.evaluation)  # there are other models
         self.empty = [estimate for estimate in estimates if estimate.value is None]
         prefix, slash, _ = self.model.partition("/")
-        self.developer = prefix if slash and prefix else facts.get("developer", UNKNOWN)
+        self.developer = facts.get("developer") or (prefix if slash and prefix else UNKNOWN)
         known = not slash and self.developer != UNKNOWN
         self.model_id = f"{self.developer}/{self.model}" if known else self.model
         self.benchmark = facts.get("benchmark") or self._asked()

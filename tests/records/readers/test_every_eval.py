@@ -102,7 +102,7 @@ def test_equal_samples_are_repeats_and_different_ones_of_one_id_are_said(tmp_pat
     assert again.warnings == ()
     table = records(tmp_path, sample("q1"), sample("q1", sample_hash="ab"))
     assert column(table, "repeat") == [1, 2]
-    assert any("1 ids stand for samples that differ in sample_hash" in each for each in said(table))
+    assert any("1 id stands for samples that differ in sample_hash" in each for each in said(table))
     apart = read(written(tmp_path, [sample("q1"), sample("q1", sample_hash="ab")]), map={"item": "sample_hash"})
     assert len(set(column(apart, "item"))) == 2
 

@@ -284,7 +284,7 @@ def test_declining_is_not_wrong_where_nothing_is_right_or_wrong(tmp_path: Path) 
 def test_values_that_are_texts_are_said(tmp_path: Path) -> None:
     records = sy.read(written(tmp_path, [sample(1, value="rude"), sample(2, value="C")]))
     assert rows(records, "score") == [None, 1.0]
-    assert any("1 values of match are texts that stand for no number" in said for said in records.warnings)
+    assert any("1 value of match is a text that stands for no number" in said for said in records.warnings)
 
 
 # -- how much there is, and what is stated -----------------------------------------------------------------------------

@@ -88,8 +88,8 @@ REFUSED = {
     "a list in it": ('[{"item": 1},\n[{"item": 2}]]', 2, None, "an array of objects is expected"),
     "a line end in a text": ('[{"item": "SECRET-PATIENT\n"}]', 1, None, "a line ends inside a text"),
     "nothing in it": (" [ ] ", None, None, "no records: the array is empty"),
-    "cut inside an object": ('[{"item": 1},\n{"item": "SECRET', 2, None, "`salvage=True` keeps the 1 whole records"),
-    "cut between objects": ('[{"item": 1},\n', 1, None, "`salvage=True` keeps the 1 whole records"),
+    "cut inside an object": ('[{"item": 1},\n{"item": "SECRET', 2, None, "`salvage=True` keeps the one whole record"),
+    "cut between objects": ('[{"item": 1},\n', 1, None, "`salvage=True` keeps the one whole record"),
     "an early problem first": ('[{"item": 1, "confidence": "x"},\n7]', 1, "confidence", "a number is expected"),
 }
 

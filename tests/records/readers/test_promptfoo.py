@@ -301,7 +301,7 @@ def test_tests_that_share_an_id_and_differ_are_said(tmp_path: Path) -> None:
     second["testCase"] |= {"metadata": {"id": 7}}
     table = records(tmp_path, first, second)
     assert keys(table) == [("7", 1, "plain", "first"), ("7", 2, "plain", "first")]
-    assert any("1 items stand for tests that differ, and count as repeats" in warning for warning in table.warnings)
+    assert any("1 item stands for tests that differ, which count as repeats" in warning for warning in table.warnings)
     assert not any("differ" in warning for warning in records(tmp_path, row(), row()).warnings)
 
 

@@ -97,6 +97,10 @@ def _of_file(
     bundle, refusal = None, None
     if head.container == "zip":
         try:
+            if not stream.seekable() and os.path.isfile(path):
+                raise InputError(
+                    "a zip archive that is compressed once more cannot be read; unpack it first", file=name
+                )
             bundle = zip_bundle(name, stream, salvage=salvage, repeats=True)
             head = replace(head, members=shallowest(bundle.names()))
         except InputError as problem:
@@ -167,6 +171,8 @@ def _unknown(head: Head, path: str) -> SteelyardError:
     if head.is_folder:
         bundles = [reader for reader in readers.values() if reader.takes != "file"]
         hint = f"; folders are read as {_described(bundles)}" if bundles else ""
+        if len(head.members or ()) == 1:
+            hint = f"; give the one file in it: {printable((head.members or ('',))[0])}"
         return InputError(f"cannot be read: it is a folder that no reader recognises{hint}", file=path)
     named = [reader for reader in readers.values() if reader.has_suffix(head.name)]
     if named:

@@ -255,7 +255,8 @@ class _Log:
         if run.rows > (stated.total_rows if stated.total_rows is not None else run.rows):
             yield f"{name}: {run.rows:,} rows, the aggregate counts {stated.total_rows:,}"
         if run.strangers:
-            yield f"{name}: {run.strangers:,} of {run.rows:,} rows name another evaluation than the aggregate does"
+            names = "names" if run.strangers == 1 else "name"
+            yield f"{name}: {run.strangers:,} of {run.rows:,} rows {names} another evaluation than the aggregate does"
         known = stated.checksum and stated.hash_algorithm == "sha256"
         if known and run.samples.sha256 != str(stated.checksum).casefold():
             yield f"{name}: the samples were changed after the aggregate was written: their checksum differs"
@@ -279,12 +280,14 @@ class _Log:
         if unmarked:
             yield f"{file}: nothing in {_listed(unmarked)} is correct, although there are scores; so there are no marks"
         if self._mixed:
+            ids = "1 id stands" if len(self._mixed) == 1 else f"{len(self._mixed):,} ids stand"
             yield (
-                f"{file}: {len(self._mixed):,} ids stand for samples that differ in sample_hash, and count as repeats; "
+                f"{file}: {ids} for samples that differ in sample_hash, which count as repeats; "
                 "`map=item=sample_hash` keeps them apart"
             )
         if self._other:
-            yield f"{file}: {self._other:,} of {self._rows:,} rows belong to other results than `scorer=` names"
+            belong = "belongs" if self._other == 1 else "belong"
+            yield f"{file}: {self._other:,} of {self._rows:,} rows {belong} to other results than `scorer=` names"
 
 
 def _agreed(facts: list[dict[str, str]], name: str) -> bool:

@@ -224,14 +224,16 @@ class Input:
 
     def torn(self, line: int, whole: int) -> InputError:
         """The input ends inside its last record."""
-        hint = f"; `salvage=True` keeps the {whole:,} whole records before it" if whole else ""
+        records = "one whole record" if whole == 1 else f"{whole:,} whole records"
+        hint = f"; `salvage=True` keeps the {records} before it" if whole else ""
         return self.error(f"the last record is incomplete, the file ends inside it{hint}", line=line)
 
     def salvaged(self, line: int, whole: int) -> str:
         """The warning instead of `torn` if the user wants the rest."""
         self._torn = True
         place = f"{printable(self.name)}:{self._placed(line)}"
-        return f"{place}: the last record is incomplete and was left out; {whole:,} whole records were kept"
+        kept = "1 whole record was" if whole == 1 else f"{whole:,} whole records were"
+        return f"{place}: the last record is incomplete and was left out; {kept} kept"
 
     def taken(self, column: str) -> UsageError:
         """Two columns of the file would have the same name."""

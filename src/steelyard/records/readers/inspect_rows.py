@@ -243,11 +243,11 @@ class Rows:
             said.append(
                 f"{place}: {len(self._chosen)} scorers ({named}{more}), each is a task of its own; `scorer=` chooses"
             )
-        said += [
-            f"{place}: {self._scorers[name].unread:,} values of {printable(name)} are texts that stand for no number"
-            for name in self._chosen
-            if self._scorers[name].unread
-        ]
+        for name in self._chosen:
+            if unread := self._scorers[name].unread:
+                what = "1 value" if unread == 1 else f"{unread:,} values"
+                are = "is a text that stands" if unread == 1 else "are texts that stand"
+                said.append(f"{place}: {what} of {printable(name)} {are} for no number")
         if self._missing:
             texts = "text is" if self._missing == 1 else "texts are"
             said.append(

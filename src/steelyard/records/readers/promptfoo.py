@@ -280,15 +280,18 @@ class _Log:
         name = printable(self._source.name)
         remarks = []
         if self._unjudged:
-            remarks.append(f"{name}: {self._unjudged:,} of {self._rows:,} rows have no assertions, and so no mark")
+            have = "has" if self._unjudged == 1 else "have"
+            remarks.append(f"{name}: {self._unjudged:,} of {self._rows:,} rows {have} no assertions, and so no mark")
         if self._without:
             lack = "lacks" if self._without == 1 else "lack"
             remarks.append(
                 f"{name}: {self._without:,} of {self._rows:,} rows {lack} a metric of `scorer=`, and so a mark for it"
             )
         if self._tests.mixed:
+            mixed = len(self._tests.mixed)
+            items = "1 item stands" if mixed == 1 else f"{mixed:,} items stand"
             remarks.append(
-                f"{name}: {len(self._tests.mixed):,} items stand for tests that differ, and count as repeats; give the "
+                f"{name}: {items} for tests that differ, which count as repeats; give the "
                 "tests an id in their metadata, or name the item with `map=`"
             )
         return remarks

@@ -61,7 +61,8 @@ def zip_bundle(
         infos = list(_scanned(stream, limits)) if salvage else []
         if not infos:
             raise InputError(_unlisted(stream, limits, salvage=salvage), file=name) from None
-        cut = f"the archive is cut short, its list of members is missing; {len(infos):,} whole members were kept"
+        kept = "1 whole member was" if len(infos) == 1 else f"{len(infos):,} whole members were"
+        cut = f"the archive is cut short, its list of members is missing; {kept} kept"
     if len(infos) > limits.members:
         raise InputError(f"more than {limits.members:,} members", file=name)
     members: dict[str, Member] = {}
@@ -97,7 +98,8 @@ def _unlisted(stream: BinaryIO, limits: Limits, *, salvage: bool) -> str:
     if salvage:
         return f"{problem}, and no member is whole"
     whole = sum(1 for _ in _scanned(stream, limits))
-    return f"{problem}; `salvage=True` keeps the {whole:,} whole members before the cut" if whole else problem
+    members = "one whole member" if whole == 1 else f"{whole:,} whole members"
+    return f"{problem}; `salvage=True` keeps the {members} before the cut" if whole else problem
 
 
 def _refused_member(info: zipfile.ZipInfo, limits: Limits) -> str | None:
