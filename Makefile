@@ -5,6 +5,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 LOWEST ?= .venv-lowest
+INSPECT ?= .venv-interop-inspect
+LM_EVAL ?= .venv-interop-lm-eval
 ARGS   ?= -n 2
 UV     ?= uv
 
@@ -13,10 +15,11 @@ PIP  = env PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_USER=0 PYTHON="$(P
 LOCKED = -qq --require-hashes --no-deps --only-binary :all: -r
 
 TRIAGE := examples/triage
+INTEROP := build/interop
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-lowest check coverage bench soak simulate docs lock clean
+.PHONY: help demo test test-lowest interop interop-tools check coverage bench soak simulate docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +36,22 @@ test: $(VENV)/.dev ## run the tests (ARGS="-n 2")
 # Old packages call newer ones by names that are going away; what we call so ourselves fails in `make test`.
 test-lowest: $(LOWEST)/.tests ## run the tests with the lowest versions that pyproject.toml allows (Python 3.11)
 	$(LOWEST)/bin/python -m pytest -W ignore::DeprecationWarning $(ARGS)
+
+# One folder per tool, made by the tool itself in an environment of its own; the tests skip what is not there.
+interop: $(VENV)/.dev $(INTEROP)/inspect/facts.json $(INTEROP)/lm_eval/.made ## let other tools write logs, and read ours
+	STEELYARD_INTEROP="$(CURDIR)/$(INTEROP)" STEELYARD_INTEROP_PYTHON="$(CURDIR)/$(INSPECT)/bin/python" \
+		$(PY) -m pytest $(ARGS) tests/interop
+
+interop-tools: $(INSPECT)/.tool $(LM_EVAL)/.tool
+
+$(INTEROP)/lm_eval/.made: $(LM_EVAL)/.tool tests/interop/make_lm_eval.py
+	rm -rf $(@D)
+	$(LM_EVAL)/bin/python tests/interop/make_lm_eval.py $(@D)
+	touch $@
+
+$(INTEROP)/inspect/facts.json: $(INSPECT)/.tool tests/interop/make_inspect_logs.py
+	rm -rf $(@D)
+	$(INSPECT)/bin/python tests/interop/make_inspect_logs.py $(@D)
 
 check: $(VENV)/.dev ## lint, format, types, import contracts, declared dependencies
 	$(PY) -m ruff check .
@@ -93,16 +112,34 @@ $(LOWEST)/.tests: scripts/venv requirements-lowest.lock pyproject.toml src/steel
 	@$(PIP) -qq --no-deps --no-build-isolation -e .
 	@touch $@
 
+$(INSPECT)/.tool: override VENV := $(INSPECT)
+$(INSPECT)/.tool: scripts/venv requirements-interop-inspect.lock
+	PYTHON="$(PYTHON)" VENV="$(VENV)" sh scripts/venv
+	@echo "installing inspect_ai into $(VENV) (about a minute, once)"
+	@$(PIP) $(LOCKED) requirements-interop-inspect.lock
+	@touch $@
+
+$(LM_EVAL)/.tool: override VENV := $(LM_EVAL)
+$(LM_EVAL)/.tool: scripts/venv requirements-interop-lm-eval.lock
+	PYTHON="$(PYTHON)" VENV="$(VENV)" sh scripts/venv
+	@echo "installing lm-eval into $(VENV) (some minutes, once)"
+	@$(PIP) -qq --require-hashes --no-deps -r requirements-interop-lm-eval.lock
+	@touch $@
+
 # Pins that still fit are kept; `make lock UPGRADE=--upgrade` moves them.
-COMPILE = $(UV) pip compile pyproject.toml --universal --generate-hashes --python-version 3.11 --only-binary :all: \
+SOURCES = $(UV) pip compile --universal --generate-hashes --python-version 3.11 \
 	--quiet --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(UPGRADE)
+RESOLVE = $(SOURCES) --only-binary :all:
+COMPILE = $(RESOLVE) pyproject.toml
 
 # A lowered bound is a pin that still fits: `make lock UPGRADE="--upgrade-package numpy"` moves that one down.
 lock: ## resolve the requirements*.lock files again (needs uv)
 	$(COMPILE) --extra fast --group build -o requirements.lock
-	$(COMPILE) --extra fast --extra embeddings --extra xlsx --extra dev --group build -c requirements.lock -o requirements-dev.lock
+	$(COMPILE) --extra fast --extra embeddings --extra xlsx --extra mlflow --extra dev --group build -c requirements.lock -o requirements-dev.lock
 	$(COMPILE) --extra fast --extra bench --group build -c requirements-dev.lock -o requirements-bench.lock
-	$(COMPILE) --resolution lowest-direct --extra fast --extra embeddings --extra xlsx --extra test --group build -o requirements-lowest.lock
+	$(COMPILE) --resolution lowest-direct --extra fast --extra embeddings --extra xlsx --extra mlflow --extra test --group build -o requirements-lowest.lock
+	$(RESOLVE) --group interop-inspect -o requirements-interop-inspect.lock
+	$(SOURCES) --group interop-lm-eval -o requirements-interop-lm-eval.lock
 	@! grep -nE '://|--(index|extra-index|find-links|trusted-host)|@ ' requirements*.lock
 
 clean: ## remove build output and caches (the virtual environment stays)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bench import asking, jsonl, loopback, peers
+from bench import asking, jsonl, loopback, memory, peers
 from steelyard.ground.json import dumps
 from steelyard.records.readers.trec import read_rankings
 from steelyard.records.table import Records
@@ -278,6 +278,12 @@ def reading() -> Iterator[Row]:
         yield Row(job, peer, ratio, 1.0, goal or 1.1, at_most=True)
 
 
+def reading_memory() -> Iterator[Row]:
+    for job, ours, alone in memory.measured():
+        peer = "the same rows with the read columns alone"
+        yield Row(job, peer, ours, alone, memory.GOAL, at_most=True, remark="megabytes at most, not seconds")
+
+
 def ranking() -> Iterator[Row]:
     """10,000 queries × 1,000 documents. The peer takes them in slices: as one run, its dicts would fill the memory."""
     import pytrec_eval
@@ -404,6 +410,7 @@ JOBS = (
     macro_f1,
     calibration,
     reading,
+    reading_memory,
     ranking,
     gold_rank,
     run_store,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tests.support.oracles import FIRST_EDITION, ORACLES, formatted
 from tests.support.places import ROOT, TESTS
 
 PACKAGE = ROOT / "src" / "steelyard"
-NO_ROOMS = {"support", "e2e", "golden", "oracles", "typing"}  # folders of tests that are about no one room
+NO_ROOMS = {"support", "e2e", "golden", "interop", "oracles", "typing"}  # folders of tests that are about no one room
 CASES = [*sorted(ORACLES.glob("*.json")), FIRST_EDITION]
 
 
@@ -65,3 +66,7 @@ def test_no_module_is_longer_than_can_be_read(folder: str, longest: int) -> None
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_cases_are_written_one_to_a_line(path: Path) -> None:
     assert path.read_text() == formatted(path.read_text()), "python -m tests.support.oracles writes them so"
+
+
+def test_the_benchmarks_can_be_started() -> None:
+    assert importlib.import_module("bench.__main__").JOBS

@@ -14,7 +14,7 @@ import pytest
 
 from steelyard.records.readers import read_as_is
 from steelyard.records.schema import text_array
-from steelyard.records.writing import writers
+from steelyard.records.writers import writers
 from tests.support.commands import command, steelyard
 
 ROWS: list[dict[str, Any]] = [
@@ -81,7 +81,8 @@ def test_standard_input_is_looked_at(path: Path) -> None:
     assert done.json["outcomes"]["answered"] == 5
 
 
-SUFFIXES = [suffix for writer in writers.values() for suffix in writer.suffixes]
+TABLES = [writer for writer in writers.values() if writer.name != "inspect"]  # a log holds what its tool knows
+SUFFIXES = [suffix for writer in TABLES for suffix in writer.suffixes]
 
 
 @pytest.mark.parametrize("suffix", [*SUFFIXES, ".jsonl.gz", ".csv.gz"])
@@ -92,7 +93,8 @@ def test_every_format_holds_what_was_there(path: Path, suffix: str) -> None:
     assert done.json["rows"] == 5
     back = path.with_name("back.jsonl")
     assert command("convert", target, back).code == 0
-    rows = [json.loads(line) for line in back.read_text().splitlines()]
+    read_back = [json.loads(line) for line in back.read_text().splitlines()]
+    rows = [{name: value for name, value in row.items() if value is not None} for row in read_back]
     for row, wanted in zip(rows, ROWS, strict=True):
         known = {name: value for name, value in wanted.items() if value is not None}
         if suffix in (".jsonl", ".ndjson", ".jsonl.gz"):

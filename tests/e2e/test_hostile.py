@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from steelyard.ground.commas import pair_text
 from steelyard.ground.json import dumps
 from steelyard.report.formats import known
 from tests.support.commands import COMMANDS, Done, command
@@ -218,7 +219,16 @@ CASES: dict[str, Case] = {
         (w.file("a.jsonl"), "-m", "accuracy", "--save", "--run-id", f"saved-{f}", "--root", w.file("other"), *FEW),
     ],
     "look": lambda w, f: [(w.file("a.jsonl"),), (w.file("a.jsonl"), "--labels", "exact")],
-    "convert": lambda w, f: (w.file("a.jsonl"), w.file(f"converted-{f}.jsonl")),
+    "convert": lambda w, f: [
+        (w.file("a.jsonl"), w.file(f"converted-{f}.jsonl")),
+        (w.file("a.jsonl"), w.file(f"{f}.inspect.json"), "--where", pair_text("model", w.word("model", 4)),
+         "--where", pair_text("group.site", w.word("site", 0))),  # whose texts Inspect reads as they are
+    ],
+    "export": lambda w, f: [
+        ("extra", w.file(f"records-{f}"), "--to", "every-eval-ever", "--about", pair_text("developer", w.word("d", 3))),
+        ("one", w.file(f"record-{f}.json"), "--to", "eee", "--about", pair_text("model", w.word("model", 4)),
+         "--about", pair_text("benchmark", w.word("task", 5))),
+    ],
     "compare": lambda w, f: [
         (w.file("a.jsonl"), w.file("b.jsonl"), "-m", "accuracy", "-m", "f1", "--by", "group.site", *FEW),
         (w.file("a.jsonl"), "--versus", f"model={w.word('model', 4)},{w.word('model', 5)}", "-m", "accuracy", *FEW),
@@ -354,6 +364,10 @@ FAILURES: dict[str, Callable[[World], Arguments]] = {
     "no such mode": lambda w: ("selective", "--input", w.file("people.json"), "--mode", w.word("mode", 5)),
     "no such spec": lambda w: ("runs", "matrix", "--spec", w.file("none.yaml")),
     "no such rules": lambda w: ("gate", "--run", "one", "--rules", w.file("none.yaml")),
+    "no such evaluation": lambda w: ("export", w.file("none.json"), "x", "--to", "eee"),
+    "no such form": lambda w: ("export", "one", "x", "--to", w.word("form", 3)),
+    "no such fact": lambda w: ("export", "one", "x", "--to", "eee", "--about", pair_text(w.word("fact", 3), "x")),
+    "several models": lambda w: ("convert", w.file("a.jsonl"), w.file("log.inspect.json")),
     "no such metric": lambda w: ("evaluate", w.file("a.jsonl"), "-m", w.word("metric", 3)),
     "no such key": lambda w: ("runs", "best", "-m", w.word("metric", 3)),
     "no such rule": lambda w: ("gate", "--run", "one", "--rule", w.word("rule", 3)),

@@ -62,9 +62,11 @@ SCENARIOS: dict[str, list[str]] = {
     "files": [
         f"look examples/triage/answers.jsonl --format {STORE}",
         "look examples/triage/answers.jsonl --map item=patient --labels exact",
-        "convert examples/triage/answers.jsonl answers.{parquet|csv|tsv|jsonl|arrow|jsonl.gz}",
+        "convert examples/triage/answers.jsonl answers.{parquet|csv|tsv|jsonl|arrow|jsonl.gz} --where patient=p01",
         "convert answers.csv some.jsonl --only item,target,prediction --where model=birch-2 --format json",
         "look some.jsonl --format json",
+        "convert answers.csv alder.inspect.json --where model=alder-1,perturbation=none",
+        "convert answers.csv both.inspect.json",
         "convert answers.csv answers.doc",
         "convert answers.csv answers.csv",
     ],
@@ -112,6 +114,15 @@ SCENARIOS: dict[str, list[str]] = {
         "runs delete both --yes",
         "runs delete alder --yes",
         "runs show nothing",
+    ],
+    "export": [
+        f"evaluate {CALM} -m accuracy --by group.site --save --workflow Triage --run-id both",
+        "export both records --to every-eval-ever --about developer=acme,organization=Acme",
+        f"evaluate {BIRCH} -m accuracy -m 'ece(bins=15)' --out out",
+        "export out/evaluation.json birch.json --to eee --about model=acme/birch-2,organization=Acme --format json",
+        "export out/evaluation.json birch.json --to eee",
+        "export both both.json --to eee",
+        "export out/evaluation.json store --to mlfow",
     ],
     "rank": [
         f"rank examples/trec/qrels.txt examples/trec/first.txt -m ndcg@10 -m mrr -m map --resamples 300 "
@@ -202,7 +213,7 @@ def folder() -> Path:
 
 def commands(line: str) -> Iterator[str]:
     """The commands that one line stands for; `{one}` is the word that was filled in."""
-    choice = re.search(r"\{([a-z0-9|+_-]*\|[a-z0-9|+_-]*)\}", line)
+    choice = re.search(r"\{([a-z0-9|+._-]*\|[a-z0-9|+._-]*)\}", line)
     if choice is None:
         yield line
         return
@@ -255,6 +266,7 @@ class Plain:
         text = text.replace(str(self.folder), "<folder>").replace(__version__, "<version>")
         text = re.sub(r"\b[0-9a-f]{64}\b", lambda m: m[0] if m[0] in self.known else "<digest>", text)
         text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.\d]*(Z|\+00:00)?", "<time>", text)
+        text = re.sub(r"\b1[7-9]\d{8}\b", "<time>", text)  # in seconds
         text = re.sub(r"(?<![\w.])\d{8}[T_-]\d{6}[.\d]*Z?\b", "<time>", text)
         text = re.sub(r"<time>-[0-9a-f]{6}\b", "<run>", text)
         text = re.sub(r"(requests in |\"seconds\": )\d+\.\d+", r"\1<seconds>", text)

@@ -158,7 +158,10 @@ def test_what_is_no_bundle_of_this_reader(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b'{"item": 1}\n')
     with pytest.raises(InputError, match=r"a\.jsonl: a folder or a zip archive is expected"):
         read(tmp_path / "a.jsonl", format="parts")
-    with pytest.raises(InputError, match="a folder that no reader recognises; folders are read as parts: "):
+    (tmp_path / "b.jsonl").write_bytes(b'{"item": 2}\n')
+    with pytest.raises(
+        InputError, match=r"a folder that no reader recognises; folders are read as .*parts: header.json"
+    ):
         read(tmp_path)
     with pytest.raises(InputError, match="cannot be read: is a directory"):
         read(tmp_path, format="jsonl")
@@ -444,3 +447,133 @@ def test_the_head_of_a_folder_is_bounded(tmp_path: Path) -> None:
     head = folder_head(str(tmp_path / "few"))
     assert (head.name, head.members, head.is_folder) == ("few", ("a", "loop", "b/x", "b/c/deep"), True)
     assert folder_head(str(tmp_path / "none")).members == ()
+
+
+# -- archives without a list of their members -----------------------------------------------------------------------
+
+
+class _Pipe(io.BytesIO):
+    def seekable(self) -> bool:
+        return False
+
+    def seek(self, place: int, whence: int = 0) -> int:
+        raise io.UnsupportedOperation
+
+
+def streamed(files: Mapping[str, bytes], *, wide: bool = False, method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """An archive as it is written to a pipe: the sizes of a member follow its bytes."""
+    sink = _Pipe()
+    with zipfile.ZipFile(sink, "w", method) as archive:
+        for name, content in files.items():
+            with archive.open(name, "w", force_zip64=wide) as member:
+                member.write(content)
+    return sink.getvalue()
+
+
+def without_list(whole: bytes) -> bytes:
+    return whole[: whole.index(b"PK\x01\x02")]
+
+
+TRICKY = {**FILES, "like a mark": b"PK\x07\x08" * 40 + b"PK\x03\x04", "empty": b"", "large": os.urandom(600_000)}
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        zipped(TRICKY),
+        zipped(TRICKY, zipfile.ZIP_STORED),
+        streamed(TRICKY),
+        streamed(TRICKY, wide=True),
+        streamed(TRICKY, method=zipfile.ZIP_STORED),
+        crafted([(name, content, zstd(content)) for name, content in TRICKY.items()]),
+    ],
+)
+def test_whole_members_of_a_cut_archive_are_salvaged(whole: bytes) -> None:
+    listed = opened(whole)
+    cut = without_list(whole)
+    bundle = zip_bundle("a.zip", io.BytesIO(cut), salvage=True)
+    assert bundle.names() == listed.names()
+    assert bundle.sha256 == listed.sha256
+    assert bundle.cut.endswith("7 whole members were kept")
+    assert "`salvage=True` keeps the 7 whole members before the cut" in refused(cut)
+    shorter = zip_bundle("a.zip", io.BytesIO(cut[:-700]), salvage=True)
+    assert set(listed.names()) - set(shorter.names()) == {"large"}
+    assert {name: shorter.read(name, 10_000) for name in shorter.names()} == {
+        name: content for name, content in TRICKY.items() if name != "large"
+    }
+
+
+def test_a_cut_archive_is_salvaged_with_the_same_care() -> None:
+    def salvaged(content: bytes, limits: Limits | None = None) -> str:
+        with pytest.raises(InputError) as caught:
+            zip_bundle("a.zip", io.BytesIO(content), limits or Limits(), salvage=True).sha256  # noqa: B018
+        return str(caught.value)
+
+    assert "no member is whole" in salvaged(without_list(zipped({"a": os.urandom(99)}))[:-1])
+    assert "leads out of its folder" in salvaged(without_list(crafted([("../a", b"x", b"x")], method=0)))
+    assert "is encrypted" in salvaged(without_list(crafted([("a", b"x", b"x")], method=0, flags=1)))
+    assert "occurs twice" in salvaged(without_list(crafted([("a", b"x", b"x"), ("a", b"y", b"y")], method=0)))
+    assert "unpacks to more than 200 times" in salvaged(without_list(zipped({"a": bytes(70 * 2**20)})))
+    assert "more than 1 members" in salvaged(without_list(zipped({"a": b"", "b": b""})), Limits(members=1))
+    damaged = bytearray(without_list(zipped({"a": os.urandom(3_000)}, zipfile.ZIP_STORED)))
+    damaged[1_500] ^= 1
+    assert "its checksum differs" in salvaged(bytes(damaged))
+
+
+@pytest.mark.usefixtures("parts")
+def test_a_cut_archive_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    whole = zipped()
+    (tmp_path / "a.parts").write_bytes(without_list(whole)[:-5])  # inside notes.bin
+    with pytest.raises(InputError, match="`salvage=True` keeps the 3 whole members"):
+        read(tmp_path / "a.parts")
+    records = read(tmp_path / "a.parts", salvage=True, map={"item": "id"})
+    assert len(records) == 3
+    assert not records.sources[0].is_whole
+    assert any("3 whole members were kept" in warning for warning in records.warnings)
+    (tmp_path / "whole.parts").write_bytes(whole)
+    assert read(tmp_path / "whole.parts", salvage=True, map={"item": "id"}).sources[0].is_whole
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.data())
+def test_no_cut_archive_makes_a_traceback(data: st.DataObject) -> None:
+    whole = bytearray(data.draw(st.sampled_from([zipped(), streamed(FILES), streamed(FILES, wide=True)])))
+    for _ in range(data.draw(st.integers(0, 4))):
+        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    cut = io.BytesIO(bytes(whole[: data.draw(st.integers(0, len(whole)))]))
+    try:
+        assert zip_bundle("a.zip", cut, salvage=True, repeats=True).sha256
+    except InputError as error:
+        assert str(error).isprintable()  # noqa: PT017
+
+
+# -- names that occur twice -----------------------------------------------------------------------------------------
+
+
+def test_the_last_of_two_members_counts_for_a_reader_that_says_so(tmp_path: Path) -> None:
+    newer = crafted(
+        [
+            ("header.json", b"{}", b"{}"),
+            ("parts/1.jsonl", FILES["parts/1.jsonl"], FILES["parts/1.jsonl"]),
+            ("header.json", FILES["header.json"], FILES["header.json"]),
+        ],
+        method=0,
+    )
+    (tmp_path / "a.parts").write_bytes(newer)
+    for last_counts in (False, True):
+        reader("parts", about="x", suffixes=(".parts",), sniff=sniff, takes="bundle", last_counts=last_counts)(load)
+        try:
+            if last_counts:
+                assert read(tmp_path / "a.parts", map={"item": "id"}).column("model").to_pylist() == ["m"]
+            else:
+                with pytest.raises(InputError, match=r"the member 'header\.json' occurs twice"):
+                    read(tmp_path / "a.parts", map={"item": "id"})
+        finally:
+            readers.remove("parts")
+
+
+def test_a_folder_with_one_file_that_is_no_bundle_names_that_file(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "run.eval").write_bytes(b"PK")
+    with pytest.raises(InputError, match=r"no reader recognises; give the one file in it: run\.eval$"):
+        sy.read(tmp_path / "logs")

@@ -91,7 +91,7 @@ def test_rules_are_counted_and_named_as_they_are_typed(tmp_path: Path) -> None:
     said = done.json["warnings"]
     assert any("2 of 8 samples count as failed: there is no reply" in each for each in said)
     shown = command("evaluate", log(tmp_path), "-m", "accuracy", "--resamples", 0)
-    assert "1 of 8 samples count as abstained: the tool marked it as no answer; --abstain-when changes that" in (
+    assert "1 of 8 samples counts as abstained: the tool marked it as no answer; --abstain-when changes that" in (
         shown.out + shown.err
     )
     assert done.json["inputs"][0]["about"] == {"tool": "toy"}
@@ -101,6 +101,31 @@ def test_a_reply_that_is_the_target_is_an_answer() -> None:
     samples = Samples(Input("x", io.BytesIO()))
     assert samples.outcome(answer="I don't know", completion="I don't know", target="I don't know") == "answered"
     assert samples.outcome(answer="I don't know", completion="I don't know", target="B") == "abstained"
+
+
+def test_what_was_found_right_is_an_answer_whatever_it_says() -> None:
+    samples = Samples(Input("x", io.BytesIO()))
+    for text in ("I don't know", "Reasoning.\nNot sure."):
+        assert samples.outcome(answer=None, completion=text, right=True) == "answered"
+        assert samples.outcome(answer=None, completion=text) == "abstained"
+    assert samples.outcome(answer="It is Paris.\nNot sure.", completion="?") == "answered"
+    assert samples.outcome(answer="", completion="", right=True) == "failed"
+    assert samples.outcome(answer=None, completion="Pass", no_answer=True, right=True) == "abstained"
+
+
+def test_a_phrase_that_is_a_label_of_the_log_is_an_answer() -> None:
+    samples = Samples(Input("x", io.BytesIO()))
+    replies = [("pass", "fail"), ("fail", "PASS "), ("uncertain", "fail"), ("I don't know", "fail"), ("fail", "fail")]
+    for number, (reply, target) in enumerate(replies):
+        outcome = samples.outcome(answer=reply, completion=reply, target=target)
+        row = {"item": number, "target": target, "prediction": reply if outcome == "answered" else None}
+        samples.add({**row, "outcome": outcome, "mark": int(reply == target)})
+    table = samples.table()
+    assert table.columns["outcome"].to_pylist() == ["answered", "answered", "abstained", "abstained", "answered"]
+    assert table.columns["prediction"].to_pylist() == ["pass", "fail", None, None, "fail"]
+    assert [each for each in table.warnings if "count" in each] == [
+        "x: 2 of 5 samples count as abstained: the reply is a phrase of declining; `abstain_when=` changes that"
+    ]
 
 
 def test_metadata_stands_where_groups_may(tmp_path: Path) -> None:

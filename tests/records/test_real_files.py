@@ -64,3 +64,57 @@ def test_texts_with_quotes_and_lines_in_cells() -> None:
     names = ("--map", "item=issuekey,target=storypoint")
     done = command("evaluate", path, *names, "-m", "mean(target)", "--by", "split_mark", "--resamples", 0)
     assert done.code == 0, done.err
+
+
+def test_an_inspect_log_with_two_epochs_is_read_without_options() -> None:
+    path = file("inspect", "two_epochs_logprobs_zstd.eval")
+    done = command("evaluate", path, "--format", "json", "--resamples", 100)
+    assert done.code == 0, done.err
+    found = {each["metric"]: each for each in done.json["estimates"]}
+    assert (found["accuracy"]["value"], found["accuracy"]["n"], found["accuracy"]["clusters"]) == (0.5, 12, 6)
+    assert found["abstention_rate"]["value"] == 0.25
+    records = sy.read(path)
+    assert records.counts() == {"answered": 9, "abstained": 3, "unparsed": 0, "failed": 0}
+    assert set(records.column("repeat").to_pylist()) == {1, 2}
+    assert [(each.name, each.stated, each.recomputed) for each in records.sources[0].declared] == [
+        ("choice/accuracy", 0.5, 0.5),
+        ("choice/stderr", 0.0, 0.0),
+    ]
+    clustered = command("evaluate", path, "--cluster", "metadata.patient", "-m", "accuracy", "--format", "json")
+    assert clustered.json["estimates"][0]["clusters"] == 3
+    sliced = command("evaluate", path, "--by", "metadata.patient", "-m", "accuracy", "--format", "json")
+    assert [each["n"] for each in sliced.json["estimates"]] == [12, 4, 4, 4]
+    compared = command("compare", path, path, "-m", "accuracy", "--format", "json")
+    assert compared.json["deltas"][0]["delta"] == 0
+
+
+def test_the_choices_of_lm_eval_have_confidences_and_its_numbers_are_made_again() -> None:
+    path = file("lm_eval", "samples_mini_mc_2026-11-15T18-02-22.160045.jsonl")
+    done = command("evaluate", path, "--resamples", 200, "--format", "json")
+    assert done.code == 0, done.err
+    estimates = {each["metric"]: each for each in done.json["estimates"]}
+    assert (estimates["accuracy"]["value"], estimates["accuracy"]["n"]) == (0.4, 5)
+    assert round(estimates["accuracy"]["se"], 6) == 0.244949  # acc_stderr, as the log states it
+    assert "aurc" in estimates
+    declared = done.json["inputs"][0]["declared"]
+    assert {each["metric"] for each in declared} >= {"acc,none", "acc_norm,none", "brier_score,none"}
+    assert all(each["stated"] == pytest.approx(each["recomputed"]) for each in declared)
+    confidence = sy.read(path).column("confidence").to_pylist()
+    assert confidence[0] == pytest.approx(0.42923658)  # the first number of the log's own softmax
+    normalised = command(
+        "evaluate", path, "--scorer", "acc_norm", "-m", "accuracy", "--resamples", 0, "--format", "json"
+    )
+    assert normalised.json["estimates"][0]["value"] == 0.2
+
+
+def test_the_means_of_a_helm_run_are_those_of_its_instances() -> None:
+    path = file("helm", "mmlu-subject=philosophy,method=multiple_choice_joint,model=openai_gpt2")
+    done = command("evaluate", path, "--by", "group.split", "-m", "accuracy", "--resamples", 200, "--format", "json")
+    assert done.code == 0, done.err
+    by_split = {each["slice"].get("group.split"): each["value"] for each in done.json["estimates"]}
+    assert by_split == pytest.approx({None: 0.1, "test": 1 / 9, "valid": 0.0})
+    declared = done.json["inputs"][0]["declared"]
+    again = [each for each in declared if each["recomputed"] is not None]
+    assert len(again) == 58
+    assert all(each["stated"] == pytest.approx(each["recomputed"]) for each in again)
+    assert all("worst of" in each["metric"] for each in declared if each["recomputed"] is None)

@@ -9,7 +9,7 @@ import pytest
 
 import steelyard as sy
 from steelyard.metrics.definition import metric_of
-from steelyard.records.writing import write_records
+from steelyard.records.writers import write_records
 from steelyard.study.columns import columns_read
 from tests.support.tables import every_instance, fitting, is_numeric, table
 

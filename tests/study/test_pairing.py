@@ -390,3 +390,13 @@ def test_no_difference_on_balance_leaves_room_both_ways() -> None:
     assert there.delta == 0
     assert there.interval is not None
     assert there.interval[0] == pytest.approx(-there.interval[1])
+
+
+def test_one_repeat_pairs_with_none() -> None:
+    plain = {"item": list(range(12)), "target": ["a"] * 12, "prediction": ["a", "b"] * 6}
+    one = Records.from_columns(plain)
+    (delta,) = compare(one, Records.from_columns({**plain, "repeat": [1] * 12}), ["accuracy"], resamples=0)
+    assert (delta.value, delta.n) == (0.0, 12)
+    twice = {name: values * 2 for name, values in plain.items()} | {"repeat": [1] * 12 + [2] * 12}
+    with pytest.raises(InputError, match="no partner"):
+        compare(one, Records.from_columns(twice), ["accuracy"], resamples=0)

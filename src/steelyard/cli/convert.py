@@ -16,7 +16,9 @@ def convert(
     *,
     source: Annotated[str, typer.Argument(help="A file of any format that is read; - for standard input."), READS],
     target: Annotated[
-        Path, typer.Argument(help="The file to write: .parquet .arrow .jsonl .csv .tsv, text also as .gz."), Writes()
+        Path,
+        typer.Argument(help="The file to write: .parquet .arrow .jsonl .csv .tsv (text also as .gz), .inspect.json."),
+        Writes(),
     ],
     map_: of.Map = None,
     where: of.Where = None,
@@ -30,17 +32,20 @@ def convert(
         bool, typer.Option("--verbatim", help="Leave texts in CSV that a spreadsheet would run as formulas.")
     ] = False,
 ) -> Shown:
-    """Write a file of answers in another format, with all its columns as they are. Nothing is scored or refused."""
+    """Write a file of answers in another format, with all its columns as they are. Nothing is scored or refused.
+
+    A log for Inspect (.inspect.json) is of one task and one model, and says which answers are right.
+    """
     from steelyard.cli.command import as_options
     from steelyard.cli.progress import progress
-    from steelyard.records.readers import read_as_is
-    from steelyard.records.writing import write_records, writer_of
+    from steelyard.records.converting import convert as converted
     from steelyard.report.document import Note
 
-    writer = writer_of(target)
-    with progress("reading") as told:
-        records = read_as_is(
+    with progress("converting") as told:
+        done = converted(
             source,
+            target,
+            verbatim=verbatim,
             format=input_format,
             map=of.pairs(map_, "map"),
             where=where,
@@ -51,8 +56,7 @@ def convert(
             abstain_when=abstain_when or (),
             progress=told,
         )
-    for remark in (*records.warnings, *write_records(records, target, verbatim=verbatim)):
+    for remark in done.warnings:
         say(as_options(remark))
-    columns = [*records.stated, *records.extras]
-    document = {"path": str(target), "format": writer.name, "rows": len(records), "columns": columns}
-    return Shown(document=document, report=[Note(f"wrote {target}: {len(records):,} rows, {len(columns)} columns")])
+    document = {"path": str(target), "format": done.format, "rows": done.rows, "columns": list(done.columns)}
+    return Shown(document=document, report=[Note(f"wrote {target}: {done.rows:,} rows, {len(done.columns)} columns")])

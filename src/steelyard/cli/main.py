@@ -21,6 +21,7 @@ from steelyard.cli import (
     convert,
     doctor,
     evaluate,
+    export,
     gate,
     look,
     metrics,
@@ -61,6 +62,7 @@ app.command("prompts")(prompts.prompts)
 app.command("evaluate")(evaluate.evaluate)
 app.command("look")(look.look)
 app.command("convert")(convert.convert)
+app.command("export")(export.export)
 app.command("compare")(compare.compare)
 app.command("gate")(gate.gate)
 app.command("rank")(rank.rank)

@@ -6,7 +6,6 @@ A run is a file of answers, records, a run folder, or a run's id; a baseline may
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,13 +19,13 @@ from steelyard.decide.subject import NumberOptions, of_records, of_runs
 from steelyard.decide.wanted import columns_asked
 from steelyard.errors import UsageError, printable
 from steelyard.records.in_memory import is_frame
-from steelyard.records.readers import read, readers
+from steelyard.records.readers import read
 from steelyard.records.readers.choosing import is_bundle
 from steelyard.records.table import Records
 from steelyard.records.unit import Unit, likely_unit
 from steelyard.runs.attempts import counted, tried
-from steelyard.runs.index import Index
-from steelyard.runs.layout import TENANTS, Scope, View, results, scopes
+from steelyard.runs.layout import Scope, View, scopes
+from steelyard.runs.opening import check_walls, is_run_folder, looks_like_file, no_file, open_run
 from steelyard.runs.pointers import PINNED, Pointers
 from steelyard.runs.run_json import NAME
 from steelyard.runs.saved import EVIDENCE, SavedRun
@@ -74,7 +73,7 @@ def judge(gate: Gate, request: Request) -> Judgement:
         return _judged_records(gate, request, new)
     if request.versus is not None:
         raise UsageError("versus compares two parts of one file of answers, not of a kept run")
-    run = _opened(request.run, request.view, "run")
+    run = open_run(request.run, request.view, "run")
     unusable = next((what for what, given in _for_files(request).items() if given), None)
     if unusable is not None:
         raise UsageError(f"{unusable} is for files of answers; a kept run knows its own")
@@ -138,9 +137,9 @@ def _judged_records(gate: Gate, request: Request, new: Records) -> Judgement:
     if request.baseline is not None:
         base = _of_answers(request.baseline, gate, request)
         if base is None:
-            if isinstance(request.baseline, SavedRun) or not _looks_like_file(request.baseline):
+            if isinstance(request.baseline, SavedRun) or not looks_like_file(request.baseline):
                 raise UsageError("a file of answers is gated against a file of answers; save both to gate runs")
-            raise UsageError(f"the baseline {_no_file(request.baseline)}")
+            raise UsageError(f"the baseline {no_file(request.baseline)}")
     decision = gate.check(of_records(gate, new, base, request.asked))
     baseline = None if base is None else _name(request.baseline)
     return Judgement(decision=decision, run=_name(request.run), baseline=baseline, unit=likely_unit(new))
@@ -157,7 +156,7 @@ def _of_answers(source: Any, gate: Gate, request: Request) -> Records | None:
     if not isinstance(source, str | os.PathLike | SavedRun):
         raise UsageError("a run is a file of answers, a frame, records, a run folder, or a run's id")
     if not isinstance(source, SavedRun):
-        _check_walls(Path(source), request.view)
+        check_walls(Path(source), request.view)
     if (
         isinstance(source, SavedRun)
         or Path(source).name == NAME
@@ -171,65 +170,12 @@ def _name(source: Any) -> str:
     return os.fspath(source) if isinstance(source, str | os.PathLike) else "records"
 
 
-def _looks_like_file(source: Any) -> bool:
-    """True if a name is meant as a file of answers, there or not."""
-    known = tuple(suffix for reader in readers.values() for suffix in reader.suffixes)
-    return os.fspath(source).lower().endswith(known) and not _is_folder(source)
-
-
-def _is_folder(source: Any) -> bool:
-    return os.path.isfile(Path(source) / NAME) or (Path(source).name == NAME and os.path.isfile(source))
-
-
 def _is_folder_of_answers(source: Any) -> bool:
     """True for a folder of answers: one that a reader recognises, and no run's."""
-    return os.path.isdir(source) and not _is_folder(source) and is_bundle(os.fspath(source))
-
-
-def _no_file(source: Any) -> str:
-    """That there is no such file, and which there is."""
-    path = Path(source)
-    try:
-        names = sorted(entry.name for entry in os.scandir(path.parent) if entry.is_file())
-    except OSError:
-        names = []
-    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.6)
-    hint = f"; did you mean '{printable(path.with_name(near[0]))}'?" if near else ""
-    return f"'{printable(path)}' is no file{hint}"
+    return os.path.isdir(source) and not is_run_folder(source) and is_bundle(os.fspath(source))
 
 
 # -- kept runs ---------------------------------------------------------------------------------------------------------
-
-
-def _opened(source: Any, view: View, kind: str) -> SavedRun:
-    """A kept run: as it is, by its folder, or by its id among the runs that may be seen."""
-    if isinstance(source, SavedRun):
-        return source
-    _check_walls(Path(source), view)
-    if _is_folder(source):
-        return SavedRun.at(Path(source) if Path(source).name != NAME else Path(source).parent)
-    text = os.fspath(source)
-    try:
-        with Index.within(view) as index:
-            return SavedRun.at(index.find(text).folder)
-    except UsageError:
-        if _looks_like_file(text):
-            raise UsageError(f"the {kind} {_no_file(text)}") from None
-        raise
-
-
-def _check_walls(path: Path, view: View) -> None:
-    """Refuse a path into the store that is not in the part that may be seen, whether there is something or not."""
-    inside = results(view.root).resolve()
-    place = path.resolve()
-    if len(path.parts) == 1 and not path.exists():  # an id, wherever the command was called
-        return
-    if inside != place and inside not in place.parents:
-        return
-    domain, *rest = place.relative_to(inside).parts or ("",)
-    tenant = rest[1] if len(rest) > 1 and rest[0] == TENANTS else None
-    if tenant != view.tenant or view.domain not in (None, domain):
-        raise UsageError("that path lies in a part of the store that is not this tenant's or domain's")
 
 
 def _scope(run: SavedRun, view: View) -> Scope | None:
@@ -241,12 +187,12 @@ def _baseline(request: Request, run: SavedRun) -> SavedRun:
     """The run that a baseline's name means."""
     source = request.baseline
     if not isinstance(source, str):
-        return _opened(source, request.view, "baseline")
+        return open_run(source, request.view, "baseline")
     kind, _, name = source.partition(":")
     if kind not in ("active", "pinned") or (kind == "pinned" and not name):
         if os.path.isfile(source) and Path(source).name != NAME:
             raise UsageError("a kept run is gated against a kept run; save both")
-        return _opened(source, request.view, "baseline")
+        return open_run(source, request.view, "baseline")
     pointers = Pointers(_scope(run, request.view) or request.view.scope())
     profile = PINNED if kind == "pinned" else request.profile
     pointer = pointers.get(pointers.metric_key(name or None, profile), profile)

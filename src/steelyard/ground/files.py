@@ -8,8 +8,10 @@ import shutil
 import sqlite3
 import stat
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
@@ -41,6 +43,15 @@ def opened(path: str) -> Iterator[tuple[str, BinaryIO]]:
 def reason(problem: OSError) -> str:
     """Why the system refused, in its own words."""
     return (problem.strerror or "the system gives no reason").lower()
+
+
+def written_at(name: str) -> datetime:
+    """When a file was last written, to the second; now, where there is no such file."""
+    try:
+        seconds = os.stat(name).st_mtime
+    except (OSError, ValueError):
+        seconds = time.time()
+    return datetime.fromtimestamp(int(seconds), UTC)
 
 
 def write_atomic(path: Path, content: str | bytes) -> None:

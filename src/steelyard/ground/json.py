@@ -93,6 +93,15 @@ def first_flaw(document: Any) -> tuple[tuple[str | int, ...], Flaw] | None:
     return next(flaws(document), None)
 
 
+def without_flaws(value: Any) -> Any:
+    """The value with null in the place of everything that must not pass."""
+    if isinstance(value, Flaw):
+        return None
+    if isinstance(value, dict):
+        return {key: without_flaws(part) for key, part in value.items()}
+    return [without_flaws(part) for part in value] if isinstance(value, list) else value
+
+
 def _parsed(raw: bytes) -> Any:
     try:
         return json.loads(
@@ -197,6 +206,20 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if isfinite(value) else None
     return value
+
+
+def whole(value: Any) -> Any:
+    """Plain data whose texts UTF-8 can hold, for readers that refuse half a character."""
+    if isinstance(value, str):
+        return whole_text(value)
+    if isinstance(value, Mapping):
+        return {whole_text(str(key)): whole(part) for key, part in value.items()}
+    return [whole(part) for part in value] if isinstance(value, list) else value
+
+
+def whole_text(text: str) -> str:
+    """A text that UTF-8 can hold: half a character (a lone surrogate) is written as its escape."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def dumps(document: Any) -> str:

@@ -3,13 +3,13 @@
 `abstain_when` names the rules that hold, by default `noanswer,phrases`:
 
     noanswer   the tool's own mark for no answer, such as the value N of an Inspect scorer
-    phrases    the answer, or where there is none the reply, is a phrase of declining and nothing else: "I don't know.",
-               "ANSWER: cannot be determined", "Sorry, but I can't answer that question"
+    phrases    the answer is a phrase of declining and nothing else: "I don't know.", "Sorry, but I can't answer that
+               question". Where no answer was found in the reply: the reply, its last line, or what follows "ANSWER:"
     empty      a reply in which no answer was found (without this rule it could not be read: unparsed)
     /PATTERN/  the answer, or where there is none the reply, matches a regular expression; case makes no difference
     never      none of these
 
-A text that is the target itself is an answer, whatever it says.
+What a log found right is an answer, whatever it says, and so is a text that is a target anywhere in the log.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from steelyard.ground.commas import listed
 from steelyard.registry import closest
 
 DEFAULT = ("noanswer", "phrases")
+PHRASE = "the reply is a phrase of declining"
 _NAMED = ("noanswer", "phrases", "empty", "never")
 _LONGEST = 200  # characters; a longer line says more than that somebody declines
 _WHAT = r"(?:(?:the|an|your|this|that|any)? ?(?:answer|question|it|this|that)(?: to (?:the|this|that|your) question)?)"
@@ -45,16 +46,15 @@ _PHRASE = re.compile(
 _PREFIX = re.compile(r"(?:the |final |my )*answer(?: is)?\s*:?\s*")
 
 
-def declines(text: str) -> bool:
-    """True if a text, what follows its last "answer:", or its last line is a phrase of declining and nothing else.
+def declines(text: str, *, whole: bool = False) -> bool:
+    """True if a text is a phrase of declining and nothing else; its last line or what follows "answer:" unless `whole`.
 
-    >>> [
-    ...     declines(text)
-    ...     for text in ("I don't know.", "ANSWER: cannot answer", "I don't know, maybe B", "I will not pass")
-    ... ]
+    >>> [declines(text) for text in ("I don't know.", "ANSWER: unable to say", "I don't know, maybe B", "I won't pass")]
     [True, True, False, False]
     """
     folded = text.strip().casefold().replace("\u2019", "'")
+    if whole:
+        return _is_phrase(folded)
     last = folded.rpartition("\n")[2]
     behind = folded.rpartition("answer:")[2] if "answer:" in folded else folded
     return any(_is_phrase(part) for part in dict.fromkeys((folded, last, behind)))
@@ -100,12 +100,12 @@ class AbstainWhen:
         except (re.error, RecursionError):
             raise UsageError("`abstain_when=`: a /PATTERN/ is no regular expression") from None
 
-    def why(self, text: str, *, no_answer: bool = False) -> str | None:
-        """Why a reply means declining, in words; None where it does not."""
+    def why(self, text: str, *, no_answer: bool = False, extracted: bool = False) -> str | None:
+        """Why a reply means declining, in words; None where it does not. `extracted`: it is what a scorer found."""
         if no_answer and "noanswer" in self.rules:
             return "the tool marked it as no answer"
-        if "phrases" in self.rules and declines(text):
-            return "the reply is a phrase of declining"
+        if "phrases" in self.rules and declines(text, whole=extracted):
+            return PHRASE
         if any(pattern.search(text) for pattern in self.patterns):
             return "the reply matches a pattern of `abstain_when=`"
         return None

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from steelyard.records.schema import FIELDS, PREFIXES
+from steelyard.records.schema import FIELDS, PREFIXES, SCORES
 from steelyard.records.unit import may_be_unit
 
 Want = Literal["read", "keep", "skip"]
@@ -39,7 +39,11 @@ class Demand:
             return "skip"
         if (column in FIELDS or column in self.asked) and not self.as_is:
             return "read"
-        if column.partition(".")[0] in PREFIXES or (self.units and may_be_unit(column)):
+        if (
+            column.partition(".")[0] in PREFIXES
+            or column.startswith(f"{SCORES}.")
+            or (self.units and may_be_unit(column))
+        ):
             return "keep"
         return "skip" if self.rest == "skip" or (self.rest == "skip if scored" and scored) else "keep"
 
@@ -50,6 +54,8 @@ class Demand:
         if self.units and self.only is None and any(may_be_unit(f"{path}.{key}") for key in keys):
             return True
         below = f"{path}."
-        if path in PREFIXES or any(name.startswith(below) for name in self.asked | (self.only or frozenset())):
+        if path in (*PREFIXES, SCORES) or any(
+            name.startswith(below) for name in self.asked | (self.only or frozenset())
+        ):
             return True
         return self.only is None and (self.rest == "keep" or (self.rest == "skip if scored" and not scored))

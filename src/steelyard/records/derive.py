@@ -70,9 +70,21 @@ def correct(records: Records) -> Floats:
 
 def _stated_correct(records: Records, name: str) -> Floats:
     scores = np.where(records.array("answered") == 1, records.stated_numbers(name), 0.0)
+    if name == "mark":
+        scores[_unmarked(records)] = np.nan
     if not np.isin(scores[~np.isnan(scores)], (0.0, 1.0)).all():
         raise InputError("holds other values than true and false", field=name, file=records.name)
     return scores
+
+
+def _unmarked(records: Records) -> npt.NDArray[np.bool_]:
+    """The rows of tasks in which answers were given and none has a mark: there, nothing is right or wrong."""
+    marked, answered = ~_null(records.column("mark")), records.outcome == ANSWERED
+    tasks = records.codes("task") if "task" in records else np.zeros(len(records), np.int64)
+    has_marks, has_answers = np.zeros((2, int(tasks.max(initial=-1)) + 2), bool)  # the last place: no task
+    has_marks[tasks[marked]] = True
+    has_answers[tasks[answered]] = True
+    return (has_answers & ~has_marks)[tasks]
 
 
 def same_kind(records: Records) -> None:
@@ -131,9 +143,12 @@ def loss_values(records: Records, name: str, width: float | None) -> Floats:
 
 
 def has_target(records: Records) -> npt.NDArray[np.bool_]:
-    """The rows of which it is known what is right: they have a mark, or a target; without either column, all."""
+    """The rows of which it is known what is right: they have a mark, or a target; without either column, all.
+
+    A row without an answer needs no mark of its own, where others of its task have one.
+    """
     if "mark" in records.stated:
-        return ~_null(records.column("mark")) | (records.outcome != ANSWERED)
+        return (~_null(records.column("mark")) | (records.outcome != ANSWERED)) & ~_unmarked(records)
     return ~_null(records.column("target")) if "target" in records else np.ones(len(records), bool)
 
 

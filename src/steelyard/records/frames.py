@@ -1,7 +1,8 @@
-"""Arrow tables as frames of other libraries, which need not be installed; the way in is `in_memory`."""
+"""Columns as Arrow tables, and these as frames of libraries that need not be installed; `in_memory` is the way in."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -9,6 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from steelyard.errors import UsageError
+from steelyard.ground.json import whole_text
+
+
+def arrow_table(columns: Mapping[str, pa.Array]) -> pa.Table:
+    """Columns as one table; half a character in a name, which Arrow cannot hold, is its escape."""
+    return pa.table({whole_text(name): column for name, column in columns.items()})
 
 
 def to_pandas(table: pa.Table) -> Any:

@@ -25,7 +25,8 @@ from steelyard.records.answers import LabelRules
 from steelyard.records.demand import Demand
 from steelyard.records.extras import Extra
 from steelyard.records.readers.arrow_columns import BROKEN, columns_of, flattened, wanted_names
-from steelyard.records.readers.contract import Column, Input, Table
+from steelyard.records.readers.contract import Column, Table
+from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.jsonl import Lines
 from steelyard.records.schema import text_array
 

@@ -29,6 +29,7 @@ ITEM_NAMES = (
 )
 UNPERTURBED = ("none", "original")
 PREFIXES = ("group", "signal")
+SCORES = "score"  # what the columns `score.*` begin with: the numbers that a log's own scorers gave
 _GROUPS = ("group.", "metadata.")
 LARGEST_INT = 2**53  # beyond it neighbouring whole numbers share one double
 
@@ -345,6 +346,8 @@ def _wrong_outcomes(columns: Mapping[str, pa.Array], where: Where) -> Iterator[I
     if prediction is not None:
         answered = pc.equal(outcome, pa.scalar("answered", outcome.type))
         empty = pc.and_(pc.fill_null(answered, False), pc.is_null(prediction))
+        if "mark" in columns:  # what was said may be unknown where it is known whether it was right
+            empty = pc.and_(empty, pc.is_null(columns["mark"]))
         if pc.any(empty).as_py():
             yield _at(where, empty, "outcome", "says answered, but the prediction is null")
 

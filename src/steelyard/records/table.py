@@ -56,7 +56,8 @@ class Records:
         self.warnings = tuple(warnings)
         self._rows = rows
         self._origin = origin  # the row of the sources that each row of the columns came from
-        self._size = len(rows) if rows is not None else len(next(iter(self._base.values()), ()))
+        self._held = len([*self._base.values(), *(each.column for each in self._extras.values()), ()][0])
+        self._size = len(rows) if rows is not None else self._held
         self._derived: dict[str, Any] = {}
 
     @classmethod
@@ -163,7 +164,7 @@ class Records:
     @property
     def is_part(self) -> bool:
         """True for a subset of what came in."""
-        return self._origin is not None or len(self) < len(next(iter(self._base.values())))
+        return self._origin is not None or (self._rows is not None and len(self._rows) < self._held)
 
     def where(self, row: int) -> tuple[str | None, int]:
         """File and line of a row."""
@@ -216,7 +217,7 @@ class Records:
         return self._once(f"numbers {name}", lambda: frozen(_floats(self.column(name))))
 
     def is_numeric(self, name: str) -> bool:
-        return kind_of(self.column(name)) in ("int", "float")
+        return kind_of(self.column(name)) in derive.NUMBERS
 
     def only(self, name: str) -> str | None:
         """The one value of a column as text; None where there is no such column or not just one value."""
@@ -306,9 +307,9 @@ class Records:
     def with_columns(self, added: Mapping[str, pa.Array]) -> Records:
         """The table with further columns (as long as the table); present ones are replaced."""
         base = {name: self.column(name) for name in self._base}
-        origin = (
-            self._origin if self._rows is None else self._rows if self._origin is None else self._origin[self._rows]
-        )
+        origin = self._origin
+        if self._rows is not None:
+            origin = self._rows if origin is None else origin[self._rows]
         return Records(
             {**base, **added},
             cluster=self._cluster,
@@ -326,9 +327,9 @@ class Records:
         return extra if self._rows is None else replace(extra, column=extra.column.take(pa.array(self._rows)))
 
     def to_arrow(self) -> pa.Table:
-        """The table with all its columns, those that cannot be read too."""
+        """The table with all its columns, those that cannot be read too; half a character in a name is its escape."""
         columns = {name: self.column(name) for name in self._base}
-        return pa.table({**columns, **{name: self.extra(name).column for name in self._extras}})
+        return frames.arrow_table({**columns, **{name: self.extra(name).column for name in self._extras}})
 
     def to_pandas(self) -> Any:
         """The same as a pandas frame; whole numbers and booleans stay what they are where values are missing."""
@@ -374,9 +375,8 @@ class Records:
         return self.labels(name)
 
     def lacks(self, name: str, needed_by: str) -> str:
-        names = (*self._base, *self._extras, *self.skipped)
-        have = ", ".join(map(printable, names))
-        near = closest(name, list(names))
+        names = [*self._base, *self._extras, *self.skipped]
+        have, near = ", ".join(map(printable, names)), closest(name, names)
         hint = f"; did you mean '{printable(near)}'?" if near else ""
         what = "needs" if needed_by != "this" else "request needs"
         return f"{needed_by} {what} column '{printable(name)}'; {self.name or 'the table'} has: {have}{hint}"

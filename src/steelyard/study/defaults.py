@@ -13,7 +13,7 @@ from steelyard.metrics import metrics as registry
 from steelyard.metrics.definition import metric_of
 from steelyard.metrics.vocabulary import Situation
 from steelyard.records.derive import combine
-from steelyard.records.schema import FIELDS, PREFIXES, kind_of
+from steelyard.records.schema import FIELDS, PREFIXES, SCORES, is_group, kind_of
 from steelyard.records.table import Records
 
 _FEW_LABELS = 20
@@ -46,8 +46,10 @@ def _no_delta(name: str) -> bool:
 
 def _suiting(records: Records) -> list[Choice]:
     """The metrics to compute where none was asked for: those that say of themselves that they suit what there is."""
-    marked = "mark" in records.stated
-    scored = marked or {"target", "prediction"} <= set(records.stated)
+    logged = "mark" in records.stated  # by whoever scored the answers, right and wrong or otherwise
+    marked = logged and kind_of(records.column("mark")) != "null"
+    graded = _graded(records)
+    scored = marked or (not graded and not logged and {"target", "prediction"} <= set(records.stated))
     numeric = not marked and scored and records.is_numeric("target") and records.task.labels is None
     confident = scored and "confidence" in records and kind_of(records.column("confidence")) != "null"
     counts = records.counts()
@@ -57,6 +59,8 @@ def _suiting(records: Records) -> list[Choice]:
     elif scored:
         texts = _marks(records) if marked else _texts(records)
         choices.append(_of(("labels",) if texts else ("labels", "classes"), texts or "the targets are labels"))
+    if graded:
+        choices.append(_of(("scores",), "the answers were scored, and not only as right or wrong", column="score"))
     if counts["unparsed"]:
         choices.append(_of(("unparsed replies",), "some replies could not be read"))
     if counts["failed"]:
@@ -69,14 +73,23 @@ def _suiting(records: Records) -> list[Choice]:
         choices.append(_of(("ranked answers",), "every answer has a confidence to rank it"))
     if "latency_ms" in records:
         choices.append(_of(("latencies",), "there are latencies"))
-    if not scored:
-        choices += [_of(("scores",), f"'{name}' is a score of another tool", column=name) for name in _scores(records)]
+    if not (scored or graded):
+        names = [name for name in _scores(records) if not logged or name.partition(".")[0] == SCORES]
+        choices += [_of(("scores",), f"'{name}' is a score of another tool", column=name) for name in names]
     if not choices:
         raise UsageError(
             "no metric suits these columns; give target and prediction, or name one with `metric=` "
             "(`steelyard metrics`)"
         )
     return choices
+
+
+def _graded(records: Records) -> bool:
+    """True if whoever scored the answers gave some a score that is no mark of right or wrong."""
+    if not {"mark", "score"} <= set(records.stated) or kind_of(records.column("score")) not in ("int", "float"):
+        return False
+    unmarked = np.isnan(records.stated_numbers("mark"))
+    return bool((unmarked & ~np.isnan(records.stated_numbers("score"))).any())
 
 
 def _of(situations: Sequence[Situation], why: str, *, column: str = "") -> Choice:
@@ -96,7 +109,7 @@ def _marks(records: Records) -> str:
     if not {"target", "prediction"} <= set(records.stated):
         return said
     kinds = {kind_of(records.column(name)) for name in ("target", "prediction")}
-    if "list" in kinds or len(kinds - {"null"}) != 1:
+    if "list" in kinds or len(kinds - {"null"}) != 1 or kind_of(records.column("target")) == "null":
         return said
     answered, correct = records.array("answered") == 1, records.array("correct")
     equal = records.labels("target") == records.labels("prediction")
@@ -131,10 +144,12 @@ def _ranked(records: Records) -> bool:
 
 
 def _scores(records: Records) -> list[str]:
-    """Numeric columns outside the vocabulary."""
+    """Numeric columns outside the vocabulary that do not describe the question."""
     known = (*FIELDS, *PREFIXES)
     return [
         name
         for name in records.stated
-        if name.partition(".")[0] not in known and kind_of(records.column(name)) in ("int", "float", "bool")
+        if name.partition(".")[0] not in known
+        and not is_group(name)
+        and kind_of(records.column(name)) in ("int", "float", "bool")
     ]

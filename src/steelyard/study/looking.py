@@ -20,7 +20,7 @@ from steelyard.records.schema import FIELDS, ITEM_NAMES, SHOWN, field_of, kind_o
 from steelyard.records.table import Records, Source
 from steelyard.records.unit import likely_unit
 from steelyard.study.defaults import Choice, choose
-from steelyard.study.warnings import SHOWN_LABELS, table_warnings
+from steelyard.study.warnings import may_show, table_warnings
 
 _FEW_VALUES = 20  # up to which a column is one to slice by
 # what people call the columns of the vocabulary, in the order of how likely they mean it
@@ -168,9 +168,7 @@ def _labels(records: Records) -> dict[str, tuple[int, int]]:
             dict(zip(map(value_name, values), np.bincount(codes, minlength=len(values)).tolist(), strict=True))
         )
     every = sorted({*counts[0], *counts[1]})
-    return (
-        {} if len(every) > SHOWN_LABELS else {each: (counts[0].get(each, 0), counts[1].get(each, 0)) for each in every}
-    )
+    return {each: (counts[0].get(each, 0), counts[1].get(each, 0)) for each in every} if may_show(every) else {}
 
 
 def _hints(whole: Records, records: Records | None, reading: Reading) -> list[str]:

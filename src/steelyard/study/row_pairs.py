@@ -238,7 +238,11 @@ def _paired(base: Records, new: Records, align: str, unmatched: UnmatchedRows) -
     unmatched.base_rows += lost[0]
     unmatched.new_rows += lost[1]
     if not len(common):
-        raise InputError("the two runs have no row in common; nothing can be compared")
+        named = ", ".join(_pairing_columns(base, new))
+        raise InputError(
+            f"the two runs have no row in common; nothing can be compared. Rows pair by {named}: `drop=task` leaves "
+            "out a name that differs, `map=item=other` pairs by another column"
+        )
     pair = RowPair(base.take(at_mine), new.take(at_theirs))
     for name in dict.fromkeys(("target", *base.cluster_columns, *new.cluster_columns)):
         _agree(pair, name)
@@ -252,7 +256,10 @@ def unpaired(base: Records, new: Records) -> tuple[Mask, Mask]:
 
 
 def _pairing_columns(base: Records, new: Records) -> list[str]:
-    return [n for n in PAIRED if n in base or n in new]
+    """What rows pair by. A repeat that is the same in all rows says no more than that there is none."""
+    names = [n for n in PAIRED if n in base or n in new]
+    tables = [table for table in (base, new) if "repeat" in table]
+    return [n for n in names if n != "repeat"] if len(tables) == 1 and tables[0].only("repeat") is not None else names
 
 
 def _joint_keys(base: Records, new: Records, names: Sequence[str]) -> tuple[Any, Any]:

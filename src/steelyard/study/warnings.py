@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,15 @@ from steelyard.registry import closest
 from steelyard.uncertainty.scarcity import FEW_CLUSTERS
 
 SHOWN_LABELS = 50  # labels that a table may have in all for them to be shown
+_LONGEST_LABEL = 60  # characters; what is longer is a text
+
+
+def may_show(labels: Iterable[Any]) -> bool:
+    """True if these are labels, and no texts of people: few and short ones."""
+    known = {*labels}
+    return len(known) <= SHOWN_LABELS and all(len(str(label)) <= _LONGEST_LABEL for label in known)
+
+
 _FEW = 5  # labels that are named in one warning
 _DECLINES = re.compile(
     r"(?i)\b(do(n't| not) know|not sure|unsure|cannot (say|tell|determine|answer)|can't (say|tell|answer)|unknown|"
@@ -45,7 +54,7 @@ def unmet_labels(records: Records) -> list[str]:
     total, several = sum(rows.values()), len(rows) > 1
     labels = f"{len(rows)} predicted labels are" if several else "1 predicted label is"
     said = f"{labels} never a target, in {total:,} row{'s' if total > 1 else ''}"
-    if len({*targets, *predictions.values}) > SHOWN_LABELS:
+    if not may_show((*targets, *predictions.values)):
         return [f"{said}; check for misspelt or unclean labels"]
     return [f"{said}: {', '.join(_mended(text, n, targets) for text, n in list(rows.items())[:_FEW])}{_more(rows)}"]
 

@@ -194,7 +194,11 @@ def load(path: str | os.PathLike[str]) -> Evaluation | Comparison:
     It holds every number with its interval; what needs the rows (an interval at another level, evidence) it does not.
     """
     name = os.fspath(path)
-    document, _ = read_strict(name)
+    return document_of(read_strict(name)[0], name)
+
+
+def document_of(document: Any, name: str) -> Evaluation | Comparison:
+    """The evaluation or comparison that a document holds; `name` is where it came from, for messages."""
     kind = document.get("kind") if isinstance(document, dict) else None
     if kind not in ("evaluation", "comparison"):
         raise InputError("neither evaluation.json nor comparison.json: its kind is another", file=name, field="kind")

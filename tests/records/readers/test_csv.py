@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError, SteelyardError, UsageError
-from steelyard.records.readers import contract, read
 from steelyard.records.readers import csv as csv_reader
+from steelyard.records.readers import inputs, read
 from steelyard.records.schema import kind_of
 
 SECRET = "SECRET-PATIENT"
@@ -327,7 +327,7 @@ def test_tabs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("block", [1, 5, 64])
 def test_lines_do_not_depend_on_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    monkeypatch.setattr(contract, "_BLOCK", block)
+    monkeypatch.setattr(inputs, "_BLOCK", block)
     monkeypatch.setattr("steelyard.records.readers.csv._BATCH", 3)
     rows = "".join(f'q{i},"é\n{i}"\n' for i in range(10))
     records = read(written(tmp_path, "\ufeffitem,note\r\n" + rows))

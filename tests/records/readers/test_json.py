@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError
-from steelyard.records.readers import contract, read
+from steelyard.records.readers import inputs, read
 from steelyard.records.readers import json as json_reader
-from steelyard.records.readers.contract import LONGEST_LINE, Input
+from steelyard.records.readers.inputs import LONGEST_LINE, Input
 from steelyard.records.readers.json import load
 from steelyard.records.readers.jsonl import load as load_lines
 from steelyard.records.schema import texts
@@ -88,8 +88,8 @@ REFUSED = {
     "a list in it": ('[{"item": 1},\n[{"item": 2}]]', 2, None, "an array of objects is expected"),
     "a line end in a text": ('[{"item": "SECRET-PATIENT\n"}]', 1, None, "a line ends inside a text"),
     "nothing in it": (" [ ] ", None, None, "no records: the array is empty"),
-    "cut inside an object": ('[{"item": 1},\n{"item": "SECRET', 2, None, "`salvage=True` keeps the 1 whole records"),
-    "cut between objects": ('[{"item": 1},\n', 1, None, "`salvage=True` keeps the 1 whole records"),
+    "cut inside an object": ('[{"item": 1},\n{"item": "SECRET', 2, None, "`salvage=True` keeps the one whole record"),
+    "cut between objects": ('[{"item": 1},\n', 1, None, "`salvage=True` keeps the one whole record"),
     "an early problem first": ('[{"item": 1, "confidence": "x"},\n7]', 1, "confidence", "a number is expected"),
 }
 
@@ -99,7 +99,7 @@ REFUSED = {
 def test_what_json_lines_would_refuse_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, block: int
 ) -> None:
-    monkeypatch.setattr(contract, "_BLOCK", block)
+    monkeypatch.setattr(inputs, "_BLOCK", block)
     content, line, field, problem = REFUSED[what]
     with pytest.raises(InputError) as caught:
         read(written(tmp_path, content), format="json")

@@ -87,7 +87,35 @@ def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     for raw in (f"[{large}]", f"[{{}},{large}]"):
         with pytest.raises(BrokenError, match="larger"):
             list(Elements(pieces(raw.encode(), 100), ()))
-    for raw in (f'{{"a": {large}, "samples": [{{}}]}}', f'{{"samples": [{{}}], "a": {large}}}'):
-        with pytest.raises(BrokenError, match="beside its rows"):
-            list(Elements(pieces(raw.encode(), 100), ("samples",)))
+    with pytest.raises(BrokenError, match="beside its rows"):
+        list(Elements(pieces(f'{{"a": {large}, "samples": [{{}}]}}'.encode(), 100), ("samples",)))
     assert len(list(Elements(pieces(json.dumps([{"t": "x" * 500}] * 40).encode(), 100), ()))) == 40
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=3), VALUES, max_size=2), max_size=3), VALUES, st.integers(1, 40))
+def test_what_follows_is_left_out_beyond_the_limit(rows: list[Any], behind: Any, size: int) -> None:
+    text = json.dumps({"a": 1, "rows": rows, "behind": behind}).encode() + b" \n"
+    before = text.index(b'"rows"')
+    for limit in (before + 10, len(text) + 1):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(json_elements, "AROUND", limit)
+            document = Elements(pieces(text, size), ("rows",))
+            try:
+                assert [json.loads(row) for row in document] == rows
+            except BrokenError as problem:
+                assert "beside its rows" in problem.problem  # noqa: PT017 - a piece is larger than the limit
+                continue
+        around = json.loads(document.rest)
+        assert around in ({"a": 1, "rows": []}, {"a": 1, "rows": [], "behind": behind})
+        assert "behind" in around or limit < len(text)
+
+
+@pytest.mark.parametrize(
+    ("tail", "problem"),
+    [('"x"]', "ends early"), ('"x', "ends early"), ("1}}", "more follows"), ("1} x", "more follows")],
+)
+def test_what_is_left_out_must_be_closed(tail: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_elements, "AROUND", 30)
+    text = f'{{"rows": [{{}}], "behind": {" " * 40}[{tail}'.replace("[1", "1").encode()
+    with pytest.raises(BrokenError, match=problem):
+        list(Elements(pieces(text, 8), ("rows",)))

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError
-from steelyard.records.readers import contract, jsonl, read
+from steelyard.records.readers import contract, inputs, jsonl, read
 from steelyard.records.schema import kind_of, texts
 from steelyard.records.table import Records
 
@@ -123,7 +123,7 @@ def test_long_files_are_put_together_from_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: int | None
 ) -> None:
     monkeypatch.setattr(jsonl, "_BATCHES", 4)
-    monkeypatch.setattr(contract, "_BLOCK", 64)
+    monkeypatch.setattr(inputs, "_BLOCK", 64)
     rows = [{"item": i, "x": 0.5 + i if i != odd else "text", "n": f"t{i}"} for i in range(60)]
     records = read(written(tmp_path, "".join(json.dumps(row) + "\n" for row in rows)))
     assert values(records, "n") == [row["n"] for row in rows]
@@ -367,10 +367,10 @@ def test_a_very_long_line_is_refused_in_bounded_memory(tmp_path: Path) -> None:
         error = refused(tmp_path, content, salvage=True)
         assert error.line == (1 if content is long else 2)
         assert "4 MiB" in error.problem
-    for size, before in itertools.product((contract.LONGEST_LINE, contract.LONGEST_LINE + 1), ("", GOOD)):
+    for size, before in itertools.product((inputs.LONGEST_LINE, inputs.LONGEST_LINE + 1), ("", GOOD)):
         line = '{"item": "q2", "x": "' + "x" * (size - 23) + '"}'
         assert len(line) == size
-        if size == contract.LONGEST_LINE:
+        if size == inputs.LONGEST_LINE:
             assert len(read(written(tmp_path, before + line + "\n" + '{"item": "q3"}\n'))) == (3 if before else 2)
         else:
             assert "4 MiB" in refused(tmp_path, before + line + "\n" + '{"item": "q3"}\n').problem
@@ -387,7 +387,7 @@ def test_too_many_fields(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("block", [1, 7, 64, 1000])
 def test_lines_and_offsets_do_not_depend_on_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    monkeypatch.setattr(contract, "_BLOCK", block)
+    monkeypatch.setattr(inputs, "_BLOCK", block)
     rows = [{"item": i, "x": "é:" * (i % 3), "y": None if i % 2 else i / 2} for i in range(50)]
     lines = [json.dumps(row, ensure_ascii=False) for row in rows]
     records = read(written(tmp_path, "\n\n".join(lines)))

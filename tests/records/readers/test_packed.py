@@ -250,7 +250,7 @@ def test_archives_inside_and_twice_compressed_files_say_what_to_do(
     for content, said in {
         archive(): r"looks like a tar archive \(unpack it first\)",
         compress(LINES): r"looks like data compressed with (gzip|zstd) \(unpack it first\)",
-        zipped(): "a zip archive cannot be read from a pipe",
+        zipped(): "a zip archive that is compressed once more cannot be read; unpack it first",
     }.items():
         for name in (f"a.tar{suffix}", f"a.jsonl{suffix}"):
             with pytest.raises((InputError, UsageError), match=said):

@@ -60,7 +60,8 @@ InputFormat = Annotated[
     str | None,
     typer.Option(
         "--input-format",
-        help="jsonl, json, csv, tsv, parquet, arrow, xlsx or phq8, each also as .gz or .zst; default: by looking.",
+        help="csv, tsv, jsonl, json, parquet, arrow, xlsx, inspect, lm-eval, helm, promptfoo, every-eval-ever or phq8, "
+        "each also as .gz or .zst; default: by looking.",
     ),
 ]
 Salvage = Annotated[
@@ -88,9 +89,7 @@ Only = Annotated[
 Drop = Annotated[list[str] | None, typer.Option("--drop", help="Do not read these columns. Repeatable.")]
 Scorer = Annotated[
     list[str] | None,
-    typer.Option(
-        "--scorer", help="Of a log with several scorers, the one that counts. Default: each as a task. Repeatable."
-    ),
+    typer.Option("--scorer", help="Of a log, the scorer or metric that counts; several are each a task. Repeatable."),
 ]
 AbstainWhen = Annotated[
     list[str] | None,

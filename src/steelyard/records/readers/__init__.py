@@ -27,15 +27,9 @@ from steelyard.records.demand import Demand
 from steelyard.records.labels import value_name
 from steelyard.records.readers.bundles import Bundle
 from steelyard.records.readers.choosing import entered
-from steelyard.records.readers.contract import (
-    Certainty,
-    Input,
-    Reader,
-    Table,
-    reader,
-    readers,
-)
+from steelyard.records.readers.contract import Certainty, Reader, Table, reader, readers
 from steelyard.records.readers.head import Head
+from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.joining import together
 from steelyard.records.readers.packed import inner_name
 from steelyard.records.renaming import check_renamed, renames
@@ -206,15 +200,20 @@ def _loaded(
             neighbours += [Source(other.name, other.sha256, 0) for other in opened.neighbours if other.is_read]
             renamed |= opened.renamed
     joint = together(tables, sources, wanted)
-    present = (*joint.columns, *joint.extras, *joint.skipped, *(str(problem.field) for problem in joint.problems))
-    check_renamed(names, renamed, present)
-    if joint.skipped and not (joint.columns or joint.extras or joint.problems):
-        raise UsageError(f"no column is left; there are: {', '.join(map(printable, joint.skipped))}")
-    named = [*(("only", name) for name in wanted.only or ()), *(("drop", name) for name in wanted.drop)]
-    absent = sorted((option, name) for option, name in named if name not in present)
-    said = [f"`{option}={printable(name)}`: there is no such column" for option, name in absent]
+    present = (*joint.columns, *joint.extras, *(str(problem.field) for problem in joint.problems))
+    check_renamed(names, renamed, (*present, *joint.skipped))
+    said = unmet(wanted, present, joint.skipped)
     said += [remark for each in sources for remark in disagreements(each.name, each.declared)]
     return replace(joint, warnings=(*joint.warnings, *said)), [*sources, *neighbours]
+
+
+def unmet(wanted: Demand, present: Sequence[str], skipped: Sequence[str]) -> list[str]:
+    """What to say of columns that were asked for by name and are not there; an error where none is left."""
+    if skipped and not present:
+        raise UsageError(f"no column is left; there are: {', '.join(map(printable, skipped))}")
+    named = [*(("only", name) for name in wanted.only or ()), *(("drop", name) for name in wanted.drop)]
+    absent = sorted((option, name) for option, name in named if name not in (*present, *skipped))
+    return [f"`{option}={printable(name)}`: there is no such column" for option, name in absent]
 
 
 def _part_of(progress: Progress, place: int, count: int) -> Progress:

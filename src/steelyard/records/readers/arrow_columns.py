@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from steelyard.errors import InputError
 from steelyard.records.extras import Extra
-from steelyard.records.readers.contract import DEEPEST, MOST_COLUMNS, Column, Input, Table, joined
+from steelyard.records.readers.contract import DEEPEST, MOST_COLUMNS, Column, Table, joined
+from steelyard.records.readers.inputs import Input
 from steelyard.records.schema import LARGEST_INT, field_of, to_arrow
 
 BROKEN = (pa.ArrowException, OSError, ValueError, NotImplementedError)

@@ -59,12 +59,24 @@ class Member:
 
 
 class Bundle:
-    """The members of a folder or a zip archive, by their names."""
+    """The members of a folder or a zip archive, by their names.
+
+    `repeated` are names that an archive lists twice, of which the last counts; `cut` says, in words, that an archive
+    ended early and what was kept of it.
+    """
 
     def __init__(
-        self, name: str, members: Mapping[str, Member], limits: Limits = LIMITS, progress: Progress | None = None
+        self,
+        name: str,
+        members: Mapping[str, Member],
+        limits: Limits = LIMITS,
+        progress: Progress | None = None,
+        *,
+        repeated: tuple[str, ...] = (),
+        cut: str = "",
     ) -> None:
         self.name, self._limits = name, limits
+        self.repeated, self.cut = repeated, cut
         self._progress, self._read = progress, 0
         self._members = dict(sorted(members.items(), key=lambda item: item[0].encode()))
         self._digests: dict[str, bytes] = {}  # of the members that were read to their end

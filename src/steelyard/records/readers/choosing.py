@@ -22,11 +22,12 @@ from steelyard.records.answers import LabelRules
 from steelyard.records.declining import AbstainWhen
 from steelyard.records.demand import Demand
 from steelyard.records.readers.bundles import Bundle, folder_bundle, folder_head
-from steelyard.records.readers.contract import Certainty, Input, Reader, readers
+from steelyard.records.readers.contract import Certainty, Reader, readers
 from steelyard.records.readers.head import Head, shallowest
+from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.packed import look_inside
 from steelyard.records.readers.watched import watched
-from steelyard.records.readers.zips import zip_bundle
+from steelyard.records.readers.zips import occurs_twice, zip_bundle
 from steelyard.registry import load_entry_points
 
 
@@ -71,7 +72,7 @@ def entered(
         if progress is not None and path != STANDARD_INPUT:
             stream = watched(stream, progress)
         head, stream, packed = look_inside(path, name, stream, salvage=salvage)
-        reader, bundle = _of_file(path, name, head, stream, format)
+        reader, bundle = _of_file(path, name, head, stream, format, salvage=salvage)
         with closing(prepared(name, stream, bundle=bundle, packed=packed)) as source:
             yield reader, source
 
@@ -85,7 +86,9 @@ def is_bundle(folder: str) -> bool:
     return True
 
 
-def _of_file(path: str, name: str, head: Head, stream: BinaryIO, format: str | None) -> tuple[Reader, Bundle | None]:
+def _of_file(
+    path: str, name: str, head: Head, stream: BinaryIO, format: str | None, *, salvage: bool
+) -> tuple[Reader, Bundle | None]:
     """The reader of an opened file, and its members if it is read as a bundle."""
     if format is not None and readers[format].takes == "file":
         return readers[format], None
@@ -94,7 +97,11 @@ def _of_file(path: str, name: str, head: Head, stream: BinaryIO, format: str | N
     bundle, refusal = None, None
     if head.container == "zip":
         try:
-            bundle = zip_bundle(name, stream)
+            if not stream.seekable() and os.path.isfile(path):
+                raise InputError(
+                    "a zip archive that is compressed once more cannot be read; unpack it first", file=name
+                )
+            bundle = zip_bundle(name, stream, salvage=salvage, repeats=True)
             head = replace(head, members=shallowest(bundle.names()))
         except InputError as problem:
             refusal = problem
@@ -112,6 +119,8 @@ def _of_file(path: str, name: str, head: Head, stream: BinaryIO, format: str | N
         raise refusal
     if bundle is None and reader.takes == "bundle":
         raise InputError("a folder or a zip archive is expected", file=name)
+    if bundle is not None and bundle.repeated and not reader.last_counts:
+        raise InputError(occurs_twice(bundle.repeated[0]), file=name)
     return reader, bundle
 
 
@@ -162,6 +171,8 @@ def _unknown(head: Head, path: str) -> SteelyardError:
     if head.is_folder:
         bundles = [reader for reader in readers.values() if reader.takes != "file"]
         hint = f"; folders are read as {_described(bundles)}" if bundles else ""
+        if len(head.members or ()) == 1:
+            hint = f"; give the one file in it: {printable((head.members or ('',))[0])}"
         return InputError(f"cannot be read: it is a folder that no reader recognises{hint}", file=path)
     named = [reader for reader in readers.values() if reader.has_suffix(head.name)]
     if named:

@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from steelyard.records.readers.arrow_columns import BROKEN, columns_of, flattened, wanted_names
-from steelyard.records.readers.contract import Certainty, Input, Table, reader
+from steelyard.records.readers.contract import Certainty, Table, reader
 from steelyard.records.readers.head import Head
+from steelyard.records.readers.inputs import Input
 
 _FILE, _FIRST_FEATHER = b"ARROW1", b"FEA1"
 

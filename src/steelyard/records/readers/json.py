@@ -23,8 +23,9 @@ import numpy.typing as npt
 
 from steelyard.errors import InputError, printable
 from steelyard.ground.json import Flaw, NotJsonError, parse_document
-from steelyard.records.readers.contract import LONGEST_LINE, Block, Certainty, Input, Learned, Table, reader
+from steelyard.records.readers.contract import Certainty, Learned, Table, reader
 from steelyard.records.readers.head import Head
+from steelyard.records.readers.inputs import LONGEST_LINE, Block, Input
 from steelyard.records.readers.json_learning import Fields
 from steelyard.records.readers.jsonl import Lines
 from steelyard.records.schema import FIELDS
@@ -116,6 +117,7 @@ class Scan:
     """Where the elements in a piece of an array start and end, and what else there is between them.
 
     `close` is where the array ends, if it does here; `breaks` are line ends within strings, which JSON does not allow.
+    The piece ends `inside` a string, or not, and at a `depth` of objects and lists.
     """
 
     starts: npt.NDArray[np.int64]
@@ -123,26 +125,34 @@ class Scan:
     between: npt.NDArray[np.int64]
     breaks: npt.NDArray[np.int64]
     close: int | None
+    inside: bool
+    depth: int
 
     @classmethod
-    def of(cls, text: bytes) -> Scan:
-        """Scan a text that begins within an array and outside of its elements."""
+    def of(cls, text: bytes, *, inside: bool = False, depth: int = 0) -> Scan:
+        """Scan a text that begins within an array: outside of its elements, or where another piece ended.
+
+        A piece must not end between a backslash and what it escapes.
+        """
         plain = text.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")  # so that every quote left opens or closes
         letters = np.frombuffer(plain, np.uint8)
-        inside = np.bitwise_xor.accumulate((letters == _QUOTE).view(np.uint8)).view(np.bool_)
+        within_text = np.bitwise_xor.accumulate((letters == _QUOTE).view(np.uint8)).view(np.bool_) ^ inside
         steps = _STEPS[letters]
-        steps[inside] = 0
-        depth = np.cumsum(steps, dtype=np.int32)
-        closed = np.flatnonzero(depth < 0)
+        steps[within_text] = 0
+        depths = np.cumsum(steps, dtype=np.int32) + np.int32(depth)
+        closed = np.flatnonzero(depths < 0)
         close = int(closed[0]) if len(closed) else None
-        within, depth, steps = slice(close), depth[:close], steps[:close]
-        outside = (depth == 0) & (steps == 0) & ~_IS_SPACE[letters[within]]
+        last = (bool(within_text[-1]), int(depths[-1])) if len(letters) else (inside, depth)
+        within, depths, steps = slice(close), depths[:close], steps[:close]
+        outside = (depths == 0) & (steps == 0) & ~_IS_SPACE[letters[within]]
         return cls(
-            starts=np.flatnonzero((steps == 1) & (depth == 1)),
-            ends=np.flatnonzero((steps == -1) & (depth == 0)) + 1,
+            starts=np.flatnonzero((steps == 1) & (depths == 1)),
+            ends=np.flatnonzero((steps == -1) & (depths == 0)) + 1,
             between=np.flatnonzero(outside),
-            breaks=np.flatnonzero(inside[within] & (letters[within] == _LINE_FEED)),
+            breaks=np.flatnonzero(within_text[within] & (letters[within] == _LINE_FEED)),
             close=close,
+            inside=last[0],
+            depth=last[1],
         )
 
 
@@ -172,6 +182,7 @@ class _Array:
             for _ in self._pieces(chunks):
                 yield from self._rows.part()
             yield from self._rows.part(last=True)
+        self._rows.say()
         return self._rows.fields
 
     def _pieces(self, chunks: Iterator[bytes]) -> Iterator[None]:

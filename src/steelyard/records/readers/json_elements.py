@@ -5,22 +5,26 @@
         ...
     document.rest                    # the bytes of the document without them: an empty list stands in their place
 
-Only some elements, and what is around the array, are ever held in memory; both have limits. An empty path is an array
-that is the whole document.
+Only some elements, and what is around the array, are ever held in memory; both have limits. Where too much follows
+the array, it is checked to be closed and not held: `rest` ends with the array then. An empty path is an array that is
+the whole document.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
+import numpy.typing as npt
 
 from steelyard.records.readers.json import Scan
 
 AROUND = 64 * 2**20  # bytes around the array
 ELEMENT = 256 * 2**20  # bytes of an element
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*("|\\?\Z)|[{}\[\],:]', re.DOTALL)  # a text that is not closed matches too
+_MARK = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*("|\\?\Z)|[{}\[\]]', re.DOTALL)
 _COMMA, _BRACE, _BRACKET = b",{]"
 
 
@@ -47,14 +51,40 @@ class Elements:
     def __iter__(self) -> Iterator[bytes]:
         behind = self._seek()
         if behind is not None:
+            before = len(self._around)
             behind = yield from self._elements(behind)
-            for chunk in (behind, *self._chunks):
-                self._keep(chunk)
+            follows = chain([behind], self._chunks)
+            for chunk in follows:
+                self._around += chunk
+                if len(self._around) > AROUND:
+                    follows = chain([bytes(self._around[before:])], follows)
+                    del self._around[before:]
+                    self._around += b"]" + b"}" * len(self._path)
+                    self._skip(follows)
 
     def _keep(self, text: bytes) -> None:
         self._around += text
         if len(self._around) > AROUND:
             raise BrokenError(f"more than {AROUND // 2**20} MB beside its rows")
+
+    def _skip(self, chunks: Iterable[bytes]) -> None:
+        """Go to the end of the document, from the end of the array."""
+        depth, text = len(self._path) + 1, b""
+        for chunk in chunks:
+            text += chunk
+            done = 0
+            for token in _MARK.finditer(text) if depth else ():
+                if token[0][:1] == b'"' and token[1] != b'"':
+                    break  # the rest of the text is still to come
+                done = token.end()
+                depth += (token[0] in b"{[") - (token[0] in b"}]")
+                if not depth:
+                    break
+            text = text[done:]
+            if not depth and text.strip():
+                raise BrokenError("not valid JSON, more follows the document")
+        if depth:
+            raise BrokenError("the text ends early", torn=True)
 
     def _seek(self) -> bytes | None:
         """Go to the array; what was read of it already, None where there is none."""
@@ -90,42 +120,51 @@ class Elements:
                 return behind
         return None
 
-    def _elements(self, text: bytes) -> Generator[bytes, None, bytes]:
+    def _elements(self, first: bytes) -> Generator[bytes, None, bytes]:
         """The elements; returns what follows the last of them."""
-        before, step = 0, 0  # whether there was an element, and how much is read at least
-        while True:
-            scan = Scan.of(text)
-            letters = np.frombuffer(text, np.uint8)
-            if (letters[scan.between] != _COMMA).any() or (letters[scan.starts] != _BRACE).any():
-                raise BrokenError("a list of objects is expected")
-            due = np.arange(len(scan.starts)) + before  # commas in front of each
-            last = scan.close is not None and len(scan.between) != max(len(scan.starts) + before - 1, 0)
-            if last or (np.searchsorted(scan.between, scan.starts) != due).any():
-                raise BrokenError("not valid JSON, one comma is expected between two objects")
-            for begin, end in zip(scan.starts.tolist(), scan.ends.tolist(), strict=False):
-                if end - begin > ELEMENT:
-                    raise BrokenError(f"one of its rows is larger than {ELEMENT // 2**20} MB")
-                yield text[begin:end]
-                before = 1
+        open_parts: list[bytes] = []  # of an element that has not ended
+        size = begun = commas = depth = 0
+        inside, escaping = False, b""
+        for chunk in chain([first], self._chunks):
+            text, escaping = _divided(escaping + chunk)
+            scan = Scan.of(text, inside=inside, depth=depth)
+            _check(scan, np.frombuffer(text, np.uint8), begun, commas)
+            starts = [0] * bool(depth) + scan.starts.tolist()
+            for start, end in zip(starts, scan.ends.tolist(), strict=False):
+                _check_size(size + end - start)
+                yield b"".join((*open_parts, text[start:end]))
+                open_parts, size = [], 0
             if scan.close is not None:
-                if letters[scan.close] != _BRACKET:
-                    raise BrokenError("not valid JSON, a list is not closed")
-                return text[scan.close :]
-            done = int(scan.ends[-1]) if len(scan.ends) else 0
-            step = 0 if done else max(len(text), step)
-            text = text[done:]
-            if len(text) > ELEMENT:
-                raise BrokenError(f"one of its rows is larger than {ELEMENT // 2**20} MB")
-            more = list(self._more(step))
-            if not more:
-                raise BrokenError("the text ends early", torn=True)
-            text = b"".join((text, *more))
+                return text[scan.close :] + escaping
+            if len(starts) > len(scan.ends):
+                open_parts.append(text[starts[-1] :])
+                size += len(open_parts[-1])
+                _check_size(size)
+            begun += len(scan.starts)
+            commas += len(scan.between)
+            inside, depth = scan.inside, scan.depth
+        raise BrokenError("the text ends early", torn=True)
 
-    def _more(self, least: int) -> Iterator[bytes]:
-        """Further chunks, at least that many bytes where there are: a large element is not scanned too often."""
-        size = 0
-        for chunk in self._chunks:
-            yield chunk
-            size += len(chunk)
-            if size > least:
-                return
+
+def _divided(text: bytes) -> tuple[bytes, bytes]:
+    """A text, and the backslash at its end that escapes what is still to come."""
+    escaping = (len(text) - len(text.rstrip(b"\\"))) % 2
+    return text[: len(text) - escaping], text[len(text) - escaping :]
+
+
+def _check(scan: Scan, letters: npt.NDArray[np.uint8], begun: int, commas: int) -> None:
+    """Refuse what no array of objects holds; so many of them began before, between so many commas."""
+    if (letters[scan.between] != _COMMA).any() or (letters[scan.starts] != _BRACE).any():
+        raise BrokenError("a list of objects is expected")
+    due = np.arange(len(scan.starts)) + begun  # commas in front of each
+    wrong = (np.searchsorted(scan.between, scan.starts) + commas != due).any()
+    if scan.close is not None and letters[scan.close] != _BRACKET:
+        raise BrokenError("not valid JSON, a list is not closed")
+    last = scan.close is not None and len(scan.between) + commas != max(len(scan.starts) + begun - 1, 0)
+    if wrong or last:
+        raise BrokenError("not valid JSON, one comma is expected between two objects")
+
+
+def _check_size(size: int) -> None:
+    if size > ELEMENT:
+        raise BrokenError(f"one of its rows is larger than {ELEMENT // 2**20} MB")

@@ -11,7 +11,8 @@ from typing import Any
 
 from steelyard.errors import InputError, printable
 from steelyard.ground.json import TOO_LARGE, Flaw
-from steelyard.records.readers.contract import DEEPEST, MOST_COLUMNS, Input
+from steelyard.records.readers.contract import DEEPEST, MOST_COLUMNS
+from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.json_fields import KINDS, Leaf, MisfitError, Node, fit
 from steelyard.records.schema import FIELDS, SHOWN
 

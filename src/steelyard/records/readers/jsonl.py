@@ -25,18 +25,9 @@ from steelyard.errors import InputError
 from steelyard.ground.arrays import Codes, Mask
 from steelyard.ground.json import Flaw, NotJsonError, parse_line
 from steelyard.records.extras import Extra, json_texts
-from steelyard.records.readers.contract import (
-    LONGEST_LINE,
-    Block,
-    Certainty,
-    Column,
-    Input,
-    Table,
-    give_back,
-    joined,
-    reader,
-)
+from steelyard.records.readers.contract import Certainty, Column, Table, give_back, joined, reader
 from steelyard.records.readers.head import Head
+from steelyard.records.readers.inputs import LONGEST_LINE, Block, Input
 from steelyard.records.readers.json_fields import Batch, Leaf, extract, inexact, merged
 from steelyard.records.readers.json_learning import Fields
 
@@ -59,6 +50,7 @@ def parts(source: Input, known: Fields | None) -> Generator[Table, None, Fields]
             lines.read(block)
             yield from lines.part()
         yield from lines.part(last=True)
+    lines.say()
     return lines.fields
 
 
@@ -207,6 +199,10 @@ class Lines:
         if self._batches and not self._is_first:
             yield self._table(None)
         self._batches, self._merged = [], 0
+
+    def say(self) -> None:
+        """Let the input say what there is to say of rows that came in parts."""
+        self._source.warnings += [*self._warnings, *self.fields.remarks]
 
     def table(self) -> Table:
         """All batches as one table."""

@@ -17,13 +17,23 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from steelyard.errors import UsageError, printable
 from steelyard.records.declared import Declared
-from steelyard.records.readers.contract import Input, Table
+from steelyard.records.declining import PHRASE
+from steelyard.records.readers.contract import Table
+from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.jsonl import Lines
+from steelyard.records.schema import kind_of
 from steelyard.registry import closest
 
 _ROWS = 1_000  # that are put together
+_MOST_TARGETS = 10_000  # that are known by name
+_PHRASE = f"{PHRASE}; `abstain_when=` changes that"
+_TEXTS = ("text", "null")
 _LARGEST = 2**63 - 1
 
 
@@ -36,18 +46,31 @@ class Samples:
         self._waiting: list[tuple[int, dict[str, Any]]] = []
         self._rows = 0
         self._rules: Counter[tuple[str, str]] = Counter()
+        self._targets: set[str] = set()
+        self._phrase: str | None = None  # of the row that is added next
+        self._phrases: dict[int, str] = {}  # by row: what was taken for declining
 
     def __len__(self) -> int:
         return self._rows
 
     def outcome(
-        self, *, answer: str | None, completion: str | None, target: Any = None, no_answer: bool = False
+        self,
+        *,
+        answer: str | None,
+        completion: str | None,
+        target: Any = None,
+        no_answer: bool = False,
+        right: bool = False,
     ) -> str:
         """What became of a question that got a reply, or should have: by the rules that hold, which are counted.
 
-        `no_answer` says that the tool itself marked the reply so. An empty answer in a reply could not be read.
+        `no_answer` says that the tool itself marked the reply so, `right` that it found it right. Without any text
+        there is no reply; an empty answer in a reply could not be read.
         """
-        outcome, rule = self._judged(answer, completion, target, no_answer=no_answer)
+        if isinstance(target, str) and len(self._targets) < _MOST_TARGETS:
+            self._targets.add(_folded(target))
+        outcome, rule = self._judged(answer, completion, target, no_answer=no_answer, right=right)
+        self._phrase = _text(answer, completion) if rule == _PHRASE else None
         return self.counted(outcome, rule)
 
     def counted(self, outcome: str, rule: str) -> str:
@@ -56,16 +79,19 @@ class Samples:
             self._rules[outcome, rule] += 1
         return outcome
 
-    def _judged(self, answer: str | None, completion: str | None, target: Any, *, no_answer: bool) -> tuple[str, str]:
-        blank = answer is None or not answer.strip()
-        text = (completion if blank else answer) or ""
+    def _judged(
+        self, answer: str | None, completion: str | None, target: Any, *, no_answer: bool, right: bool
+    ) -> tuple[str, str]:
+        blank, text = not (answer or "").strip(), _text(answer, completion)
         if not text.strip() and not no_answer:
             return "failed", "there is no reply"
         if (meant := self._source.labels.outcome_of(text)) is not None:
             return meant, "the text is one of `abstain=`" if meant == "abstained" else "the text is one of `unparsed=`"
+        if right and not no_answer:
+            return "answered", ""
         rules = self._source.abstain_when
-        is_target = isinstance(target, str) and text.strip() == target.strip()
-        if not is_target and (why := rules.why(text, no_answer=no_answer)) is not None:
+        is_target = isinstance(target, str) and _folded(text) == _folded(target)
+        if not is_target and (why := rules.why(text, no_answer=no_answer, extracted=not blank)) is not None:
             return "abstained", f"{why}; `abstain_when=` changes that"
         if not blank:
             return "answered", ""
@@ -74,9 +100,18 @@ class Samples:
         return "unparsed", "no answer was found in the reply; `abstain_when=empty` takes that for declining"
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Add a row; numbers that are not finite become null, whole ones beyond 64 bits text."""
+        """Add a row; numbers that are not finite become null, whole ones beyond 64 bits text.
+
+        What the user maps another column to (`map={"item": "doc_hash"}`) is left for that.
+        """
         self._rows += 1
-        self._waiting.append((self._rows, {name: _storable(value) for name, value in row.items()}))
+        if self._phrase is not None:
+            self._phrases[self._rows - 1], self._phrase = self._phrase, None
+        try:
+            kept = {name: _storable(value) for name, value in row.items() if name not in self._source.mapped}
+        except RecursionError:
+            raise self._source.error("the objects or lists are nested too deeply", line=self._rows) from None
+        self._waiting.append((self._rows, kept))
         if len(self._waiting) == _ROWS:
             self._flush()
 
@@ -98,10 +133,12 @@ class Samples:
             self._flush()
             if not self._rows:
                 raise self._source.error(f"there are no records: the log holds no {self._what}")
-            table = self._lines.table()
+            table = self._with_labels(self._lines.table())
         said = [
-            f"{printable(self._source.name)}: {count:,} of {self._rows:,} {self._what} count as {outcome}: {rule}"
+            f"{printable(self._source.name)}: {count:,} of {self._rows:,} {self._what} "
+            f"{'counts' if count == 1 else 'count'} as {outcome}: {rule}"
             for (outcome, rule), count in self._rules.items()
+            if count
         ]
         if excerpt:
             said.append(f"{printable(self._source.name)}: an excerpt, {excerpt}; nothing can pass a gate on it")
@@ -112,6 +149,29 @@ class Samples:
             excerpt=excerpt,
             warnings=(*table.warnings, *said, *remarks),
         )
+
+    def _with_labels(self, table: Table) -> Table:
+        """The table in which a phrase that is a target of another row is an answer: in this log it is a label."""
+        meant = {row: text for row, text in self._phrases.items() if _folded(text) in self._targets}
+        columns = dict(table.columns)
+        if not meant or not {"outcome", "prediction"} <= set(columns) or kind_of(columns["prediction"]) not in _TEXTS:
+            return table
+        mask = np.zeros(table.rows, bool)
+        mask[list(meant)] = True
+        answers = pa.array([meant[row] for row in sorted(meant)], pa.string())
+        columns["prediction"] = pc.replace_with_mask(columns["prediction"].cast(pa.string()), pa.array(mask), answers)
+        columns["outcome"] = pc.if_else(pa.array(mask), pa.scalar("answered"), columns["outcome"])
+        self._rules["abstained", _PHRASE] -= len(meant)
+        return replace(table, columns=columns)
+
+
+def _text(answer: str | None, completion: str | None) -> str:
+    """What was said: the answer, or the reply where no answer was found in it."""
+    return (answer if (answer or "").strip() else completion) or ""
+
+
+def _folded(text: str) -> str:
+    return text.strip().casefold()
 
 
 def chosen(source: Input, names: Sequence[str], *, what: str = "scorer") -> tuple[str, ...]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from steelyard.records.readers.arrow_columns import BROKEN, columns_of, flattened, wanted_names
-from steelyard.records.readers.contract import Certainty, Input, Table, reader
+from steelyard.records.readers.contract import Certainty, Table, reader
 from steelyard.records.readers.head import Head
+from steelyard.records.readers.inputs import Input
 
 
 def sniff(head: Head) -> Certainty:

@@ -20,8 +20,9 @@ import numpy as np
 from steelyard.errors import InputError, printable
 from steelyard.ground.json import NotJsonError, first_flaw, parse_document
 from steelyard.ground.json_places import element_lines
-from steelyard.records.readers.contract import MOST_COLUMNS, Certainty, Column, Input, Table, reader
+from steelyard.records.readers.contract import MOST_COLUMNS, Certainty, Column, Table, reader
 from steelyard.records.readers.head import Head
+from steelyard.records.readers.inputs import Input
 from steelyard.records.schema import SHOWN, to_arrow
 from steelyard.records.task import Task
 from steelyard.registry import closest

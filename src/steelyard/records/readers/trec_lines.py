@@ -22,7 +22,7 @@ from steelyard.errors import InputError
 from steelyard.ground.files import opened
 from steelyard.ground.json import NotJsonError, first_flaw, parse_document
 from steelyard.records.rankings import first_twice
-from steelyard.records.readers.contract import LONGEST_LINE, Block, Input
+from steelyard.records.readers.inputs import LONGEST_LINE, Block, Input
 from steelyard.records.readers.packed import look_inside
 from steelyard.records.schema import text_array, texts
 from steelyard.records.table import Source

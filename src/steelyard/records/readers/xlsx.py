@@ -20,9 +20,11 @@ import pyarrow as pa
 
 from steelyard.errors import UsageError, printable
 from steelyard.records.readers.bundles import BLOCK, Bundle
-from steelyard.records.readers.contract import Certainty, Column, Input, Table, joined, reader
-from steelyard.records.readers.csv import header_names, named, table_of_cells
+from steelyard.records.readers.cell_kinds import table_of_cells
+from steelyard.records.readers.contract import Certainty, Column, Table, joined, reader
+from steelyard.records.readers.csv import header_names, named
 from steelyard.records.readers.head import Head
+from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.zips import zip_bundle
 
 MOST_CELLS = 50_000_000  # the sheet is held as a full rectangle, whatever of it is empty
