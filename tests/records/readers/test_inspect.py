@@ -35,12 +35,6 @@ def rows(records: sy.Records, *names: str) -> list[Any]:
     return columns[0] if len(names) == 1 else list(zip(*columns, strict=True))
 
 
-def test_a_scorer_that_looked_for_answers_and_found_none_extracts_them_all_the_same(tmp_path: Path) -> None:
-    samples = [sample(1, value="I", answer="", completion="Hm."), sample(2, value="I", answer=None, completion="A")]
-    records = sy.read(written(tmp_path, samples))
-    assert rows(records, "outcome", "prediction") == [("unparsed", None), ("unparsed", None)]
-
-
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
@@ -596,36 +590,3 @@ def test_real_logs_that_were_cut(tmp_path: Path, name: str) -> None:
         except SteelyardError:
             continue
         assert not records.sources[0].is_whole
-
-
-def test_samples_without_any_reply_count_by_their_scores(tmp_path: Path) -> None:
-    done = [
-        {"id": n, "epoch": 1, "input": "?", "target": "A", "scores": {"match": {"value": "CI"[n % 2]}}}
-        for n in range(6)
-    ]
-    records = sy.read(written(tmp_path, done))
-    assert rows(records, "outcome", "mark") == [("answered", 1 - n % 2) for n in range(6)]
-    (accuracy,) = sy.evaluate(records, ["accuracy"], resamples=0)
-    assert (accuracy.value, accuracy.n) == (0.5, 6)
-
-
-def test_a_sample_without_a_reply_among_others_failed_however_it_was_scored(tmp_path: Path) -> None:
-    def sample(n: int, completion: str, value: str) -> dict[str, Any]:
-        output = {"choices": [{"message": {"content": completion}}], "completion": completion}
-        return {"id": n, "epoch": 1, "input": "?", "target": "A", "output": output, "scores": {"m": {"value": value}}}
-
-    done = [sample(1, "A", "C"), sample(2, "", "C"), sample(3, "", "I")]
-    assert rows(sy.read(written(tmp_path, done)), "outcome") == ["answered", "failed", "failed"]
-
-
-def test_whole_numbers_larger_than_any_other_are_no_scores_and_no_times(tmp_path: Path) -> None:
-    huge = 10**400
-    samples = [
-        sample(1, value=huge),
-        sample(2, value={"a": huge}, working_time=huge, total_time=huge),
-        sample(3, value=1),
-    ]
-    records = sy.read(written(tmp_path, samples[::2], name="run.json"))
-    assert rows(records, "outcome", "mark") == [("failed", None), ("answered", 1.0)]
-    records = sy.read(written(tmp_path, samples[1:2], name="run.json"))
-    assert "latency_ms" not in records.stated

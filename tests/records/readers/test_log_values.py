@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import steelyard as sy
-from tests.records.readers import test_promptfoo as promptfoo
-from tests.support import every_eval, inspect_logs
+from tests.support import every_eval, inspect_logs, promptfoo
 
 STATED = [True, "true", " TRUE", False, "False", "perhaps", 1, None]
 MEANT = [True, True, True, False, False, None, None, None]

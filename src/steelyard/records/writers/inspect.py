@@ -274,11 +274,11 @@ class _Log:
             "metadata": {key: given[name] for name, key in keys.items() if given[name] is not None},
             "uuid": _hex(self.log_id, str(given["item"]), str(epoch)),
         }
-        tokens = {name: given[name] for name in _TOKENS if given.get(name) is not None}
+        tokens = {name: given[name] for name in _TOKENS if type(given.get(name)) is int}
         if tokens:
             usage = {**tokens, "total_tokens": sum(tokens.values())}
             output["usage"], sample["model_usage"] = usage, {self.model: usage}
-        if given.get("latency_ms") is not None:
+        if type(given.get("latency_ms")) in (int, float):  # a table may hold anything under any name
             sample["total_time"] = output["time"] = given["latency_ms"] / 1000
         if outcome == "failed":
             sample["error"] = {"message": "the question failed", "traceback": "", "traceback_ansi": ""}
