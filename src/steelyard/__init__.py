@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from steelyard.uncertainty.number import Delta as Delta
     from steelyard.uncertainty.number import Estimate as Estimate
 
-__version__ = "0.6.0"
+__version__ = "0.7.0"
 
 _HOMES = {
     "BackendError": "steelyard.errors",
