@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from steelyard.records.labels import value_name
 from steelyard.report.document import Count, Document, Heading, Note, Table, Tone, Word
-from steelyard.report.plan import message_notes
+from steelyard.report.plan import message_part
 from steelyard.runner.doctor import Diagnosis
 from steelyard.runner.strategies import Strategy
 from steelyard.runner.tasks import Item, Task
@@ -39,7 +39,7 @@ def task_report(task: Task, item: Item, strategy: Strategy, items: int) -> Docum
         Note(task.about),
         Table(("fact", "value"), facts, frozenset()),
         Heading(f"{strategy.name}, item {value_name(item.id)}"),
-        *(note for message in strategy.messages(task, item) for note in message_notes(message)),
+        *map(message_part, strategy.messages(task, item)),
     ]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from steelyard.errors import printable
 from steelyard.report.figures.figure import Figure
 
 Tone = Literal["", "good", "bad", "open"]  # what a word or a heading says of the thing judged
@@ -138,6 +139,17 @@ class Remarks:
 
 
 @dataclass(frozen=True)
+class Verbatim:
+    """A text as it is: every line, blank ones too, whole."""
+
+    text: str
+
+    def lines(self) -> list[str]:
+        """The lines, fit for a terminal."""
+        return [printable(line, limit=None) for line in self.text.split("\n")]
+
+
+@dataclass(frozen=True)
 class Table:
     """Rows of cells under named columns.
 
@@ -170,4 +182,4 @@ def _numeric(cells: Sequence[Cell]) -> bool:
     return bool(filled) and all(isinstance(cell, Value | Count) for cell in filled)
 
 
-Document = list[Heading | Note | Table | Remarks | Figure]
+Document = list[Heading | Note | Verbatim | Table | Remarks | Figure]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steelyard.report.document import Count, Document, Heading, Note, Table
+from steelyard.report.document import Count, Document, Heading, Note, Table, Verbatim
 from steelyard.runner.backends import Message
 from steelyard.runner.plan import Plan, estimated_tokens
 
@@ -29,11 +29,10 @@ def prompts_report(plan: Plan, shown: int) -> Document:
     for strategy in plan.strategies:
         for item in plan.items[:shown]:
             document.append(Heading(f"{strategy.name}, item {item.id}"))
-            document += [note for message in plan.messages(strategy, item) for note in message_notes(message)]
+            document += [message_part(message) for message in plan.messages(strategy, item)]
     return document
 
 
-def message_notes(message: Message) -> list[Note]:
-    """A message, line by line, after the role of whoever says it."""
-    lines = [line for line in message.content.split("\n") if line.strip()]
-    return [Note(f"[{message.role}] {lines[0] if lines else ''}"), *map(Note, lines[1:])]
+def message_part(message: Message) -> Verbatim:
+    """A message as it is, after the role of whoever says it."""
+    return Verbatim(f"[{message.role}]\n{message.content}")

@@ -25,6 +25,7 @@ from steelyard.report.document import (
     Span,
     Table,
     Value,
+    Verbatim,
     Word,
     text_of,
 )
@@ -50,6 +51,7 @@ def page(word: str) -> Document:
         Note(word),
         Table((word, "value", "verdict", "notes"), rows),
         Remarks((word, "end")),
+        Verbatim("[x]\n  " + word.replace("\n", " ")),  # its lines are lines
     ]
 
 

@@ -8,7 +8,8 @@ import io
 import pytest
 from hypothesis import given
 
-from steelyard.report.document import Document, Heading, Note, Remarks, Table
+from steelyard.errors import printable
+from steelyard.report.document import Document, Heading, Note, Remarks, Table, Verbatim
 from steelyard.report.figures.figure import Figure
 from steelyard.report.formats import csv, markdown, text
 from tests.support.hostile import HOSTILE, TEXTS
@@ -40,6 +41,17 @@ def test_markdown_shows_the_text_as_it_is() -> None:
     for word in ("- x", "1. x", "a|b", "a\\|b", "*x* & <b> [y](z) ~ $1$ _u_", "=== 3.5 (2)"):
         (line,) = (token for token in MARKDOWN.parse(markdown.render([Note(word)])) if token.type == "inline")
         assert "".join(child.content for child in line.children or ()) == word
+
+
+@given(TEXTS)
+def test_what_is_verbatim_is_shown_line_by_line_and_whole(word: str) -> None:
+    given = f"[user]\n\n  {word}" + 3000 * "x"
+    whole = [printable(line, limit=None) for line in given.split("\n")]
+    assert text.render([Verbatim(given)]) == "\n".join(whole) + "\n"
+    read = MARKDOWN.parse(markdown.render([Heading("h"), Verbatim(given), Note("end")]))
+    (code,) = (token.content for token in read if token.type == "fence")
+    assert code == "\n".join(whole) + "\n"
+    assert [token.content for token in read if token.type == "inline"] == ["h", "end"]
 
 
 @given(TEXTS)

@@ -13,7 +13,19 @@ import math
 from collections.abc import Iterator
 
 from steelyard.errors import printable
-from steelyard.report.document import Cell, Document, Heading, Marks, Note, Remarks, Span, Table, Word, text_of
+from steelyard.report.document import (
+    Cell,
+    Document,
+    Heading,
+    Marks,
+    Note,
+    Remarks,
+    Span,
+    Table,
+    Verbatim,
+    Word,
+    text_of,
+)
 from steelyard.report.figures.figure import Figure
 from steelyard.report.formats.contract import report_format
 
@@ -29,6 +41,7 @@ body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.5 sy
 main { max-width: 82rem; margin: 0 auto; padding: 2rem 1.5rem 3rem; }
 h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; overflow-wrap: anywhere; }
 h2:first-child { margin-top: 0; }
+pre { margin: .5rem 0; max-width: 60rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85rem; }
 p { margin: .5rem 0; max-width: 60rem; overflow-wrap: anywhere; }
 .table { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; font-size: .9rem; }
@@ -92,6 +105,8 @@ def _blocks(document: Document) -> Iterator[str]:
             yield f"<h2{_class(part.tone)}>{escaped(part.text)}</h2>"
         elif isinstance(part, Note):
             yield f"<p>{escaped(part.text)}</p>"
+        elif isinstance(part, Verbatim):
+            yield f"<pre>{html.escape(chr(10).join(part.lines()))}</pre>"
         elif isinstance(part, Figure):
             yield _figure(part)
         elif isinstance(part, Remarks):

@@ -9,7 +9,19 @@ from __future__ import annotations
 import re
 
 from steelyard.errors import printable
-from steelyard.report.document import Cell, Count, Document, Heading, Note, Remarks, Span, Table, Value, text_of
+from steelyard.report.document import (
+    Cell,
+    Count,
+    Document,
+    Heading,
+    Note,
+    Remarks,
+    Span,
+    Table,
+    Value,
+    Verbatim,
+    text_of,
+)
 from steelyard.report.figures.figure import Figure
 from steelyard.report.formats.contract import report_format
 
@@ -60,6 +72,9 @@ def render(document: Document) -> str:
             blocks.append(f"\\subsection*{{{escaped(part.text)}}}")
         elif isinstance(part, Note):
             blocks.append(f"\\noindent {escaped(part.text)}")
+        elif isinstance(part, Verbatim):
+            lines = " \\\\\n".join(f"\\mbox{{}}{_literal(line)}" for line in part.lines())
+            blocks.append(f"\\begin{{flushleft}}\n\\ttfamily\n{lines}\n\\end{{flushleft}}")
         elif isinstance(part, Figure):
             blocks += [] if part.path is None else [_picture(part.path)]
         elif isinstance(part, Remarks):
@@ -76,7 +91,17 @@ def escaped(text: str) -> str:
     >>> print(escaped("50% of a_b"))
     50\\% of a\\_b
     """
-    return _ANY.sub(lambda match: _SPECIAL[match.group()], printable(text, limit=2000))
+    return _taken_literally(printable(text, limit=2000))
+
+
+def _taken_literally(text: str) -> str:
+    return _ANY.sub(lambda match: _SPECIAL[match.group()], text)
+
+
+def _literal(line: str) -> str:
+    """A line with the blanks that it begins with."""
+    rest = line.lstrip(" ")
+    return "~" * (len(line) - len(rest)) + _taken_literally(rest)
 
 
 def _table(table: Table) -> str:

@@ -6,7 +6,7 @@ import re
 from urllib.parse import quote
 
 from steelyard.errors import printable
-from steelyard.report.document import Document, Heading, Note, Remarks, Table
+from steelyard.report.document import Document, Heading, Note, Remarks, Table, Verbatim
 from steelyard.report.figures.figure import Figure
 from steelyard.report.formats.contract import report_format
 
@@ -23,6 +23,8 @@ def render(document: Document) -> str:
             blocks.append(f"## {escaped(part.text)}")
         elif isinstance(part, Note):
             blocks.append(_paragraph(part.text))
+        elif isinstance(part, Verbatim):
+            blocks.append(_fenced(part))
         elif isinstance(part, Figure):
             blocks += [] if part.path is None else [_picture(part.text, part.path)]
         elif isinstance(part, Remarks):
@@ -35,6 +37,13 @@ def render(document: Document) -> str:
 def escaped(text: str) -> str:
     """Text within a line, with everything that Markdown would read taken literally."""
     return _SPECIAL.sub(r"\\\1", printable(text, limit=2000))
+
+
+def _fenced(part: Verbatim) -> str:
+    """Code between fences that are longer than any in it."""
+    text = "\n".join(part.lines())
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}\n{text}\n{fence}"
 
 
 def _picture(text: str, path: str) -> str:

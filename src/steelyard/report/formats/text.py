@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steelyard.errors import printable
-from steelyard.report.document import Document, Remarks, Table
+from steelyard.report.document import Document, Remarks, Table, Verbatim
 from steelyard.report.figures.figure import Figure
 from steelyard.report.formats.contract import report_format
 
@@ -17,6 +17,8 @@ def render(document: Document) -> str:
             blocks.append(_table(part))
         elif isinstance(part, Remarks):
             blocks.append("\n".join(_line(f"({i}) {text}") for i, text in enumerate(part.texts, start=1)))
+        elif isinstance(part, Verbatim):
+            blocks.append("\n".join(part.lines()))
         elif isinstance(part, Figure):
             blocks += [] if part.path is None else [_line(f"picture: {part.path}")]
         else:
