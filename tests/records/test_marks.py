@@ -51,6 +51,18 @@ def test_marks_are_right_or_wrong() -> None:
         value([{"item": 1, "prediction": "a", "mark": 0.5}], "accuracy")
 
 
+def test_an_answer_may_be_unknown_only_where_it_is_known_how_it_was_scored() -> None:
+    silent, said = {"item": 1, "outcome": "answered", "prediction": None}, {"item": 2, "prediction": "a"}
+    for score in ({"mark": 1}, {"mark": None, "score": 0.5}, {"mark": None, "score.tone": 0.5}):
+        assert len(sy.read([{**silent, **score}, {**said, "mark": 0}])) == 2
+    assert len(sy.read([{**silent, "mark": None}, {**silent, "item": 2, "mark": None}])) == 2  # as of all
+    for score in ({}, {"score": 0.5}, {"mark": None}, {"mark": None, "score": None}, {"mark": None, "score": "good"}):
+        with pytest.raises(InputError, match="says answered, but the prediction is null"):
+            sy.read([{**silent, **score}, {**said, **({"mark": 0} if "mark" in score else {})}])
+    with pytest.raises(InputError, match="says answered, but the prediction is null"):
+        sy.read([silent])
+
+
 def test_risk_and_coverage_go_by_marks() -> None:
     rows = [{**row, "confidence": 0.9 - 0.1 * i} for i, row in enumerate(ROWS[:3])]
     by_mark = [{"item": i, "target": "a", "prediction": "a" if row["mark"] else "b", "confidence": row["confidence"]}
