@@ -7,15 +7,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import steelyard as sy
 from steelyard.decide.gate import FAIL, INCONCLUSIVE, PASS, Gate
 from steelyard.decide.numbers import Subject
 from steelyard.errors import UsageError
+from steelyard.ground.json import dumps
 from steelyard.uncertainty.estimate import Settings
 from steelyard.uncertainty.power import OUT_OF_REACH, detectable, estimate_clusters, fewest_clusters
 from tests.support.gates import (
@@ -40,6 +43,7 @@ from tests.support.gates import (
     student_quantile,
     verdicts,
 )
+from tests.support.places import TESTS
 
 CELL_COLUMNS = {"model", "strategy", "task", "perturbation"}
 
@@ -355,6 +359,39 @@ def test_an_incomplete_run_does_not_pass() -> None:
     assert decision.verdict == FAIL
     assert [v.verdict for v in decision.rules] == [PASS, FAIL]
     assert decision.rules[-1].reason == "the run is incomplete"
+
+
+EXCERPT = TESTS / "data/inspect/unfinished.eval"
+
+
+def torn_file(folder: Path) -> Path:
+    path = folder / "torn.jsonl"
+    path.write_text("".join(f'{{"item": {i}, "target": "a", "prediction": "a"}}\n' for i in range(20)) + '{"item": 2')
+    return path
+
+
+def loaded(folder: Path, document: Any) -> Any:
+    path = folder / "document.json"
+    path.write_text(dumps(document))
+    return sy.load(path)
+
+
+@pytest.mark.parametrize("kind", ["excerpt", "torn"])
+def test_what_is_only_a_part_passes_no_gate_from_python_either(tmp_path: Path, kind: str) -> None:
+    records = sy.read(EXCERPT if kind == "excerpt" else torn_file(tmp_path), salvage=True)
+    whole = sy.Records.from_columns({name: records.column(name) for name in records.stated})
+    told = "3 of 4 samples" if kind == "excerpt" else "its end could not be read"
+    one = sy.evaluate(records, ["accuracy"], resamples=0)
+    pairs = [sy.compare(base, new, ["accuracy"], resamples=0) for base, new in ((whole, records), (records, whole))]
+    for subject in (one, *pairs):
+        rule = "accuracy >= 0" if subject is one else "delta(accuracy) >= -1"
+        again = loaded(tmp_path, subject.to_dict())
+        for subjects in ([subject], [again], [subject, again]):
+            decision = Gate.parse(rule).check(*subjects)
+            assert [v.verdict for v in decision.rules] == [PASS, FAIL]
+            assert decision.rules[-1].reason == "the run is incomplete"
+            assert [told in note for note in decision.notes] == [True]  # once, however many subjects say it
+    assert verdicts("accuracy >= 0", sy.evaluate(whole, ["accuracy"], resamples=0)) == [PASS]
 
 
 DECLINING = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,10 @@ from steelyard import UsageError
 from steelyard.decide.gate import Gate
 from steelyard.decide.subject import of_records
 from steelyard.records.declared import Declared
+from steelyard.records.declining import LONGEST
 from steelyard.records.readers import Head, Input, Table, reader, readers
 from steelyard.records.readers.logged import Samples, chosen
+from steelyard.records.schema import texts
 from tests.support.commands import command
 
 REPLIES = ["A", "B", "", None, "I don't know", "ANSWER: A", "nothing of use", "----"]
@@ -126,6 +128,28 @@ def test_a_phrase_that_is_a_label_of_the_log_is_an_answer() -> None:
     assert [each for each in table.warnings if "count" in each] == [
         "x: 2 of 5 samples count as abstained: the reply is a phrase of declining; `abstain_when=` changes that"
     ]
+
+
+def test_half_a_character_in_a_phrase_that_is_a_label_is_kept() -> None:
+    half = "\ud800\npass"
+    assert retold([(half, "fail"), ("fail", half)]) == (["answered", "answered"], [half, "fail"])
+
+
+def test_a_reply_longer_than_any_phrase_is_no_label_and_is_not_held() -> None:
+    for length, outcome in ((LONGEST, "answered"), (LONGEST + 1, "abstained")):
+        reply = "reasoning\npass".rjust(length, ".")
+        assert retold([(reply, "fail"), ("fail", reply)])[0] == [outcome, "answered"]
+
+
+def retold(replies: Sequence[tuple[str, str]]) -> tuple[list[Any], list[str | None]]:
+    """The outcomes and predictions of a log of replies without answers, each with its target."""
+    samples = Samples(Input("x", io.BytesIO()))
+    for number, (reply, target) in enumerate(replies):
+        answer = reply if reply == "fail" else None
+        outcome = samples.outcome(answer=answer, completion=reply, target=target)
+        samples.add({"item": number, "target": target, "prediction": answer, "outcome": outcome, "mark": 0})
+    columns = samples.table().columns
+    return columns["outcome"].to_pylist(), texts(columns["prediction"])
 
 
 def test_metadata_stands_where_groups_may(tmp_path: Path) -> None:

@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import steelyard as sy
 from steelyard import InputError
+from steelyard.records.schema import OUTCOMES
 from steelyard.study.defaults import choose
 from tests.support.commands import command
 
@@ -39,6 +42,49 @@ def test_an_answer_without_a_mark_is_left_out_and_counted() -> None:
     assert estimate.excluded["no mark"] == 1
 
 
+def test_rows_that_were_scored_and_not_marked_are_left_out_however_they_are_sliced() -> None:
+    declined = {"prediction": None, "outcome": "abstained", "mark": None}
+    rows: list[dict[str, Any]] = [
+        {"item": 1, "task": "t", "site": "a", "prediction": "x", "mark": 1, "score": 1.0},
+        {"item": 2, "task": "t", "site": "a", **declined, "score": None},  # declined in vain: wrong
+        {"item": 3, "task": "t", "site": "b", **declined, "score": None},
+        {"item": 4, "task": "t", "site": "b", "prediction": "x", "mark": None, "score": 0.5},
+        {"item": 5, "task": "t", "site": "c", **declined, "score": 0.25},  # graded: neither right nor wrong
+        {"item": 6, "task": "u", "site": "c", **declined, "score.tone": 0.5},
+    ]
+    whole, *parts = sy.evaluate(rows, ["accuracy"], by=["site"], pool=["task"], resamples=0)
+    assert {(part.slice["site"], part.value, part.n) for part in parts} == {
+        ("a", 0.5, 2),
+        ("b", 0.0, 1),
+        ("c", None, 0),
+    }
+    assert (whole.value, whole.n) == (pytest.approx(1 / 3), 3)
+    assert sum(part.n for part in parts) == whole.n
+    unmarked = [{**row, "mark": None} for row in rows]
+    assert [each.n for each in sy.evaluate(unmarked, ["accuracy"], pool=["task"], resamples=0)] == [0]
+
+
+@given(st.lists(st.tuples(*map(st.sampled_from, ("xy", OUTCOMES[:3], (None, 0, 1), (None, 0.5), "ab"))), min_size=1))
+def test_the_slices_of_a_marked_table_add_up_to_it(drawn: list[tuple[str, str, int | None, float | None, str]]) -> None:
+    rows = [
+        {"item": i, "task": task, "prediction": "p" if outcome == "answered" else None, "outcome": outcome,
+         "mark": mark, "score": score, "site": site}
+        for i, (task, outcome, mark, score, site) in enumerate(drawn)
+    ]  # fmt: skip
+    counted = [
+        bool(mark) and outcome == "answered"
+        for _, outcome, mark, score, _ in drawn
+        if any(row[2] is not None for row in drawn) and (mark is not None or (score is None and outcome != "answered"))
+    ]
+    whole, *parts = sy.evaluate(rows, ["accuracy"], by=["site", "task"], pool=["task"], resamples=0)
+    assert whole.n == len(counted)
+    for column in ("site", "task"):
+        slices = [part for part in parts if set(part.slice) == {column}]
+        assert sum(part.n for part in slices) == whole.n
+        right = sum(part.n * part.value for part in slices if part.value is not None)
+        assert right == pytest.approx(sum(counted))
+
+
 def test_a_mark_needs_no_target() -> None:
     rows = [{"item": 1, "prediction": "a", "mark": True}, {"item": 2, "prediction": "b", "mark": False}]
     assert value(rows, "accuracy") == 0.5
@@ -49,6 +95,18 @@ def test_marks_are_right_or_wrong() -> None:
         sy.read([{"item": 1, "mark": 2}])
     with pytest.raises(InputError, match="other values than true and false"):
         value([{"item": 1, "prediction": "a", "mark": 0.5}], "accuracy")
+
+
+def test_an_answer_may_be_unknown_only_where_it_is_known_how_it_was_scored() -> None:
+    silent, said = {"item": 1, "outcome": "answered", "prediction": None}, {"item": 2, "prediction": "a"}
+    for score in ({"mark": 1}, {"mark": None, "score": 0.5}, {"mark": None, "score.tone": 0.5}):
+        assert len(sy.read([{**silent, **score}, {**said, "mark": 0}])) == 2
+    assert len(sy.read([{**silent, "mark": None}, {**silent, "item": 2, "mark": None}])) == 2  # as of all
+    for score in ({}, {"score": 0.5}, {"mark": None}, {"mark": None, "score": None}, {"mark": None, "score": "good"}):
+        with pytest.raises(InputError, match="says answered, but the prediction is null"):
+            sy.read([{**silent, **score}, {**said, **({"mark": 0} if "mark" in score else {})}])
+    with pytest.raises(InputError, match="says answered, but the prediction is null"):
+        sy.read([silent])
 
 
 def test_risk_and_coverage_go_by_marks() -> None:

@@ -145,6 +145,8 @@ def test_a_table_without_answers_keeps_what_may_be_a_score(tmp_path: Path) -> No
     assert "score" in scores.stated
     answers = read(jsonl(tmp_path, {**GOOD, "score": [0.5, 1.0, 0.0]}), columns=[])
     assert answers.skipped == ("site", "score")
+    marked = read(jsonl(tmp_path, {**GOOD, "mark": [None, 0, 1], "score": [0.5, 1.0, 0.0]}), columns=[])
+    assert marked.skipped == ("site",)  # the score tells why a row has no mark
 
 
 def test_a_column_that_may_be_the_unit_is_kept_while_none_is_stated(tmp_path: Path) -> None:

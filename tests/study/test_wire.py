@@ -48,6 +48,19 @@ def test_an_evaluation_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     jsonschema.validate(evaluation.to_dict(), schemas["evaluation"]())
 
 
+def test_what_was_read_only_in_part_is_written_and_read_back_as_a_part(tmp_path: Path) -> None:
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text('{"item": 1, "target": "a", "prediction": "a"}\n{"item": 2, "tar')
+    document = evaluate(sy.read(answers, salvage=True), ["accuracy"], resamples=0).to_dict()
+    jsonschema.validate(document, schemas["evaluation"]())
+    path = tmp_path / "evaluation.json"
+    path.write_text(dumps(document))
+    assert [source.is_whole for source in sy.load(path).sources] == [False]
+    del document["inputs"][0]["torn"]  # as written before there was such a key
+    path.write_text(dumps(document))
+    assert [source.is_whole for source in sy.load(path).sources] == [True]
+
+
 def test_a_comparison_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     comparison = compare(table(2), table(3), METRICS, **FEW)
     path = tmp_path / "comparison.json"

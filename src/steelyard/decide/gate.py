@@ -259,9 +259,11 @@ def _subject(given: Sequence[Comparison | Evaluation | Subject]) -> Subject:
         elif isinstance(part, Comparison):
             unit = advice.unit_of(part.cluster) if part.cluster else subject.unit
             subject = replace(subject, comparison=part, failure_rates=_failure_rates(part), unit=unit)
+            subject = subject.read_from((*part.sources["new"], *part.sources["base"]))
         else:
             unit = advice.unit_of(part.cluster)
             subject = replace(subject, evaluation=tuple(part), resamples=part.settings.resamples, unit=unit)
+            subject = subject.read_from(part.sources)
     return subject
 
 

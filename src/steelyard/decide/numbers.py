@@ -5,7 +5,7 @@ A name that nobody knows is an error; a number that is not there although its na
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from steelyard.metrics.definition import Better, Metric, bound, metric_of, singl
 from steelyard.naming import Rule, parse, slice_text, split_slice
 from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL
+from steelyard.records.table import Source
 from steelyard.runs.documented import made_from, meant_by
 from steelyard.runs.keys import same_but_case
 from steelyard.study.comparison import Comparison
@@ -64,6 +65,13 @@ class Subject:
     known: KnownNames = field(default_factory=KnownNames)  # what either run knows by name, where that can be told
     absent: float = 0.0  # the share of the baseline's rows whose questions the run was not asked
     unit: str = "cluster"  # what a cluster is called
+
+    def read_from(self, sources: Iterable[Source]) -> Subject:
+        """The same, made of these files: where one is not whole, the subject is incomplete and says so."""
+        parts = [source for source in sources if not source.is_whole]
+        said = [f"{printable(source.name)}: {source.lacking}" for source in parts]
+        remarks = tuple(dict.fromkeys((*self.remarks, *said)))
+        return replace(self, complete=self.complete and not parts, remarks=remarks)
 
 
 def numbers_of(rule: Rule, subject: Subject) -> list[GateNumber]:

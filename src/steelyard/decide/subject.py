@@ -116,24 +116,17 @@ def of_records(gate: Gate, new: Records, base: Records | None, asked: NumberOpti
             **asked.stated,
         )
     rates = None if base is None else (_failed_share(base), _failed_share(new))
-    return Subject(
+    subject = Subject(
         evaluation=() if evaluation is None else tuple(evaluation),
         comparison=comparison,
         failure_rates=rates,
         resamples=asked.resamples or Settings().resamples,
         baseline=base is not None,
-        complete=all(source.is_whole for table in (new, base) if table is not None for source in table.sources),
-        remarks=tuple(
-            f"{printable(source.name)}: an excerpt, {source.excerpt}"
-            for table in (new, base)
-            if table is not None
-            for source in table.sources
-            if source.excerpt
-        ),
         known=known,
         unit=unit_of(new.cluster_columns),
         absent=0.0 if base is None else float(unpaired(base, new)[0].mean()),
     )
+    return subject.read_from((*new.sources, *(() if base is None else base.sources)))
 
 
 def _check_columns(gate: Gate, table: Records) -> None:

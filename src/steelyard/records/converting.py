@@ -7,17 +7,16 @@ once to write it, some rows at a time. Anything else is read whole.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from steelyard.ground.arrays import Progress
 from steelyard.ground.files import STANDARD_INPUT
 from steelyard.records.answers import LabelRules
-from steelyard.records.conditions import Conditions
 from steelyard.records.demand import Demand
-from steelyard.records.readers import names_of, read_as_is, unmet
+from steelyard.records.readers import ReadingAsIs, names_of, read_as_is, unmet
 from steelyard.records.readers.choosing import entered
 from steelyard.records.readers.contract import Learned, Parts, Table
 from steelyard.records.renaming import check_renamed
@@ -40,34 +39,16 @@ def convert(
     target: Path,
     *,
     verbatim: bool = False,
-    format: str | None = None,
-    map: Mapping[str, str] | None = None,
-    where: Conditions | None = None,
-    salvage: bool = False,
-    only: Sequence[str] | str = (),
-    drop: Sequence[str] | str = (),
-    scorer: Sequence[str] | str = (),
-    abstain_when: Sequence[str] | str = (),
     progress: Progress | None = None,
+    **reading: Unpack[ReadingAsIs],
 ) -> Converted:
     """Write what is in a file to another, whose suffix says the format; the options are those of `read_as_is`."""
     writer = writer_of(target)
-    if not (where or writer.whole or source == STANDARD_INPUT or os.path.isdir(source)):
-        streamed = _Stream(source, target, format, dict(map or {}), names_of(only), names_of(drop), salvage=salvage)
+    if not (reading.get("where") or writer.whole or source == STANDARD_INPUT or os.path.isdir(source)):
+        streamed = _Stream(source, target, reading)
         if streamed.is_possible():
             return streamed.written(writer.name, verbatim=verbatim, progress=progress)
-    records = read_as_is(
-        source,
-        format=format,
-        map=map,
-        where=where,
-        salvage=salvage,
-        only=only,
-        drop=drop,
-        scorer=scorer,
-        abstain_when=abstain_when,
-        progress=progress,
-    )
+    records = read_as_is(source, progress=progress, **reading)
     said = write_records(records, target, verbatim=verbatim)
     excerpts = [each for each in records.sources if each.excerpt]
     if excerpts and writer.name != "inspect":  # whose logs say so themselves
@@ -94,22 +75,18 @@ class _Pass:
 class _Stream:
     """A file that is read as often as it takes, and never held."""
 
-    def __init__(
-        self,
-        source: str,
-        target: Path,
-        format: str | None,
-        names: Mapping[str, str],
-        only: Sequence[str],
-        drop: Sequence[str],
-        *,
-        salvage: bool,
-    ) -> None:
-        self._source, self._target, self._format, self._names = source, target, format, names
-        self._wanted = Demand(asked=frozenset(names), only=frozenset(only) or None, drop=frozenset(drop), as_is=True)
+    def __init__(self, source: str, target: Path, reading: ReadingAsIs) -> None:
+        self._source, self._target, self._format = source, target, reading.get("format")
+        self._names = dict(reading.get("map") or {})
+        self._wanted = Demand(
+            asked=frozenset(self._names),
+            only=frozenset(names_of(reading.get("only"))) or None,
+            drop=frozenset(names_of(reading.get("drop"))),
+            as_is=True,
+        )
         self._options: dict[str, Any] = {
-            "rename": names,
-            "salvage": salvage,
+            "rename": self._names,
+            "salvage": reading.get("salvage", False),
             "demand": self._wanted,
             "labels": LabelRules(labels="exact"),
         }

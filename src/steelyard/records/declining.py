@@ -25,8 +25,8 @@ from steelyard.registry import closest
 
 DEFAULT = ("noanswer", "phrases")
 PHRASE = "the reply is a phrase of declining"
+LONGEST = 200  # characters; a longer line says more than that somebody declines
 _NAMED = ("noanswer", "phrases", "empty", "never")
-_LONGEST = 200  # characters; a longer line says more than that somebody declines
 _WHAT = r"(?:(?:the|an|your|this|that|any)? ?(?:answer|question|it|this|that)(?: to (?:the|this|that|your) question)?)"
 _PHRASE = re.compile(
     r"(?:(?:i'm |i am )?(?:sorry|unfortunately)[,.;]? (?:but )?)?"
@@ -61,7 +61,7 @@ def declines(text: str, *, whole: bool = False) -> bool:
 
 
 def _is_phrase(text: str) -> bool:
-    if len(text) > _LONGEST:
+    if len(text) > LONGEST:
         return False
     plain = _PREFIX.sub("", text.strip().strip("\"'*`()[] "), count=1) if "answer:" in text else text
     return _PHRASE.fullmatch(re.sub(r"\s+", " ", plain).strip("\"'*`()[]{}.!…-– ")) is not None

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from steelyard.records.schema import FIELDS, PREFIXES, SCORES
+from steelyard.records.schema import FIELDS, PREFIXES, SCORES, is_score
 from steelyard.records.unit import may_be_unit
 
 Want = Literal["read", "keep", "skip"]
@@ -30,6 +30,7 @@ class Demand:
     only: frozenset[str] | None = None
     drop: frozenset[str] = frozenset()
     units: bool = False  # whether columns are kept that may be the unit
+    marked: bool = False  # whether the table has marks: a score tells why a row has none
     as_is: bool = False  # whether nothing is read, and every column kept as it is
 
     def of(self, column: str, *, scored: bool) -> Want:
@@ -41,7 +42,7 @@ class Demand:
             return "read"
         if (
             column.partition(".")[0] in PREFIXES
-            or column.startswith(f"{SCORES}.")
+            or (is_score(column) and (self.marked or column != SCORES))
             or (self.units and may_be_unit(column))
         ):
             return "keep"

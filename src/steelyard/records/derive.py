@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from steelyard.errors import InputError, UsageError
 from steelyard.ground.arrays import Floats
-from steelyard.records.schema import KEY, OUTCOMES, SHOWN, UNPERTURBED, is_group, kind_of
+from steelyard.records.schema import KEY, OUTCOMES, SHOWN, UNPERTURBED, is_group, is_score, kind_of
 from steelyard.registry import Registry
 
 if TYPE_CHECKING:
@@ -78,13 +78,18 @@ def _stated_correct(records: Records, name: str) -> Floats:
 
 
 def _unmarked(records: Records) -> npt.NDArray[np.bool_]:
-    """The rows of tasks in which answers were given and none has a mark: there, nothing is right or wrong."""
-    marked, answered = ~_null(records.column("mark")), records.outcome == ANSWERED
-    tasks = records.codes("task") if "task" in records else np.zeros(len(records), np.int64)
-    has_marks, has_answers = np.zeros((2, int(tasks.max(initial=-1)) + 2), bool)  # the last place: no task
-    has_marks[tasks[marked]] = True
-    has_answers[tasks[answered]] = True
-    return (has_answers & ~has_marks)[tasks]
+    """The rows that were scored and not marked: there, nothing is right or wrong. All rows, where nobody marked any.
+
+    It depends on the row alone, so that the slices of a table add up to it.
+    """
+    mark = records.column("mark")
+    if kind_of(mark) == "null":
+        return np.ones(len(records), bool)
+    scored = np.zeros(len(records), bool)
+    for score in (records.column(name) for name in records.stated if is_score(name)):
+        if kind_of(score) in NUMBERS:
+            scored |= ~_null(score)
+    return _null(mark) & scored
 
 
 def same_kind(records: Records) -> None:
@@ -145,7 +150,7 @@ def loss_values(records: Records, name: str, width: float | None) -> Floats:
 def has_target(records: Records) -> npt.NDArray[np.bool_]:
     """The rows of which it is known what is right: they have a mark, or a target; without either column, all.
 
-    A row without an answer needs no mark of its own, where others of its task have one.
+    A row without an answer needs no mark of its own, unless it was scored otherwise.
     """
     if "mark" in records.stated:
         return (~_null(records.column("mark")) | (records.outcome != ANSWERED)) & ~_unmarked(records)

@@ -29,7 +29,7 @@ ITEM_NAMES = (
 )
 UNPERTURBED = ("none", "original")
 PREFIXES = ("group", "signal")
-SCORES = "score"  # what the columns `score.*` begin with: the numbers that a log's own scorers gave
+SCORES = "score"  # what the columns `score` and `score.*` begin with: the numbers that a log's own scorers gave
 _GROUPS = ("group.", "metadata.")
 LARGEST_INT = 2**53  # beyond it neighbouring whole numbers share one double
 
@@ -123,6 +123,11 @@ def field_of(name: str) -> Field | None:
 def is_group(name: str) -> bool:
     """True for columns that describe the question, to slice by: `group.*`, and the `metadata.*` of logs."""
     return name.startswith(_GROUPS)
+
+
+def is_score(name: str) -> bool:
+    """True for the columns that hold what scorers gave: `score` and `score.*`."""
+    return name.partition(".")[0] == SCORES
 
 
 def expected(field: Field) -> str:
@@ -336,6 +341,7 @@ def _out_of_range(field: Field, array: pa.Array, where: Where) -> Iterator[Input
 
 
 def _wrong_outcomes(columns: Mapping[str, pa.Array], where: Where) -> Iterator[InputError]:
+    """Outcomes that are none, or that say answered without an answer; marked tables may be made without any answers."""
     outcome = columns.get("outcome")
     if outcome is None or kind_of(outcome) == "null":
         return
@@ -343,11 +349,12 @@ def _wrong_outcomes(columns: Mapping[str, pa.Array], where: Where) -> Iterator[I
     if pc.any(unknown).as_py():
         yield _at(where, unknown, "outcome", f"one of {', '.join(OUTCOMES)} is expected")
     prediction = columns.get("prediction")
-    if prediction is not None:
+    if prediction is not None and not ("mark" in columns and prediction.null_count == len(prediction)):
         answered = pc.equal(outcome, pa.scalar("answered", outcome.type))
         empty = pc.and_(pc.fill_null(answered, False), pc.is_null(prediction))
-        if "mark" in columns:  # what was said may be unknown where it is known whether it was right
-            empty = pc.and_(empty, pc.is_null(columns["mark"]))
+        for name in columns if "mark" in columns else ():  # what was said may be unknown where its score is not
+            if name == "mark" or (is_score(name) and kind_of(columns[name]) in _NUMBER):
+                empty = pc.and_(empty, pc.is_null(columns[name]))
         if pc.any(empty).as_py():
             yield _at(where, empty, "outcome", "says answered, but the prediction is null")
 

@@ -35,7 +35,15 @@ class Source:
     @property
     def is_whole(self) -> bool:
         """True if the rows are all that there should be."""
-        return not (self.torn or self.excerpt)
+        return not self.lacking
+
+    @property
+    def lacking(self) -> str:
+        """Why the rows are not all that there should be; nothing where they are."""
+        reasons = [f"an excerpt, {self.excerpt}"] if self.excerpt else []
+        if self.torn:
+            reasons.append("its end could not be read")
+        return "; ".join(reasons)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: what was read."""
@@ -44,6 +52,7 @@ class Source:
             "sha256": self.sha256,
             "rows": self.rows,
             **({"about": dict(self.about)} if self.about else {}),
+            **({"torn": True} if self.torn else {}),
             **({"excerpt": self.excerpt} if self.excerpt else {}),
             **({"declared": [each.to_dict() for each in self.declared]} if self.declared else {}),
         }

@@ -13,7 +13,7 @@ from steelyard.metrics import metrics as registry
 from steelyard.metrics.definition import metric_of
 from steelyard.metrics.vocabulary import Situation
 from steelyard.records.derive import combine
-from steelyard.records.schema import FIELDS, PREFIXES, SCORES, is_group, kind_of
+from steelyard.records.schema import FIELDS, PREFIXES, is_group, is_score, kind_of
 from steelyard.records.table import Records
 
 _FEW_LABELS = 20
@@ -74,7 +74,7 @@ def _suiting(records: Records) -> list[Choice]:
     if "latency_ms" in records:
         choices.append(_of(("latencies",), "there are latencies"))
     if not (scored or graded):
-        names = [name for name in _scores(records) if not logged or name.partition(".")[0] == SCORES]
+        names = [name for name in _scores(records) if not logged or is_score(name)]
         choices += [_of(("scores",), f"'{name}' is a score of another tool", column=name) for name in names]
     if not choices:
         raise UsageError(

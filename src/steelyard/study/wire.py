@@ -87,12 +87,16 @@ class DeclaredNumber(msgspec.Struct):
 
 
 class InputFile(msgspec.Struct):
-    """A file that was read: `about` is what it says of its run, `excerpt` of how much its rows are a part."""
+    """A file that was read: `about` is what it says of its run, `excerpt` of how much its rows are a part.
+
+    `torn` says that its end could not be read.
+    """
 
     path: str
     sha256: str | None
     rows: int
     about: dict[str, str] = {}
+    torn: bool = False
     excerpt: str = ""
     declared: list[DeclaredNumber] = []
 
@@ -104,6 +108,7 @@ class InputFile(msgspec.Struct):
             self.sha256,
             self.rows,
             about=self.about,
+            torn=self.torn,
             excerpt=self.excerpt,
             declared=tuple(
                 Declared(name=each.metric, stated=each.stated or 0.0, recomputed=each.recomputed) for each in numbers

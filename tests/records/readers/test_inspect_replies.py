@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import steelyard as sy
 from tests.support.inspect_logs import sample, written
 
@@ -23,6 +25,26 @@ def test_samples_without_any_reply_count_by_their_scores(tmp_path: Path) -> None
     assert rows(records, "outcome", "mark") == [("answered", 1 - n % 2) for n in range(6)]
     (accuracy,) = sy.evaluate(records, ["accuracy"], resamples=0)
     assert (accuracy.value, accuracy.n) == (0.5, 6)
+
+
+@pytest.mark.parametrize("values", [[0.25, 0.5, 0.75], [0.25, "rude", 0.75], ["rude", "kind", "calm"]])
+def test_grades_count_also_where_the_log_holds_no_reply_at_all(tmp_path: Path, values: list[Any]) -> None:
+    done = [
+        {"id": n, "epoch": 1, "input": "?", "target": "A", "scores": {"tone": {"value": value}}}
+        for n, value in enumerate(values)
+    ]
+    records = sy.read(written(tmp_path, done))
+    points = [value if isinstance(value, float) else None for value in values]
+    assert rows(records, "outcome", "prediction", "mark", "score") == [("answered", None, None, p) for p in points]
+    if any(points):
+        (mean,) = sy.evaluate(records, ["mean(score)"], resamples=0)
+        assert (mean.value, mean.n) == (0.5, sum(p is not None for p in points))
+
+
+def test_a_log_without_replies_is_read_next_to_one_with_them(tmp_path: Path) -> None:
+    silent = {"id": 2, "epoch": 1, "input": "?", "target": "A", "scores": {"match": {"value": 0.5}}}
+    files = [written(tmp_path, [sample(1)], name="a.eval"), written(tmp_path, [silent], name="b.eval")]
+    assert rows(sy.read(files), "outcome", "prediction", "score") == [("answered", "A", 1.0), ("answered", None, 0.5)]
 
 
 def test_a_sample_without_a_reply_among_others_failed_however_it_was_scored(tmp_path: Path) -> None:

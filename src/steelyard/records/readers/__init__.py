@@ -45,22 +45,27 @@ for _module in pkgutil.iter_modules(__path__, f"{__name__}."):  # each format re
 from steelyard.records.in_memory import frame_table, is_frame  # noqa: E402 - it needs the formats, and comes after them
 
 
-class Reading(TypedDict, total=False):
-    """How `read` is asked to read: what `evaluate` and `compare` take where they are given a file or a frame."""
+class ReadingAsIs(TypedDict, total=False):
+    """How `read_as_is` is asked to read."""
 
     format: str | None
-    cluster: str | None
-    task: Task | Mapping[str, Any] | str | os.PathLike[str] | None
     map: Mapping[str, str] | None
     where: Conditions | None
     salvage: bool
-    labels: Labelling
-    abstain: Sequence[str] | str
-    unparsed: Sequence[str] | str
     only: Sequence[str] | str
     drop: Sequence[str] | str
     scorer: Sequence[str] | str
     abstain_when: Sequence[str] | str
+
+
+class Reading(ReadingAsIs, total=False):
+    """How `read` is asked to read: what `evaluate` and `compare` take where they are given a file or a frame."""
+
+    cluster: str | None
+    task: Task | Mapping[str, Any] | str | os.PathLike[str] | None
+    labels: Labelling
+    abstain: Sequence[str] | str
+    unparsed: Sequence[str] | str
 
 
 def records_in(source: Any, columns: Sequence[str], reading: Reading) -> Records:

@@ -8,6 +8,7 @@ import hashlib
 import mmap
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -150,7 +151,9 @@ class Input:
 
     def begins_with(self, originals: Iterable[str]) -> None:
         """Say which columns the input begins with: its header, its schema, or the keys of its first record."""
-        self.scored = {self.known_as(original) for original in originals} >= SCORED
+        names = {self.known_as(original) for original in originals}
+        self.scored = names >= SCORED
+        self.demand = replace(self.demand, marked="mark" in names)
 
     def want(self, original: str) -> Want:
         """Whether a column is read, kept as it is, or skipped."""

@@ -23,11 +23,11 @@ import pyarrow.compute as pc
 
 from steelyard.errors import UsageError, printable
 from steelyard.records.declared import Declared
-from steelyard.records.declining import PHRASE
+from steelyard.records.declining import LONGEST, PHRASE
 from steelyard.records.readers.contract import Table
 from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.jsonl import Lines
-from steelyard.records.schema import kind_of
+from steelyard.records.schema import kind_of, text_array
 from steelyard.registry import closest
 
 _ROWS = 1_000  # that are put together
@@ -70,7 +70,8 @@ class Samples:
         if isinstance(target, str) and len(self._targets) < _MOST_TARGETS:
             self._targets.add(_folded(target))
         outcome, rule = self._judged(answer, completion, target, no_answer=no_answer, right=right)
-        self._phrase = _text(answer, completion) if rule == _PHRASE else None
+        text = _text(answer, completion)
+        self._phrase = text if rule == _PHRASE and len(text) <= LONGEST else None  # a longer one is no label
         return self.counted(outcome, rule)
 
     def counted(self, outcome: str, rule: str) -> str:
@@ -158,7 +159,7 @@ class Samples:
             return table
         mask = np.zeros(table.rows, bool)
         mask[list(meant)] = True
-        answers = pa.array([meant[row] for row in sorted(meant)], pa.string())
+        answers = text_array([meant[row] for row in sorted(meant)])
         columns["prediction"] = pc.replace_with_mask(columns["prediction"].cast(pa.string()), pa.array(mask), answers)
         columns["outcome"] = pc.if_else(pa.array(mask), pa.scalar("answered"), columns["outcome"])
         self._rules["abstained", _PHRASE] -= len(meant)
