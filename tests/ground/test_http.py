@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from steelyard.errors import BackendError, UsageError
 from steelyard.ground import http
+from steelyard.ground import turns as turn_taking
 from steelyard.ground.http import FailedRequestError, Limits, Server, asked_to_wait
 from steelyard.ground.keys import bearer
 from tests.support.model_server import ModelServer, model_server, text_of
@@ -81,6 +82,15 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return seen
 
 
+def test_a_key_that_comes_back_is_struck_out(running: ModelServer) -> None:
+    def ask(server: Server) -> Awaitable[http.Answer]:
+        return server.post("/chat/completions", body("mode=echo id=key", model=KEY))  # it says which model it is
+
+    answer = asked(running.base_url, ask)
+    assert KEY.encode() not in answer.body
+    assert b"[key]" in answer.body
+
+
 # -- asked again, or not -------------------------------------------------------------------------------------------
 
 
@@ -142,8 +152,8 @@ def test_redirects_are_not_followed(running: ModelServer, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("after", "low", "high"),
     [
-        ("7", 7, 7.7), ("0", 0, 0), ("past", 0, 0), ("99999999", 60, 60), ("absurd", 60, 60), ("9" * 400, 60, 60),
-        ("soon", 0.25, 0.5), ("-3", 0.25, 0.5), ("future", 0, 1.2),
+        ("7", 7, 7.7), ("0", 0.25, 0.5), ("past", 0.25, 0.5), ("99999999", 60, 60), ("absurd", 60, 60),
+        ("9" * 400, 60, 60), ("soon", 0.25, 0.5), ("-3", 0.25, 0.5), ("future", 0, 1.2),
     ],
 )  # fmt: skip
 def test_the_wait_is_as_long_as_the_server_says_within_reason(
@@ -303,7 +313,7 @@ class Turns:
     """The turns of a server, taken and given by hand."""
 
     def __init__(self, most: int) -> None:
-        self.turns = http._Turns(most)
+        self.turns = turn_taking.Turns(most)
 
     async def take(self, count: int) -> list[int]:
         return [await self.turns.take(first=False) for _ in range(count)]
@@ -350,7 +360,7 @@ def test_a_server_that_is_busy_is_asked_less_at_once(running: ModelServer) -> No
 
 def test_a_turn_of_somebody_who_left_goes_to_the_next() -> None:
     async def story() -> None:
-        turns = http._Turns(1)
+        turns = turn_taking.Turns(1)
         await turns.take(first=False)
         tasks = [asyncio.create_task(turns.take(first=False)) for _ in range(4)]
         await asyncio.sleep(0)

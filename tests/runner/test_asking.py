@@ -150,6 +150,43 @@ def test_a_broken_circuit_leaves_no_rows_and_others_alone(tmp_path: Path) -> Non
     assert Counter(row["model"] for row in Rows(tmp_path / "journal")) == {"a": 20, "b": 20}
 
 
+def test_one_address_is_one_server_however_it_is_written(tmp_path: Path) -> None:
+    Watched.refuses = {"a", "b", "c"}
+    three = plan(tmp_path, ("a", "one"), ("b", "one/"), ("c", "one"))
+    spec = json.loads((tmp_path / "spec.yaml").read_text())
+    spec["models"][2]["options"] = {"effort": "low"}
+    (tmp_path / "spec.yaml").write_text(json.dumps(spec))
+    found = asked(planned(load_spec(tmp_path / "spec.yaml")), tmp_path)
+    assert three.count == 60
+    assert set(found.broken) == {"a", "b", "c"}
+    assert len(Watched.asked) <= 4
+
+
+def test_a_reply_that_was_cut_off_is_asked_again_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cut = Reply(text="", finish="length")
+
+    async def ask(self: Watched, request: Request) -> Reply:
+        Watched.asked.append(request)
+        return cut
+
+    monkeypatch.setattr(Watched, "ask", ask)
+    for _ in range(2):
+        asked(plan(tmp_path, ("a", "one")), tmp_path, cache=tmp_path / "cache")
+        (tmp_path / "journal").unlink()
+    assert len(Watched.asked) == 40
+
+
+def test_without_texts_a_row_has_nothing_that_a_server_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Reply(text="MARK", reasoning="MARK", finish="a MARK", model="MARK", input_tokens=1)
+
+    async def ask(self: Watched, request: Request) -> Reply:
+        return told
+
+    monkeypatch.setattr(Watched, "ask", ask)
+    asked(plan(tmp_path, ("a", "one")), tmp_path, keeps_texts=False)
+    assert b"MARK" not in (tmp_path / "journal").read_bytes()
+
+
 def test_the_limit_of_cost_ends_it(tmp_path: Path) -> None:
     found = asked(plan(tmp_path, ("a", "one"), limits={"concurrency": 2, "max_cost": 7}), tmp_path)
     assert found.spent

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,15 @@ def always(item, prompt, *, answer="yes"):
 
 def broken(item, prompt):
     raise ValueError("secret")
+
+def odd_counts(item, prompt):
+    return {"text": "Answer: yes", "input_tokens": (-3, 10**30)[item["n"] % 2], "output_tokens": 1}
+
+def stuck(item, prompt):
+    import time
+    if item["n"] == 3:
+        time.sleep(10_000)
+    return "Answer: yes"
 
 def picky(item, prompt):
     if item["n"] < 3:
@@ -102,6 +113,22 @@ def test_replies_can_be_forgotten(folder: Path) -> None:
     assert run.evaluation["accuracy"].value == 1
 
 
+def test_replies_are_forgotten_where_an_earlier_run_kept_them(folder: Path) -> None:
+    kept = asked(folder, model("picky"))
+    assert b"Answer: yes" in kept.journal.read_bytes()
+    again = asked(folder, model("picky"), how={"retry_failed": True, "forget_replies": True})
+    assert again.run_id != kept.run_id
+    assert again.records.counts() == kept.records.counts()
+    assert b"Answer: yes" not in again.journal.read_bytes()
+    said: list[str] = []
+    (again.journal.parent / "finished").unlink()
+    asked(folder, model("picky"), how={"resume": True, "forget_replies": True, "say": said.append})
+    assert any("was kept with its texts" in line for line in said)
+    replayed = {"name": "picky", "backend": "replay", "options": {"file": str(again.journal)}}
+    with pytest.raises(InputError, match="without the texts"):
+        asked(folder, replayed)
+
+
 def test_runs_of_the_same_second_do_not_collide(folder: Path) -> None:
     runs = [asked(folder) for _ in range(3)]
     assert len({run.run_id for run in runs}) == 3
@@ -125,9 +152,54 @@ def test_a_gate_in_the_spec_decides(folder: Path) -> None:
     assert failed.decision.verdict == "fail"
 
 
+def test_a_gate_on_a_model_that_gave_no_answers_hides_no_problem(folder: Path) -> None:
+    gone = {"name": "gone", "base_url": "http://127.0.0.1:9/v1"}
+    limits = {"retries": 0, "deadline_s": 30, "concurrency": 1}
+    gate = ["accuracy{model=gone} >= 0.5"]
+    run = asked(folder, model("right"), gone, metrics=["accuracy"], gate=gate, limits=limits)
+    assert run.exit_code == 4
+    assert run.decision is None or run.decision.verdict != "pass"
+    assert any("cannot be reached" in problem for problem in run.problems)
+
+
+def test_a_server_that_nothing_reaches_is_given_up(folder: Path) -> None:
+    gone = {"name": "gone", "base_url": "http://127.0.0.1:9/v1"}
+    run = asked(folder, gone, limits={"retries": 0, "deadline_s": 30, "concurrency": 2})
+    assert not run.is_complete
+    assert run.tallies["gone"].done < 12
+    assert "cannot be reached, by none of 8 requests" in run.problems[0]
+
+
+def test_counts_of_tokens_that_are_none_cost_no_run(folder: Path) -> None:
+    run = asked(folder, model("odd_counts"), metrics=["accuracy"])
+    assert run.is_complete
+    frame = run.records.to_pandas()
+    assert "input_tokens" not in frame
+    assert list(frame.output_tokens) == [1] * 12
+
+
+def test_a_function_that_never_returns_lets_the_program_end(folder: Path) -> None:
+    path = spec(folder, model("stuck"), limits={"deadline_s": 0.5}, metrics=["failure_rate"])
+    program = "import sys; from steelyard.cli.main import main; sys.argv[0] = 'steelyard'; main()"
+    ended = subprocess.run(
+        [sys.executable, "-c", program, "run", str(path), "--root", str(folder / "store"), "--resamples", "100"],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 @pytest.mark.parametrize(
     ("more", "problem"),
     [
+        ({"sample_size": 9_223_372_036_854_775_807}, "sample_size"),
+        ({"sample_size": 10**30}, "sample_size"),
+        ({"models": [model("right", price={"input": 1e300})]}, "price"),
+        ({"limits": {"deadline_s": 1e300}}, "deadline_s"),
+        ({"models": [{"name": "a", "options": {"api_key": "sk-1"}}]}, "looks like a key"),
+        ({"models": [{"name": "a", "options": {"extra": [{"Authorization": "x"}]}}]}, "looks like a key"),
+        ({"models": [{"name": "a", "options": {"access_token": "x"}}]}, "looks like a key"),
+        ({"models": [{"name": "a", "options": {"grammar": "x" * 5000}, "api_key_env": "NO_KEY_HERE"}]}, "NO_KEY_HERE"),
         ({"metrics": ["acuracy"]}, "metrics"),
         ({"gate": "acuracy >= 1"}, "gate"),
         ({"gate": "delta(accuracy) >= 0"}, "compares with a baseline"),
@@ -192,6 +264,32 @@ def test_a_changed_spec_never_reuses_rows(folder: Path) -> None:
     other = asked(folder, how={"resume": True})
     assert other.run_id not in (first.run_id,)
     assert all(row["session"] == 1 for row in Rows(other.journal))
+
+
+def test_it_is_said_why_a_run_begins_anew(folder: Path) -> None:
+    said: list[str] = []
+    how = {"resume": True, "say": said.append}
+    first = asked(folder, how=how)
+    assert said[0] == "there is no run of this spec yet; one begins"
+    asked(folder, how=how)
+    assert f"the last run of this spec, {first.run_id}, is complete; a new one begins" in said
+    (folder / "models.py").write_text(MODELS + "\n# changed")
+    for each in (folder / "store").rglob("finished"):
+        each.unlink()
+    asked(folder, how=how)
+    assert "data, prompts or programs were others" in said[-1]
+
+
+def test_a_row_of_another_question_is_not_taken_for_an_answer(folder: Path) -> None:
+    first = asked(folder)
+    rows = list(Rows(first.journal))
+    (first.journal.parent / "finished").unlink()
+    for name, other in (("item", 99), ("key", "1"), ("strategy", "verbalized"), ("repeat", 2)):
+        first.journal.unlink()
+        with Journal(first.journal) as journal:
+            journal.append({**rows[0], name: other})
+        with pytest.raises(StorageError, match="journal of another plan"):
+            asked(folder, how={"resume": True})
 
 
 def test_limits_and_the_description_may_change(folder: Path) -> None:

@@ -60,7 +60,10 @@ def run(
         done = carried_out(prepared, how)
     _say(f"asked {sum(tally.done for tally in done.tallies.values()):,} requests in {done.seconds:.1f} s")
     if done.folder is not None:
-        _say(f"saved run {done.run_id} in {done.folder}; its replies are in {done.journal}, the cache is {done.cache}")
+        kept = "what was read of its replies is" if forget_replies else "its replies are"
+        _say(f"saved run {done.run_id} in {done.folder}; {kept} in {done.journal}, the cache is {done.cache}")
+    for problem in done.problems:
+        _say(f"error: {problem}")
     return Shown(document=run_result(done), report=lambda: run_report(done), exit_code=done.exit_code)
 
 

@@ -5,13 +5,14 @@
 
 * 408, 409, 429, 5xx and broken connections are asked again, with growing waits or as long as Retry-After says. A 429
   halves the number of requests in flight, a run of answers lets it grow again by one.
-* 401 and 403 break the circuit: whatever waits, and whatever comes later, ends at once.
+* 401 and 403 break the circuit: whatever waits, and whatever comes later, ends at once. So does a server that none of
+  the first requests could reach, after all their attempts.
 * Everything else that is not 200 fails alone and at once. Redirects are not followed, so that no key goes elsewhere.
 * The deadline counts from the first attempt, over all attempts and the waits between them, byte by byte; waiting for
   a turn does not count.
 
 A failure says the status and a reason of our own: never what was sent, the key, or what the server wrote, which may
-echo both.
+echo both. A key that comes back in an answer is struck out before anybody reads it.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC
@@ -32,6 +32,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from steelyard.errors import BackendError, UsageError, printable
+from steelyard.ground.turns import Turns
 
 if TYPE_CHECKING:
     import ssl
@@ -40,8 +41,12 @@ if TYPE_CHECKING:
 
 AGAIN = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS)
 FORBIDDEN = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+KEY_HEADERS = ("authorization", "x-api-key")
 NO_CONNECTION = "cannot be reached, or the connection broke off"
 CONNECTING = 10.0  # seconds
+DEAD = 8  # requests, at least, of which none reached the server
+_STRUCK = b"[key]"
+_SHORTEST_KEY = 8  # characters; a shorter one would be found in ordinary words
 _SHARD = 8  # connections; a pool looks through all of them for every request
 _FIRST_WAIT = 0.5  # seconds, doubled from one attempt to the next
 _HEADERS = {
@@ -111,7 +116,8 @@ class Server:
         self.name = f"the {kind} {address}"
         self.limits = limits or Limits()
         self._headers = {**_HEADERS, **(headers or {})}
-        self._turns = _Turns(self.limits.in_flight)
+        self._keys = _keys_in(headers or {})
+        self._turns = Turns(self.limits.in_flight)
         self._shards: list[_Shard] = []
         self._urls: dict[str, httpx.URL] = {}
         self._broken: BackendError | None = None
@@ -122,6 +128,7 @@ class Server:
     async def __aenter__(self) -> Self:
         self._shards = [_Shard() for _ in range(ceil(self.limits.in_flight / _SHARD))]
         self._stopping, self._broken = asyncio.Event(), None
+        self._reached, self._unreached = False, 0
         return self
 
     async def __aexit__(
@@ -154,6 +161,7 @@ class Server:
                 if self._broken is not None:  # while the turn was on its way
                     raise self._stopped()
                 answer = await self._attempt(method, path, body, left, retries)
+                self._reached = True
                 self._turns.answered()
                 return answer
             except _Refusal as problem:
@@ -164,9 +172,10 @@ class Server:
                 self._turns.give()
             left -= time.monotonic() - started
             if refusal.status in FORBIDDEN:
-                raise self._break(refusal)
+                raise self._break(f"{refusal.reason}; check the API key")
             wait = self._wait(refusal, retries, left)
             if wait is None:
+                self._count_unreached(refusal)
                 raise FailedRequestError(
                     self.name, refusal.reason, status=refusal.status, retries=retries, gave_up=refusal.again
                 )
@@ -184,15 +193,23 @@ class Server:
         own = min(longest, _FIRST_WAIT * 2**retries) * random.uniform(0.5, 1)
         # waits that servers ask for differ a little, lest all come back at once
         stated = None if refusal.wait is None else min(longest, refusal.wait * random.uniform(1, 1.1))
-        wait = own if stated is None or stated >= left else stated
+        wait = own if stated is None or stated >= left else max(stated, own)
         return wait if wait < left else None
 
-    def _break(self, refusal: _Refusal) -> BackendError:
-        """Let nothing more be sent: the key is wrong, and asking again may lock it."""
+    def _count_unreached(self, refusal: _Refusal) -> None:
+        """Give up on a server that nothing has reached: every further request would take all its attempts in vain."""
+        if refusal.status is not None:
+            self._reached = True
+        if self._reached or refusal.reason != NO_CONNECTION:
+            return
+        self._unreached += 1
+        if self._unreached >= max(DEAD, self.limits.in_flight):
+            raise self._break(f"cannot be reached, by none of {self._unreached} requests; is it running?")
+
+    def _break(self, why: str) -> BackendError:
+        """Let nothing more be sent: it would be in vain, and asking again with a wrong key may lock it."""
         if self._broken is None:
-            self._broken = BackendError(
-                f"{self.name}: {refusal.reason}; check the API key. Nothing more is sent to this server"
-            )
+            self._broken = BackendError(f"{self.name}: {why}. Nothing more is sent to this server")
             self._stopping.set()
             self._turns.end(self._stopped)
         return self._stopped()
@@ -243,9 +260,14 @@ class Server:
                 size += len(part)
                 if size > most:
                     raise _Refusal(f"the answer is larger than {most / 2**20:g} MB", again=False)
-            return b"".join(parts)
+            return self._struck(b"".join(parts))
         finally:
             await response.stream.aclose()  # type: ignore[union-attr]
+
+    def _struck(self, body: bytes) -> bytes:
+        for key in self._keys:
+            body = body.replace(key, _STRUCK)
+        return body
 
 
 class _Shard:
@@ -260,67 +282,6 @@ class _Shard:
 
     def load(self) -> int:
         return self.busy
-
-
-class _Turns:
-    """Who may send a request: at most `limit` at once, in the order in which they came.
-
-    Requests that were in flight together hear of too many requests together: they halve the limit once.
-    """
-
-    def __init__(self, most: int) -> None:
-        self.limit = self._most = most
-        self._taken = self._run = self._era = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
-
-    async def take(self, *, first: bool) -> int:
-        """Wait for a turn; which era of the limit it belongs to."""
-        if self._taken < self.limit and not self._waiting:
-            self._taken += 1
-            return self._era
-        turn = asyncio.get_running_loop().create_future()
-        (self._waiting.appendleft if first else self._waiting.append)(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.cancelled():
-                with suppress(ValueError):
-                    self._waiting.remove(turn)
-            elif turn.exception() is None:  # the turn came together with the cancellation
-                self.give()
-            raise
-        return self._era
-
-    def give(self) -> None:
-        self._taken -= 1
-        self._next()
-
-    def answered(self) -> None:
-        self._run += 1
-        if self._run >= self.limit < self._most:
-            self.limit += 1
-            self._run = 0
-            self._next()
-
-    def refused(self, era: int) -> None:
-        self._run = 0
-        if era == self._era:
-            self.limit = max(1, self.limit // 2)
-            self._era += 1
-
-    def end(self, problem: Callable[[], BaseException]) -> None:
-        """Everybody who waits gets an error."""
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_exception(problem())
-
-    def _next(self) -> None:
-        while self._waiting and self._taken < self.limit:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                self._taken += 1
-                turn.set_result(None)
 
 
 def asked_to_wait(header: str | None) -> float | None:
@@ -348,6 +309,12 @@ def _accept(status: int, headers: Mapping[str, str]) -> None:
         reason += ": redirects are not followed; give the final address as base_url"
     wait = asked_to_wait(headers.get("Retry-After"))
     raise _Refusal(reason, status, again=status in AGAIN or status >= 500, wait=wait)
+
+
+def _keys_in(headers: Mapping[str, str]) -> tuple[bytes, ...]:
+    """The keys that headers carry."""
+    stated = (value.removeprefix("Bearer ") for name, value in headers.items() if name.lower() in KEY_HEADERS)
+    return tuple(key.encode() for key in stated if len(key) >= _SHORTEST_KEY)
 
 
 def _address(base_url: str, kind: str) -> tuple[str, str]:

@@ -18,7 +18,10 @@ def diagnosis_report(found: Sequence[Diagnosis]) -> Document:
     """Everything that was looked at, problems included."""
     rows = tuple((each.about, each.model, Word(each.level, _TONES[each.level]), each.text) for each in found)
     wrong = sum(each.level == "problem" for each in found)
-    said = "everything is there" if not wrong else f"{wrong} problem{'s' if wrong > 1 else ''}"
+    doubts = sum(each.level == "warning" for each in found)
+    said = "everything is there" if not doubts else f"nothing is missing; {doubts} warning{'s' if doubts > 1 else ''}"
+    if wrong:
+        said = f"{wrong} problem{'s' if wrong > 1 else ''}"
     return [Table(("what", "model", "state", "finding"), rows).trimmed(), Note(said)]
 
 

@@ -12,7 +12,8 @@ from steelyard.runner.run import Run
 def run_report(run: Run) -> Document:
     """Everything that is said at the end of a run."""
     document: Document = [Heading("asked"), _counts(run)]
-    document += [Note(f"not complete: {problem}") for problem in run.problems]
+    lead = "problem" if run.is_complete else "not complete"
+    document += [Note(f"{lead}: {problem}") for problem in run.problems]
     document += [Heading("evaluation"), *evaluation_report(run.evaluation)]
     if run.comparisons:
         document += [Heading("every two models, paired"), *_comparisons(run)]

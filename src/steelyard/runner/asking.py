@@ -10,6 +10,7 @@ neither.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from steelyard.errors import BackendError
+from steelyard.errors import BackendError, UsageError
 from steelyard.ground.http import Limits
 from steelyard.ground.journal import Journal
 from steelyard.runner.backends import Backend, Options, Reply, Request, backends
@@ -31,6 +32,8 @@ from steelyard.runner.tally import Tally, cost_of
 WATCHED = 0.25  # seconds between two looks at the progress
 BREATH = 0.05  # seconds after which others get a turn: replies from a cache or a function may never wait for anything
 Tallies = Mapping[str, Tally]
+_TEXTS = ("text", "reasoning", "tokens", "model")  # of a reply
+_FINISH = re.compile(r"[a-z_]{1,32}")
 
 
 def opened_backends(plan: Plan, environment: Mapping[str, str]) -> dict[str, Backend]:
@@ -38,7 +41,7 @@ def opened_backends(plan: Plan, environment: Mapping[str, str]) -> dict[str, Bac
     limits = plan.spec.limits
     known: dict[str, Backend] = {}
     found = {}
-    for model in plan.spec.models:
+    for number, model in enumerate(plan.spec.models):
         options = Options(
             base_url=model.base_url,
             api_key_env=variable_of(model),
@@ -47,11 +50,26 @@ def opened_backends(plan: Plan, environment: Mapping[str, str]) -> dict[str, Bac
             folder=plan.file.folder,
             environment=environment,
         )
-        alike = repr((model.backend, model.base_url, model.api_key_env, sorted(model.options.items())))
+        alike = repr((model.backend, _address(model), model.api_key_env, sorted(model.options.items())))
         if alike not in known:
-            known[alike] = backends[model.backend].open(options)
+            try:
+                known[alike] = backends[model.backend].open(options)
+            except UsageError as problem:
+                raise plan.file.problem(("models", number), str(problem)) from None
         found[model.name] = known[alike]
     return found
+
+
+def _address(model: Model) -> str | None:
+    return None if model.base_url is None else model.base_url.rstrip("/")
+
+
+def without_texts(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of a journal without what the model or its server wrote."""
+    reply = {name: value for name, value in row["reply"].items() if name not in _TEXTS}
+    if not _FINISH.fullmatch(reply.get("finish", "")):
+        reply.pop("finish", None)
+    return {**row, "reply": reply}
 
 
 @dataclass(kw_only=True)
@@ -101,7 +119,7 @@ class Asking:
         """The models by the server that they are on."""
         found: dict[tuple[str, str | None], list[Model]] = {}
         for model in self.plan.spec.models:
-            found.setdefault((model.backend, model.base_url), []).append(model)
+            found.setdefault((model.backend, _address(model)), []).append(model)
         return list(found.values())
 
     def _waiting(self, models: Sequence[Model]) -> Iterator[Place]:
@@ -120,16 +138,16 @@ class Asking:
             try:
                 await self._ask(place)
             except BackendError as problem:
-                self._break(self.backends[place.model.name], str(problem))
+                self._break(place.model, str(problem))
             if time.monotonic() - self._breathed > BREATH:
                 self._breathed = time.monotonic()
                 await asyncio.sleep(0)
 
-    def _break(self, backend: Backend, why: str) -> None:
-        """Ask nothing more of the models behind a backend."""
-        for name, each in self.backends.items():
-            if each is backend:
-                self.broken.setdefault(name, why)
+    def _break(self, model: Model, why: str) -> None:
+        """Ask nothing more of the models that are reached in the same way, with the same key."""
+        for each in self.plan.spec.models:
+            if (each.backend, _address(each), each.api_key_env) == (model.backend, _address(model), model.api_key_env):
+                self.broken.setdefault(each.name, why)
 
     async def _ask(self, place: Place) -> None:
         backend, request = self.backends[place.model.name], self.plan.request(place)
@@ -142,7 +160,8 @@ class Asking:
         self.is_done[place.number] = 1
         self.tallies[place.model.name].add(row)
         self._spend()
-        if self.cache is not None and self.keeps_texts and not reply.cached and not reply.failure:
+        worth = not (reply.cached or reply.failure or reply.finish == "length")
+        if self.cache is not None and self.keeps_texts and worth:
             self._unsynced.append((self._appended, backend, request, reply))
         self._keep_synced()
 
@@ -151,15 +170,13 @@ class Asking:
         task = self.plan.task
         parsed = None
         kept = reply.document()
-        row: dict[str, Any] = {}
+        more: dict[str, Any] = {}
         if not reply.failure and reply.text is not None:
             parsed = parse(reply.text, task, verbalized=place.strategy.verbalized)
             if self.plan.spec.inference.logprobs:
                 signals = signals_of(reply, parsed, task.labels)
-                row = {"signals": dict(signals.values), "missing": signals.missing}
-        if not self.keeps_texts:
-            kept = {name: value for name, value in kept.items() if name not in ("text", "reasoning", "tokens")}
-        return {
+                more = {"signals": dict(signals.values), "missing": signals.missing}
+        row = {
             "key": place.number,
             "item": place.item.id,
             "model": place.model.name,
@@ -171,8 +188,9 @@ class Asking:
             "cost": cost_of(place.model.price, kept),
             "session": self.session,
             "at": round(time.monotonic() - self._began, 3),
-            **row,
+            **more,
         }
+        return row if self.keeps_texts else without_texts(row)
 
     def _spend(self) -> None:
         most = self.plan.spec.limits.max_cost

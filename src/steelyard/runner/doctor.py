@@ -79,8 +79,9 @@ async def _looked_at(backend: Backend, model: str) -> Sequence[Finding]:
 
 
 def _diagnosis(model: str, finding: Finding, wants_logprobs: bool) -> Diagnosis:
-    """A finding about a model; that there are no log-probabilities is a problem where they are wanted, else nothing."""
+    """A finding about a model; that there are no log-probabilities is a problem where they are wanted, else a fact."""
     if finding.about == "logprobs" and finding.level == "warning":
-        finding = replace(finding, level="problem" if wants_logprobs else "ok")
+        said = finding.text if wants_logprobs else f"{finding.text}, and the spec wants none"
+        finding = replace(finding, level="problem" if wants_logprobs else "ok", text=said)
     code = BackendError.exit_code if finding.level == "problem" else 0
     return Diagnosis(about=finding.about, level=finding.level, text=finding.text, model=model, exit_code=code)

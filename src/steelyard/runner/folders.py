@@ -55,6 +55,10 @@ class RunningFolder:
         """Let nobody take the run up again."""
         write_atomic(self.folder / FINISHED, "")
 
+    def remove(self) -> None:
+        """Leave nothing behind."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
     def document(self) -> dict[str, Any]:
         return dict(read_strict(self.folder / SPEC)[0])
 
@@ -85,6 +89,17 @@ def begun(scope: Scope, plan: Plan) -> RunningFolder:
     }
     write_atomic(folder / SPEC, dumps(document))
     return RunningFolder(folder)
+
+
+def last(scope: Scope, plan: Plan) -> RunningFolder | None:
+    """The newest run of the same spec, whatever its data and prompts were."""
+    named = f"{plan.spec.id}-{plan.spec.hash}-"
+    runs = [
+        RunningFolder(inside(scope.root, scope.running / name))
+        for name in folders(scope.running)
+        if name.startswith(named)
+    ]
+    return max((run for run in runs if (run.folder / SPEC).exists()), key=_began, default=None)
 
 
 def stopped(scope: Scope, plan: Plan, *, finished: bool = False) -> RunningFolder | None:

@@ -165,7 +165,10 @@ def estimated_tokens(plan: Plan) -> int:
 def planned(file: SpecFile) -> Plan:
     """The plan of a spec, after everything that can be known before the first question was checked."""
     spec = file.spec
-    task = task_named(spec.task, file.folder)
+    try:
+        task = task_named(spec.task, file.folder)
+    except UsageError as problem:
+        raise file.problem(("task",), str(problem)) from None
     strategies = _strategies(file)
     examples, chosen = _chosen(file, task, max(strategy.examples for strategy in strategies))
     if spec.confidence == "verbalized" and not any(strategy.verbalized for strategy in strategies):
@@ -255,4 +258,12 @@ def _files(file: SpecFile) -> dict[str, Path]:
     """The files that the options of models name: recorded answers, functions."""
     texts = [value for model in file.spec.models for value in model.options.values() if isinstance(value, str)]
     named = sorted({part for text in texts for part in (text, text.partition(":")[0]) if part})
-    return {name: file.path(name) for name in named if file.path(name).is_file()}
+    return {name: file.path(name) for name in named if _is_file(file.path(name))}
+
+
+def _is_file(path: Path) -> bool:
+    """False, too, of a text that is too long to be a path, or holds what none can."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False

@@ -61,9 +61,10 @@ class Standing:
             start = rows.whole
 
     def _add(self, row: Mapping[str, Any], start: int) -> None:
-        number, tally = row["key"], self.tallies.get(row["model"])
-        if tally is None or not 0 <= number < len(self.places):
+        number = row["key"]
+        if not self._is_planned(row):
             raise StorageError(f"{printable(self.path)} is the journal of another plan")
+        tally = self.tallies[row["model"]]
         session = row["session"]
         self.seconds[session] = max(self.seconds.get(session, 0.0), row["at"])
         replaces = number in self.failed
@@ -77,6 +78,15 @@ class Standing:
         tally.add(row)
         if row["reply"].get("failure"):
             self.failed.add(number)
+
+    def _is_planned(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row answers the request of its number."""
+        number = row["key"]
+        if type(number) is not int or not 0 <= number < len(self.places):
+            return False
+        place = self.plan.place(number)
+        planned = (place.model.name, place.strategy.name, place.item.id, place.repeat)
+        return planned == tuple(row.get(name) for name in ("model", "strategy", "item", "repeat"))
 
     @property
     def is_done(self) -> bytearray:

@@ -11,7 +11,7 @@ that was stopped goes on with `resume=True`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from steelyard.errors import BackendError, SteelyardError, printable
+from steelyard.errors import BackendError, SteelyardError, UsageError, printable
 from steelyard.ground.journal import Journal, Rows
 from steelyard.ground.loops import Loop
-from steelyard.runner.asking import Asking, Tallies, opened_backends
+from steelyard.runner.asking import Asking, Tallies, opened_backends, without_texts
 from steelyard.runner.backends import Backend
 from steelyard.runner.cache import ReplyCache
-from steelyard.runner.folders import RunningFolder, begun, cache_of, check_room, stopped
+from steelyard.runner.folders import RunningFolder, begun, cache_of, check_room, last, stopped
 from steelyard.runner.plan import Plan, planned
 from steelyard.runner.recorded import Standing, recorded
 from steelyard.runner.rehearsal import rehearse
@@ -172,10 +172,12 @@ def carried_out(prepared: Prepared, how: How) -> Run:
     standing = Standing.of(plan, place.journal)
     problems = _problems(asking, standing)
     if not standing.done:
+        place.remove()
         raise BackendError("; ".join(problems) or "no request has ended")
-    records = recorded(standing)
     try:
-        evaluation, comparisons, judgement = _judged(plan, records, how.settings, scope)
+        records = recorded(standing)
+        evaluation, comparisons = _evaluated(plan, records, how.settings)
+        judgement, unjudged = _judged(plan, records, scope, problems)
     except SteelyardError:  # a metric that the replies cannot give, which no rehearsal foresaw
         how.say(_how_to_resume(standing))
         raise
@@ -189,7 +191,7 @@ def carried_out(prepared: Prepared, how: How) -> Run:
         tallies=standing.tallies,
         seconds=sum(standing.seconds.values()),
         is_complete=standing.is_complete,
-        problems=problems,
+        problems=(*problems, *unjudged),
         folder=_kept(prepared, place, (evaluation, records), clock, how) if standing.is_complete else None,
         journal=place.journal,
         cache=cache,
@@ -204,17 +206,34 @@ def _place(prepared: Prepared, how: How) -> RunningFolder:
     plan, scope = prepared.plan, prepared.scope
     found = stopped(scope, plan, finished=how.retry_failed) if how.resume or how.retry_failed else None
     if found is None:
+        if how.resume or how.retry_failed:
+            how.say(_why_anew(last(scope, plan)))
         return begun(scope, plan)
     if not found.is_finished:
         how.say(f"going on with run {found.run_id}")
+        if how.forget_replies:
+            how.say(
+                "note: what it was answered before was kept with its texts; `runs delete` with texts_only removes them"
+            )
         return found
     place = begun(scope, plan)
     how.say(f"run {found.run_id} is kept already; what failed there is asked again as run {place.run_id}")
     with Journal(place.journal) as journal:
         for row in Rows(found.journal):
             if "key" in row and not row["reply"].get("failure"):
-                journal.append(row)
+                journal.append(without_texts(row) if how.forget_replies else row)
     return place
+
+
+def _why_anew(last_one: RunningFolder | None) -> str:
+    """Why a run is begun where one was to be taken up again."""
+    if last_one is None:
+        return "there is no run of this spec yet; one begins"
+    if last_one.is_finished:
+        return f"the last run of this spec, {last_one.run_id}, is complete; a new one begins"
+    return (
+        f"run {last_one.run_id} of this spec stopped, but its data, prompts or programs were others; a new one begins"
+    )
 
 
 def _asked(prepared: Prepared, place: RunningFolder, cache: Path, how: How) -> Asking:
@@ -274,11 +293,27 @@ def _problems(asking: Asking, standing: Standing) -> tuple[str, ...]:
 
 
 def _judged(
-    plan: Plan, records: Records, settings: Settings | None, scope: Scope
-) -> tuple[Evaluation, dict[tuple[str, str], Comparison], Judgement | None]:
-    """The evaluation, every two models compared, and what the gate says."""
+    plan: Plan, records: Records, scope: Scope, problems: Sequence[str]
+) -> tuple[Judgement | None, tuple[str, ...]]:
+    """What the gate says, or why it can say nothing: where models gave no answers, a rule may ask for theirs."""
     from steelyard.decide.gate import Gate
     from steelyard.decide.request import Request, judge
+
+    if not plan.spec.rules:
+        return None, ()
+    request = Request(run=records, view=View(scope.root, scope.tenant, scope.domain))
+    try:
+        return judge(Gate.parse(plan.spec.rules), request), ()
+    except UsageError as problem:
+        if not problems:
+            raise
+        return None, (f"the gate cannot be judged: {problem}",)
+
+
+def _evaluated(
+    plan: Plan, records: Records, settings: Settings | None
+) -> tuple[Evaluation, dict[tuple[str, str], Comparison]]:
+    """The evaluation, and every two models compared."""
     from steelyard.metrics.definition import metric_of
     from steelyard.study.comparison import compare
     from steelyard.study.defaults import default_stack
@@ -296,12 +331,7 @@ def _judged(
             comparisons[base, new] = compare(
                 before, after, metrics, align="intersection", versus=("model",), settings=settings
             )
-    judgement = None
-    if spec.rules:
-        judgement = judge(
-            Gate.parse(spec.rules), Request(run=records, view=View(scope.root, scope.tenant, scope.domain))
-        )
-    return evaluation, comparisons, judgement
+    return evaluation, comparisons
 
 
 def _kept(prepared: Prepared, place: RunningFolder, made: tuple[Evaluation, Records], clock: Clock, how: How) -> Path:

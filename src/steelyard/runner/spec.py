@@ -33,11 +33,16 @@ from steelyard.ground.yaml import load_yaml, places
 
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Count = Annotated[int, Meta(ge=1)]
+Size = Annotated[int, Meta(ge=1, le=10_000_000)]
+Money = Annotated[float, Meta(ge=0, le=1e9)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Confidence = Literal["reported", "logprobs", "verbalized", "consistency"]
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _VARIABLE = re.compile(r"\$\{[^}]*\}")
+_SECRET = re.compile(
+    r"(?i)(.*[_-])?(api[_-]?key|secret|password|credentials?|authorization|(access[_-]?)?token|bearer)"
+)
 _ENVIRONMENT = re.compile(r"(?:\$\{)?([A-Za-z_][A-Za-z0-9_]*)\}?")
 _LATER = ("perturbations", "sustainability")
 _NOT_HASHED = ("description", "limits")
@@ -46,8 +51,8 @@ _NOT_HASHED = ("description", "limits")
 class Price(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """What a million tokens cost, read and written, in any one currency."""
 
-    input: Annotated[float, Meta(ge=0)] = 0.0
-    output: Annotated[float, Meta(ge=0)] = 0.0
+    input: Money = 0.0
+    output: Money = 0.0
 
 
 class Model(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -94,9 +99,9 @@ class RequestLimits(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Bounds of what a run may do to a server, and to an account."""
 
     concurrency: Annotated[int, Meta(ge=1, le=1024)] = 8
-    deadline_s: Annotated[float, Meta(gt=0)] = 120.0
+    deadline_s: Annotated[float, Meta(gt=0, le=604_800)] = 120.0
     retries: Annotated[int, Meta(ge=0, le=100)] = 5
-    max_cost: Annotated[float, Meta(gt=0)] | None = None
+    max_cost: Annotated[float, Meta(gt=0, le=1e12)] | None = None
 
 
 class Save(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -122,7 +127,7 @@ class RunSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     task: Name
     models: Annotated[list[Model], Meta(min_length=1)]
     description: str = ""
-    sample_size: Count | None = None
+    sample_size: Size | None = None
     adaptation: Adaptation = Adaptation()
     inference: InferenceSpec = InferenceSpec()
     perturbations: list[str] = []
@@ -179,9 +184,9 @@ def load_spec(source: Path | str | Mapping[str, Any], **changes: Any) -> SpecFil
         raw, lines = load_yaml(path), places(path)
         file = SpecFile(spec_of(raw, RunSpec, source=str(path), lines=lines), str(path), path.parent, lines)
     given = {name: value for name, value in changes.items() if value is not None}
-    for name, most in (("limit", None), ("concurrency", 1024)):
-        if name in given and not 1 <= given[name] <= (most or given[name]):
-            raise UsageError(f"`{name}=` is at least 1" + (f" and at most {most:,}" if most else ""))
+    for name, most in (("limit", 10_000_000), ("concurrency", 1024)):
+        if name in given and not 1 <= given[name] <= most:
+            raise UsageError(f"`{name}=` is at least 1 and at most {most:,}")
     limits = {name: given.pop(name) for name in ("concurrency", "deadline_s", "retries", "max_cost") if name in given}
     if "limit" in given:
         given["sample_size"] = given.pop("limit")
@@ -211,6 +216,8 @@ def _check(file: SpecFile, raw: Any) -> None:
         raise file.problem(("inference", "top_logprobs"), "does nothing without logprobs: true")
     _check_models(file)
     _check_variables(file, raw, ())
+    for number, model in enumerate(spec.models):
+        _check_secrets(file, model.options, ("models", number, "options"))
     strategies = spec.adaptation.strategy
     if not strategies or len(set(strategies)) != len(strategies):
         raise file.problem(("adaptation", "strategy"), "one strategy or several different ones are expected")
@@ -235,6 +242,17 @@ def _check_variables(file: SpecFile, value: Any, place: Place) -> None:
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, part in parts:
         _check_variables(file, part, (*place, key))
+
+
+def _check_secrets(file: SpecFile, value: Any, place: Place) -> None:
+    """A spec is kept with its run, so no option may hold a key."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in parts:
+        if isinstance(key, str) and _SECRET.fullmatch(key):
+            raise file.problem(
+                (*place, key), "looks like a key, and the spec is kept; set a variable and name it in api_key_env"
+            )
+        _check_secrets(file, part, (*place, key))
 
 
 def variable_of(model: Model) -> str | None:

@@ -9,8 +9,8 @@
 `function` is `module:function`, or `file.py:function` next to the spec. It gets the fields of the item that the prompt
 uses, the prompt as one text, and the other options by name. It returns a text, or a mapping with `text` and any of
 `reasoning logprobs input_tokens output_tokens finish model`; `logprobs` is a list as chat servers give it. Functions
-run in threads, as many at once as the spec allows. One that raises has failed for that item, and only the exception's
-kind is kept: its words may hold what was asked.
+run in threads, as many at once as the spec allows; one that does not return keeps nobody from ending. One that raises
+has failed for that item, and only the exception's kind is kept: its words may hold what was asked.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ import asyncio
 import importlib
 import importlib.util
 import inspect
+import queue
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
@@ -66,14 +68,14 @@ class FunctionBackend:
         return cls(name, partial(function, **settings), options.limits)
 
     async def __aenter__(self) -> Self:
-        self._threads = ThreadPoolExecutor(self._limits.in_flight, thread_name_prefix="callable")
+        self._threads = _Threads()
         self._turns = asyncio.Semaphore(self._limits.in_flight)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.end()
 
     def identity(self) -> None:
         return None  # what a function does changes with its code
@@ -88,8 +90,7 @@ class FunctionBackend:
                 async with asyncio.timeout(self._limits.deadline):
                     if _is_async(self._function):
                         return await self._awaited(item, prompt)
-                    loop = asyncio.get_running_loop()
-                    return await loop.run_in_executor(self._threads, self._called, item, prompt)
+                    return await asyncio.wrap_future(self._threads.call(partial(self._called, item, prompt)))
             except TimeoutError:
                 return Reply(failure=f"no answer within {self._limits.deadline:g} s")
 
@@ -104,11 +105,43 @@ class FunctionBackend:
         started = time.perf_counter()
         try:
             return _reply(self._function(item, prompt), started)
-        except (Exception, SystemExit) as problem:
+        except BaseException as problem:  # a thread has nobody else to tell
             return _raised(problem)
 
     async def check(self, model: str) -> tuple[Finding, ...]:  # noqa: ARG002 - a function is whatever it is called
         return (Finding(about="function", level="ok", text=f"{printable(self._name)} can be called"),)
+
+
+class _Threads:
+    """Threads that end with the program, whatever they are at; a pool's own would be waited for."""
+
+    def __init__(self) -> None:
+        self._work: queue.SimpleQueue[tuple[Future[Reply], Callable[[], Reply]] | None] = queue.SimpleQueue()
+        self._idle, self._count, self._lock = 0, 0, threading.Lock()
+
+    def call(self, function: Callable[[], Reply]) -> Future[Reply]:
+        """Call a function in a thread that has nothing to do, or a new one."""
+        future: Future[Reply] = Future()
+        with self._lock:
+            if self._idle:
+                self._idle -= 1
+            else:
+                self._count += 1
+                threading.Thread(target=self._serve, daemon=True, name=f"callable-{self._count}").start()
+        self._work.put((future, function))
+        return future
+
+    def end(self) -> None:
+        for _ in range(self._count):
+            self._work.put(None)
+
+    def _serve(self) -> None:
+        while (waiting := self._work.get()) is not None:
+            future, function = waiting
+            if future.set_running_or_notify_cancel():
+                future.set_result(function())
+            with self._lock:
+                self._idle += 1
 
 
 def loaded(name: str, folder: Path) -> Function:

@@ -28,6 +28,7 @@ from steelyard.ground.keys import is_variable
 from steelyard.registry import Registry, closest
 
 Role = Literal["system", "user", "assistant"]
+_MOST_TOKENS = 10**12
 _ROUNDING = 1e-3  # by which a log-probability may be above 0
 
 
@@ -111,7 +112,8 @@ class Token:
 class Reply:
     """What came back. `failure` says why there is no usable reply, "" if there is one.
 
-    `latency_ms` is that of the last attempt alone; a reply from the cache has none.
+    `latency_ms` is that of the last attempt alone; a reply from the cache has none. Counts of tokens that are none,
+    below 0 or beyond what a table can hold, are not there.
     """
 
     text: str | None = None
@@ -125,6 +127,12 @@ class Reply:
     failure: str = ""
     retries: int = 0
     cached: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("input_tokens", "output_tokens"):
+            count = getattr(self, name)
+            if count is not None and not (type(count) is int and 0 <= count <= _MOST_TOKENS):
+                object.__setattr__(self, name, None)
 
     def document(self) -> dict[str, Any]:
         """The reply as JSON's own types, without what is not there."""

@@ -220,8 +220,8 @@ def read(body: bytes) -> Reply:
         text=text,
         reasoning=said.reasoning_content or said.reasoning,
         tokens=tokens_of(choice.logprobs.get("content")) if isinstance(choice.logprobs, dict) else None,
-        input_tokens=_count(usage.get("prompt_tokens")),
-        output_tokens=_count(usage.get("completion_tokens")),
+        input_tokens=usage.get("prompt_tokens"),
+        output_tokens=usage.get("completion_tokens"),
         finish=choice.finish_reason,
         model=completion.model,
         failure=NO_TEXT if text is None else "",
@@ -238,10 +238,6 @@ def _completion(body: bytes) -> _Completion | None:
         with suppress(ValueError, RecursionError):
             return msgspec.convert(json.loads(body), _Completion)
         return None
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 backends.add("openai", OpenAI)

@@ -114,9 +114,14 @@ def _from_journal(path: Path) -> tuple[dict[Key, Reply], frozenset[str]]:
 
 def _kept(row: Mapping[str, Any], path: Path) -> Reply:
     try:
-        return replace(Reply.of(row["reply"]), cached=False)
+        reply = replace(Reply.of(row["reply"]), cached=False)
     except ValueError:
         raise InputError("the journal's rows hold no replies", file=str(path)) from None
+    if reply.text is None and not reply.failure:
+        raise InputError(
+            "the journal was kept without the texts of replies; they cannot be given again", file=str(path)
+        )
+    return reply
 
 
 def _by_key(
