@@ -23,7 +23,7 @@ from steelyard.ground.json import dumps
 from steelyard.report.formats import known
 from tests.support.commands import COMMANDS, Done, command
 from tests.support.hostile import PAYLOADS
-from tests.support.markdown import number, shape, visible
+from tests.support.markdown import number, outside_code, shape, visible
 
 FILE = "=#|\x1b[31m\n## GATE: PASSED [x](e)\u202e<b>\x9b\udc9b"
 FEW = ("--resamples", "100")
@@ -333,6 +333,7 @@ def alike(expected: str, shown: str, format_: str) -> None:
     assert shown.count("\n") == expected.count("\n")
     if format_ == "markdown":
         assert shape(shown) == shape(expected)
+        shown, expected = outside_code(shown), outside_code(expected)
         assert [cells(line) for line in shown.splitlines()] == [cells(line) for line in expected.splitlines()]
         for special in (r"(?<!\\)<", r"(?<!\\)\]\("):
             assert len(re.findall(special, shown)) == len(re.findall(special, expected))

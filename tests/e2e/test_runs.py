@@ -177,7 +177,7 @@ def test_a_matrix_stops_at_the_first_failure_if_told_so(data: Path) -> None:
         ("variants: [{name: ../a, command: [x]}]", "is not a plain name"),
         ("variants: [{name: a, command: [x], timeout: 0}]", "above 0 seconds"),
         ("variants: [{name: a, command: [x]}]\non_failure: maybe", "on_failure is stop or continue"),
-        ("variants: 7", "Expected `array`"),
+        ("variants: 7", "a list is expected, this is a whole number"),
     ],
 )
 def test_a_spec_that_cannot_be_run_is_refused(data: Path, text: str, said: str) -> None:

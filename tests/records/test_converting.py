@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from steelyard import InputError, UsageError
@@ -91,6 +91,7 @@ def outcome(act: Callable[[], Any]) -> Any:
 @pytest.mark.parametrize(("write", "suffix"), [(lines, ".jsonl"), (array, ".json"), (table, ".csv")])
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=ROWS)
+@example(rows=[{"target": 0, "prediction": "1e400"}])
 def test_parts_are_the_whole(tmp_path: Path, write: Any, suffix: str, rows: list[dict[str, Any]]) -> None:
     source = write(tmp_path / f"rows{suffix}", rows)
     whole, parts = tmp_path / "whole.parquet", tmp_path / "parts.parquet"

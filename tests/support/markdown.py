@@ -18,6 +18,13 @@ def shape(page: str) -> list[str]:
     ]
 
 
+def outside_code(page: str) -> str:
+    """The page without what stands between fences, where everything is text."""
+    fences = [token.map for token in MARKDOWN.parse(page) if token.type == "fence" and token.map]
+    inside = {line for first, last in fences for line in range(first + 1, last - 1)}
+    return "\n".join(line for number, line in enumerate(page.split("\n")) if number not in inside)
+
+
 def visible(page: str) -> bool:
     kinds = ("Cc", "Cf", "Cs", "Zl", "Zp")
     return not any(unicodedata.category(c) in kinds for c in page if c != "\n")

@@ -139,13 +139,17 @@ class CellKinds:
     def __init__(self) -> None:
         self._kinds: dict[str, list[str]] = {}
         self._stated: set[str] = set()  # columns with a cell that is not empty
+        self._too_large: set[str] = set()  # columns with a number that is too large to be one
 
     def learn(self, cells: Mapping[str, Column]) -> None:
         """Learn from some cells; `target` and `prediction` have one kind."""
         for name, column in cells.items():
             before = self._kinds.get(name, [*_PATTERNS])
             given = _without_empty(column)
-            self._kinds[name] = [kind for kind in before if _may_be(given, kind, field_of(name))]
+            patterns = _patterns(field_of(name))
+            self._kinds[name] = [kind for kind in before if _all_match(given, patterns[kind])]
+            if "float" in self._kinds[name] and pc.any(pc.is_inf(given.cast(pa.float64())), min_count=0).as_py():
+                self._too_large.add(name)
             if given.null_count < len(given):
                 self._stated.add(name)
 
@@ -164,18 +168,13 @@ class CellKinds:
             return "null"
         field = field_of(name)
         possible = _kinds_of(field)
-        return next((k for k in _PATTERNS if k in possible and all(k in self._kinds[j] for j in judged)), "text")
+        kind = next((k for k in _PATTERNS if k in possible and all(k in self._kinds[j] for j in judged)), "text")
+        return "text" if kind == "float" and name in self._too_large else kind
 
 
 def _without_empty(column: Column) -> Column:
     empty = pc.equal(column, pa.scalar("", column.type))
     return pc.if_else(empty, pa.scalar(None, column.type), column) if pc.any(empty).as_py() else column
-
-
-def _may_be(column: Column, kind: str, field: Field | None) -> bool:
-    if not _all_match(column, _patterns(field)[kind]):
-        return False
-    return kind != "float" or not pc.any(pc.is_inf(column.cast(pa.float64())), min_count=0).as_py()
 
 
 def _unlike(column: Column, kind: str, field: Field) -> _CellError:
