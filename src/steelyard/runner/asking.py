@@ -155,7 +155,7 @@ class Asking:
         if not reply.failure and reply.text is not None:
             parsed = parse(reply.text, task, verbalized=place.strategy.verbalized)
             if self.plan.spec.inference.logprobs:
-                signals = signals_of(reply, parsed, task.labels)
+                signals = signals_of(reply, parsed, task.labels, task.spellings)
                 row = {"signals": dict(signals.values), "missing": signals.missing}
         if not self.keeps_texts:
             kept = {name: value for name, value in kept.items() if name not in ("text", "reasoning", "tokens")}
