@@ -61,6 +61,61 @@ def test_the_masses_are_those_of_a_model_that_spells(
             assert found.masses[label] == pytest.approx(p, abs=1e-9)
 
 
+@given(
+    st.dictionaries(
+        st.text("abg ", min_size=1, max_size=4).map(str.strip).filter(bool), st.floats(0.01, 1), min_size=3
+    ),
+    st.integers(0, 3),
+    st.data(),
+)
+def test_the_masses_of_labels_with_several_spellings_are_bounded_by_what_is_said_of_them(
+    weights: dict[str, float], hidden: int, data: st.DataObject
+) -> None:
+    """The model says one of the spellings, letter by letter; of what could follow, some letters are not listed."""
+    truth = {spelling: weight / math.fsum(weights.values()) for spelling, weight in weights.items()}
+    labels = data.draw(st.lists(st.sampled_from(sorted(truth)), min_size=2, max_size=3, unique=True))
+    label_of = {each: each if each in labels else data.draw(st.sampled_from(labels)) for each in truth}
+    said = data.draw(st.sampled_from(sorted(truth)))
+    tokens = []
+    for place in range(len(said) + data.draw(st.integers(0, 1))):
+        possible = {each: p for each, p in truth.items() if each[:place] == said[:place]}
+        top: dict[str, float] = {}
+        for each, p in possible.items():
+            letter = each[place : place + 1]
+            top[letter] = top.get(letter, 0.0) + p / math.fsum(possible.values())
+        kept = sorted(top, key=lambda letter: (letter != said[place : place + 1], -top[letter]))[: 4 - hidden]
+        tokens.append(listed(said[place : place + 1], {letter: top[letter] for letter in kept}))
+    found = label_masses_by_prefix(tokens, labels, {each: label for each, label in label_of.items() if each != label})
+    assert found.said == label_of[said]
+    assert found.masses[label_of[said]] > 0
+    for label, most in found.at_most.items():
+        assert math.fsum(p for each, p in truth.items() if label_of[each] == label) <= most + 1e-9
+
+
+def test_the_probability_of_a_label_is_that_of_all_its_spellings() -> None:
+    first = listed("Stage", {"Stage": 0.6, "3": 0.2, "G": 0.1, "4": 0.1})
+    second = listed(" 3", {" 3": 0.9, " 4": 0.1})
+    found = label_masses_by_prefix([first, second], ["3", "4"], {"stage 3": "3", "stage 4": "4", "g3": "3", "g4": "4"})
+    assert found.masses == pytest.approx({"3": 0.54 + 0.2 + 0.05, "4": 0.06 + 0.1 + 0.05})
+    assert found.said == "3"
+
+
+def test_a_label_is_not_the_spelling_of_another() -> None:
+    found = label_masses_by_prefix([listed("yes", {"yes": 1.0})], ["yes", "no"], {"YES": "no", '"': "no"})
+    assert rounded(found.masses) == {"yes": 1.0, "no": 0.0}
+
+
+def test_what_could_have_gone_on_at_the_end_of_a_reply_is_bounded() -> None:
+    found = label_masses_by_prefix([listed("1", {"1": 0.9, "2": 0.1})], ["1", "2", "10"])
+    assert found.at_most == pytest.approx({"10": 0.9})
+
+
+@pytest.mark.parametrize(("texts", "said"), [(["Ma", "jor"], "Major"), (["Ma"], None), (["Ma", "ybe"], None)])
+def test_which_label_the_tokens_lead_to(texts: list[str], said: str | None) -> None:
+    found = label_masses_by_prefix([listed(text, {text: 0.9, "Minor": 0.1}) for text in texts], ["Major", "Ma is"])
+    assert found.said == said
+
+
 def test_a_token_that_begins_one_label_counts_for_it() -> None:
     said = listed("Crit", {"Crit": 0.6, " crit": 0.1, "M": 0.1, "Mi": 0.05, "Tri": 0.05, "I": 0.1})
     found = label_masses_by_prefix([said], ["Critical", "Minor", "Trivial"])

@@ -21,6 +21,19 @@ CHOICE = TextTask(labels=("A", "B", "C", "D"))
 NUMBER = TextTask(labels=None)
 UNKNOWN = TextTask(labels=("yes", "no", "I don't know"))
 
+ALLOWED = (
+    *("5 points", "5 mg", "5 mg/dL", "$5", "5 (five)", "approximately 5", "5 m", "5.", "**5**", "5!", "(5)", "+5"),
+    *(
+        "5 points, no more.",
+        "The score is 5.",
+        "Score: 5",
+        "The right one: 5",
+        "Maximum: 5",
+        "It is not easy. 5 points.",
+        "around 5 mL per minute",
+    ),
+)
+
 ANSWERED = [
     # an object, alone, in a fence, among prose
     (CKD, '{"answer": "ckd", "abstain": false, "confidence": 0.9}', "ckd", "json"),
@@ -67,6 +80,7 @@ ANSWERED = [
     (NUMBER, "Answer: -3.50", -3.5, "line"),
     (NUMBER, "Answer: −2", -2.0, "line"),
     (NUMBER, "Answer: about 8 points.", 8.0, "line"),
+    *((NUMBER, f"Answer: {text}", 5.0, "line") for text in ALLOWED),
     (NUMBER, "Answer: 1e3", 1000.0, "line"),
     (NUMBER, "Answer: **.5**", 0.5, "line"),
     # a label
@@ -76,6 +90,7 @@ ANSWERED = [
     (CKD, "The findings are those of ckd. There is ckd.", "ckd", "label"),
     (CKD, "I will not abstain. The patient has ckd.", "ckd", "label"),
     (CKD, "There is no doubt.\nIt is ckd!", "ckd", "label"),
+    (CKD, "Given the history of hypertension and an eGFR of 41, the patient has ckd.", "ckd", "label"),
     (STAGE, "3", 3, "label"),
     (STAGE, "The patient is in stage 3.", 3, "label"),
     (STAGE, "An eGFR of 45.2 is G3a, that is stage 3.", 3, "label"),
@@ -103,6 +118,47 @@ ABSTAINED = [
     (CKD, "The values contradict each other.\nI cannot answer this question.", "phrase"),
     (NUMBER, "I do not know.", "phrase"),
 ]
+
+SCALED = (
+    *("5 million", "5 thousand", "5 dozen", "5 hundred", "5 K", "5 M", "5 bn", "5 percent", "5 per cent", "5 pct"),
+    *("1½", "5²", "5 ½", "5 and a half", "5 squared", "√5", "twenty 5", "twenty-5", "half of 5", "twice 5"),
+    *("not 5", "It is not 5", "5 is wrong", "isn't 5", "less than 5", "more than 5", "at least 5", "at most 5"),
+    *(
+        "5 or more",
+        "5+",
+        "up to 5",
+        "5?",
+        "5 ?",
+        "over 5",
+        "between 5 and six",
+        "5/six",
+        "Is it 5 points?",
+        "±5",
+        "5 or six",
+    ),
+)
+DENIED = (
+    *("negative for ckd", "absence of ckd", "free of ckd", "CKD is absent", "ckd: false", "I doubt ckd", "CKD: 0"),
+    *("lack of ckd", "CKD negative", "ckd ❌", "ckd (-)", "CKD was excluded", "ruling ckd out", "ckd is wrong"),
+    *(
+        "anything but ckd",
+        "far from ckd",
+        "a family history of ckd",
+        "ckd would be a mistake",
+        "kein ckd",
+        "pas de ckd",
+    ),
+    *(
+        "~~ckd~~",
+        "hardly ckd",
+        "I disagree with ckd",
+        "the opposite of ckd",
+        "screening for ckd",
+        "≠ ckd",
+        "non ckd like",
+    ),
+    "What speaks for the one is little, what speaks for the other is much, and all of it considered this is ckd indeed",
+)
 
 UNPARSED = [
     (CKD, ""),
@@ -156,6 +212,9 @@ UNPARSED = [
     (NUMBER, "Answer:\nConfidence: 0.9"),
     (CKD, "Answer:"),
     # denied, doubted, asked
+    *((CKD, text) for text in DENIED),
+    *((CKD, f"Answer: {text}") for text in DENIED),
+    *((CKD, json.dumps({"answer": text})) for text in DENIED),
     (CKD, "The patient does not have ckd."),
     (CKD, "This is no typical ckd"),
     (CKD, "There isn't any ckd"),
@@ -165,6 +224,7 @@ UNPARSED = [
     (CKD, "It is unclear whether this is ckd."),
     (CKD, "non-ckd-like"),
     (CKD, "Probably ckd.\nI don't know."),
+    (CKD, "Let us see. Some would say ckd. The kidneys work well."),
     (STAGE, "There were 3 visits."),
     (CHOICE, "A patient came in."),
     # numbers that may mean two things
@@ -179,6 +239,8 @@ UNPARSED = [
     (NUMBER, "Answer: 1/2"),
     (NUMBER, "Answer: 1.234.567"),
     (NUMBER, "Answer: ١٢"),
+    *((NUMBER, f"Answer: {text}") for text in SCALED),
+    *((NUMBER, json.dumps({"answer": text})) for text in SCALED),
     (NUMBER, "The patient is 62 years old."),
     (NUMBER, "Answer: five"),
     (NUMBER, "nan"),

@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.confidence.token_text import bytes_of_text, text_of_bytes, token_text
+from steelyard.runner.parsing import parse
 from steelyard.runner.placing import signals_of, value_tokens
+from steelyard.runner.tasks import tasks
 from tests.support.known_model import DECLINED, EVIDENCE, LABELS, label_confidences, label_probabilities
 from tests.support.llama_server import LlamaServer
 
@@ -169,7 +171,7 @@ def test_signals_are_those_of_the_value() -> None:
 
 
 def test_tokens_that_are_named_for_labels_come_first() -> None:
-    found = signals_of(REPLY, PARSED, ["Major", "Minor"], {"Major": ["ma", "I"], "Minor": ["Minor"]})
+    found = signals_of(REPLY, PARSED, ["Major", "Minor"], label_tokens={"Major": ["ma", "I"], "Minor": ["Minor"]})
     assert found.confidence == pytest.approx(0.7)
     assert found.values["label_outside"] == pytest.approx(0, abs=1e-12)
 
@@ -214,6 +216,46 @@ def test_labels_that_are_not_listed_are_bounded() -> None:
     )
     assert found.values["label_at_most.no"] == pytest.approx(0.2)
     assert found.values["label.no"] == 0
+
+
+SPELLED = [
+    ("ckd_staging", "Answer: Stage 3", ["Answer:", " Stage", " 3"], 3),
+    ("ckd_staging", "Answer: G3a", ["Answer", ":", " G", "3", "a"], 3),
+    ("ckd_staging", '{"answer": "G3b"}', ['{"answer":', ' "', "G", "3b", '"}'], 3),
+    ("ckd_staging", "stage iv", ["stage", " iv"], 4),
+    ("ckd_detection", '{"answer": "non-ckd"}', ['{"answer": "', "non", "-ckd", '"}'], "notckd"),
+    ("ckd_detection", "Answer: Not CKD", ["Answer: ", "Not", " CKD"], "notckd"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "tokens", "label"), SPELLED)
+def test_an_answer_in_a_spelling_of_the_task_is_as_sure_as_its_tokens(
+    name: str, text: str, tokens: list[str], label: str | int
+) -> None:
+    task = tasks[name]
+    parsed = parse(text, task)
+    assert parsed.prediction == label
+    places = said(*({token: 0.9, "ckd" if name == "ckd_detection" else "1": 0.1} for token in tokens))
+    found = signals_of(Reply(text=text, tokens=places), parsed, task.labels, task.spellings)
+    assert found.missing == ""
+    assert found.confidence is not None
+    assert found.confidence > 0.75
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ('{"answer": "\\u0063kd"}', [{'{"answer": "': 1.0}, {"\\": 0.6, "notckd": 0.4}, {'u0063kd"}': 1.0}]),
+        ('{"answer": "\\u0063kd"}', [{'{"answer": "': 1.0}, {"\\": 0.6, "ckd": 0.4}, {'u0063kd"}': 1.0}]),
+    ],
+)
+def test_a_label_that_no_token_spells_has_no_confidence_and_a_reason(text: str, tokens: list[dict[str, float]]) -> None:
+    task = tasks["ckd_detection"]
+    parsed = parse(text, task)
+    assert parsed.prediction == "ckd"
+    found = signals_of(Reply(text=text, tokens=said(*tokens)), parsed, task.labels, task.spellings)
+    assert found.confidence is None
+    assert found.missing == "the tokens do not spell the label"
 
 
 @pytest.mark.parametrize(

@@ -30,13 +30,15 @@ class LabelMasses:
 
     `confidences` are the masses as shares of their sum, NaN if no label is among the alternatives. `outside` is the
     probability of everything that is no label. `at_most` has the labels that are not among the alternatives: so
-    likely may each be at most, and by so much may `outside` be too large.
+    likely may each be at most, and by so much may `outside` be too large. `said` is the label that was said, None if
+    it cannot be told.
     """
 
     masses: Mapping[str, float]
     confidences: Mapping[str, float]
     outside: float
     at_most: Mapping[str, float]
+    said: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,10 +104,11 @@ def label_masses(logprobs: Sequence[Any], label_tokens: Mapping[str, Sequence[st
             for label, found in parts.items()
             if not found
         },
+        said=label_of.get(folded(token_text(logprobs[0]) or "")),
     )
 
 
-def masses_of(log_masses: Mapping[str, float], *, at_most: Mapping[str, float]) -> LabelMasses:
+def masses_of(log_masses: Mapping[str, float], *, at_most: Mapping[str, float], said: str | None) -> LabelMasses:
     """Labels by the logarithm of their mass, −∞ for none."""
     largest = max(log_masses.values())
     # shares of the likeliest label, not of 1: a mass may be too small for a float where its share is not
@@ -117,6 +120,7 @@ def masses_of(log_masses: Mapping[str, float], *, at_most: Mapping[str, float]) 
         confidences={label: share / math.fsum(shares.values()) for label, share in shares.items()},
         outside=max(0.0, -math.expm1(log_sum(log_masses.values()))),
         at_most=dict(at_most),
+        said=said,
     )
 
 

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from math import isfinite
 
 from steelyard.runner.tasks.contract import Label, Task
@@ -15,14 +16,47 @@ Span = tuple[int, int]
 
 AROUND = " \t\r\n\f\v\xa0\"'`*_()[]{}.,;:!“”‘’«»"
 _NUMBER = re.compile(r"(?<![\w.,])[-+−]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,3})?(?!\w|[.,]\d|\s?[%‰])", re.ASCII)
-_BEFORE_NUMBER = re.compile(r"(?:[-–—−<>≤≥]|\b(?:minus|negative))\s*$", re.IGNORECASE)
-_AFTER_LABEL = re.compile(r"\s*(?:[,:;)\]*—–]|\.(?!\d)|\s[-(]|\n)")
-_SENTENCE_END = re.compile(r"[.!;](?=\s|$)|\?|\n")
-_UNSETTLED = re.compile(
-    r"\b(?:not|no|never|neither|nor|without|cannot|can't|unlikely|whether|if|unless|unclear|unsure|uncertain|exclude[sd]?"
-    r"|rules? out|ruled out|ruling out|rather than|instead of|against|den(?:y|ies|ied))\b|n['’]t\b",
+_NUMERALS = (
+    r"two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen"
+    r"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundreds?|thousands?|(?:m|b|tr|quadr)illions?|milliards?|dozens?"
+)
+_SCALES = (
+    r"grand|lakhs?|crores?|half|halves|quarters?|thirds?|(?:fif|ten|hundred|thousand)ths?|squared|cubed|per ?cent\w*"
+    r"|pct|per ?mille?|ppm|ppb|mn|mln|mio|bn|bln|tn|mrd"
+)
+_BEFORE_NUMBER = re.compile(
+    rf"(?:[-–—−<>≤≥±√×÷/^]|\b(?:minus|negative|than|least|most|up to|over|under|above|below|beyond|exceed(?:s|ing)?"
+    rf"|between|minimum|maximum|min|max|half|twice|double|triple|{_NUMERALS})\b)[\s*_-]*(?:(?:an?|of|and)\s+)?$",
     re.IGNORECASE,
 )
+_NEXT_TO = 60  # characters before a number in which such a word is looked for
+_AFTER_NUMBER = re.compile(
+    rf"[\s*_-]*(?:[?+±×÷/^<>≤≥]|(?:(?:and|or)\s+)?(?:an?\s+|one\s+)?(?:{_SCALES}|{_NUMERALS})\b|(?-i:[kKMB])\b"
+    r"|(?:and|or)\s+(?:more|less|fewer|greater|higher|lower|above|below|over|under)\b|at (?:most|least)\b|plus\b)",
+    re.IGNORECASE,
+)
+_CLAUSE_END = re.compile(r"[,;(\n]|[.!](?=\s|$)")
+_AFTER_LABEL = re.compile(r"\s*(?:[,:;)\]*—–]|\.(?!\d)|\s[-(]|\n)")
+_SENTENCE_END = re.compile(r"[.!;](?=\s|$)|\?|\n")
+_DENIED = (
+    r"not|no|none|non|never|neither|nor|nothing|nobody|without|cannot|can't|exclud(?:e[sd]?|ing)|exclusion|except"
+    r"|rul(?:e[sd]?|ing)|rather than|instead of|other than|anything but|far from|opposite|against|den(?:y|ies|ied|ying)"
+    r"|reject(?:s|ed|ing)?|refut(?:e[sd]?|ing)|disagree[sd]?|contradict\w*|contrary|false|wrong|incorrect|mistaken?"
+    r"|untrue|negative|absen(?:t|ce)|lack(?:s|ed|ing)?|free (?:of|from)|cleare?d? of|inconsistent|incompatible"
+    r"|too little|hardly|barely|scarcely"
+    r"|kein\w*|nicht|nie|ohne|pas|sans|aucun\w*|sin|ning[uú]n\w*|senza|nessun\w*|geen|niet|ikke|inte|n[aã]o|sem"
+)
+_DOUBTED = (
+    r"unlikely|improbable|implausible|impossible|doubt(?:s|ed|ful|ing)?|dubious|questionable|whether|if|unless|unclear"
+    r"|unsure|uncertain|undecided|suspicion|family history|(?:assess|evaluat|screen|check|test|examin|look)\w* for"
+)
+_UNSETTLED = re.compile(
+    rf"\b(?:{_DENIED}|{_DOUBTED})\b".replace(" ", r"\s{1,9}")
+    + r"|n['’]t\b|[✗✘❌🚫👎≠¬]|!=|~~|\(\s?[-−–]\s?\)|[:=]\W{0,3}(?:0|n|f)\b(?![.,]\d)",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"\w+")
+MOST_WORDS = 15  # of a sentence that states a label, besides the label: a longer one may say anything of it
 
 
 @dataclass(frozen=True)
@@ -71,9 +105,9 @@ class Answers:
         return None if _UNSETTLED.search(first, match.end()) else self._one(found, match)
 
     def mentioned(self, text: str) -> tuple[Label, Span] | None:
-        """The one label that a text states."""
+        """The one label that a text states, in its first sentence or its last."""
         matches = [] if self.words is None else list(self.words.finditer(text))
-        if not matches or _is_unsettled(text, matches):
+        if not matches or not _is_stated(text, matches):
             return None
         return self._one({self._meant(match) for match in matches}, matches[-1])
 
@@ -123,18 +157,29 @@ def _is_meant(match: re.Match[str]) -> bool:
     return not (len(match[0]) == 1 and match[0].islower())
 
 
-def _is_unsettled(text: str, matches: list[re.Match[str]]) -> bool:
-    """True if a sentence that a label stands in denies it, doubts it, or asks."""
+def _is_stated(text: str, matches: list[re.Match[str]]) -> bool:
+    """True if every sentence that a label stands in is short, and neither denies it, doubts it, nor asks; and one of
+    them is the first or the last.
+    """
     waiting, first = deque(matches), 0
+    labelled: list[bool] = []
     for end in (*_SENTENCE_END.finditer(text), None):
         last = len(text) if end is None else end.start()
         here = []
         while waiting and waiting[0].start() < last:
             here.append(waiting.popleft())
-        if here and ((end is not None and end[0] == "?") or _UNSETTLED.search(_between(text, first, here, last))):
-            return True
+        if here:
+            around = _between(text, first, here, last)
+            if (end is not None and end[0] == "?") or _UNSETTLED.search(around) or _is_long(around):
+                return False
+        if here or _WORD.search(text, first, last):
+            labelled.append(bool(here))
         first = last
-    return False
+    return labelled[0] or labelled[-1]
+
+
+def _is_long(text: str) -> bool:
+    return sum(1 for _ in islice(_WORD.finditer(text), MOST_WORDS + 1)) > MOST_WORDS
 
 
 def _between(text: str, first: int, matches: list[re.Match[str]], last: int) -> str:
@@ -144,16 +189,27 @@ def _between(text: str, first: int, matches: list[re.Match[str]], last: int) -> 
 
 
 def only_number(text: str) -> tuple[float, Span] | None:
-    """The one number in a text, and where."""
+    """The one number in a text, and where; None where what stands next to it scales, bounds, denies or asks for it."""
     matches = list(_NUMBER.finditer(text))
     if len(matches) != 1:
         return None
     match = matches[0]
     before, behind = text[: match.start()], text[match.end() :]
-    if any(character.isdecimal() for character in before + behind) or _BEFORE_NUMBER.search(before):
+    if any(character.isnumeric() for character in before + behind):
+        return None
+    sentence, clause = _SENTENCE_END.search(behind), _CLAUSE_END.search(behind)
+    if sentence is not None and sentence[0] == "?":
+        return None
+    is_said = before[_last_end(before) :] + " " + behind[: clause.start() if clause else len(behind)]
+    if _BEFORE_NUMBER.search(before[-_NEXT_TO:]) or _AFTER_NUMBER.match(behind) or _UNSETTLED.search(is_said):
         return None
     value = float(match[0].replace("−", "-"))
     return (value, match.span()) if isfinite(value) else None
+
+
+def _last_end(text: str) -> int:
+    """Where the last sentence of a text begins."""
+    return max((end.end() for end in _SENTENCE_END.finditer(text)), default=0)
 
 
 def whole_number(text: str) -> tuple[float, Span] | None:

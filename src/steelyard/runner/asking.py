@@ -174,7 +174,7 @@ class Asking:
         if not reply.failure and reply.text is not None:
             parsed = parse(reply.text, task, verbalized=place.strategy.verbalized)
             if self.plan.spec.inference.logprobs:
-                signals = signals_of(reply, parsed, task.labels)
+                signals = signals_of(reply, parsed, task.labels, task.spellings)
                 more = {"signals": dict(signals.values), "missing": signals.missing}
         row = {
             "key": place.number,

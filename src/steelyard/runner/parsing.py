@@ -7,14 +7,15 @@ Read in this order; what is found first decides:
             object begins and is not valid JSON, as where it was cut off, is unparsed
     line    the last line `Answer: …`, and the last `Confidence: …`
     label   the reply is a label or, where answers are numbers, a number, and nothing else; or it states one label, once
-            or more, in sentences that neither deny, doubt nor ask (of labels that are words: "B" and "3" are too short)
+            or more, in short sentences that neither deny, doubt nor ask, one of which is the first or the last (of
+            labels that are words: "B" and "3" are too short)
     phrase  the reply is a phrase of declining and nothing else (`records.declining`)
 
 Two different labels are unparsed. A reply is an abstention only where the task says that models may decline: by
 `abstain: true`, or an answer that is a phrase of declining ("abstain", "I don't know"). "I will not abstain" is none;
 neither is a null answer. Labels are compared without case and white space; `spellings` of the task are labels too.
-Numbers keep sign and decimals; one with a separator of thousands, a percent sign or a second number next to it is
-unparsed, because it may mean two things. Reasoning in `<think>` is passed over and counted; without an end, all is.
+Numbers keep sign and decimals; one with a separator of thousands, a percent sign or a second number next to it, or a
+word that scales, bounds or denies it ("5 million", "at least 5"), is unparsed: it may mean two things. Reasoning in `<think>` is passed over and counted; without an end, all is.
 
 Confidence is a number from 0 to 1, or where it was asked for so, a whole number from 1 to 5. Anything else, such as 85
 or "85%", is no confidence, which `confidence_refused` says.

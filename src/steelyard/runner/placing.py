@@ -33,6 +33,7 @@ Missing = Literal[
     "the answer was not found among the tokens",
     "the server listed no alternatives",
     "no label is among the alternatives",
+    "the tokens do not spell the label",
 ]
 _AROUND = " \t\r\n\"'`*"
 
@@ -92,12 +93,15 @@ def signals_of(
     reply: Said,
     parsed: Read,
     labels: Sequence[str | int | float] | None,
+    spellings: Mapping[str, str | int | float] | None = None,
+    *,
     label_tokens: Mapping[str, Sequence[str]] | None = None,
 ) -> ReplySignals:
     """How sure a model was of the value that it said, and of the other labels.
 
     `labels` is None where the answer is a number of any size: then there are signals of tokens only. Without
-    `label_tokens`, a token counts for the label that it begins.
+    `label_tokens`, a token counts for the label that it begins in one of its `spellings`. Where a label was read of
+    what no spelling of it begins, such as `\\u0063kd`, how likely it was cannot be told.
     """
     if not reply.tokens:
         return ReplySignals(missing="the server gave no logprobs")
@@ -118,7 +122,11 @@ def signals_of(
     masses = (
         label_masses(alike, label_tokens)
         if label_tokens
-        else label_masses_by_prefix(alike, [str(label) for label in labels])
+        else label_masses_by_prefix(
+            alike,
+            [str(label) for label in labels],
+            {spelling: str(label) for spelling, label in (spellings or {}).items()},
+        )
     )
     return _of_labels(values, masses, parsed.prediction)
 
@@ -180,8 +188,10 @@ def _of_labels(values: Mapping[str, float], masses: LabelMasses, prediction: str
     values |= {f"label_at_most.{label}": most for label, most in masses.at_most.items()}
     if any(math.isnan(confidence) for confidence in masses.confidences.values()):
         return ReplySignals(values=values, missing="no label is among the alternatives")
+    if prediction is not None and masses.said != str(prediction):
+        return ReplySignals(values=values, missing="the tokens do not spell the label")
     values |= {f"label.{label}": confidence for label, confidence in masses.confidences.items()}
-    if str(prediction) in masses.confidences:
+    if prediction is not None:
         values["label_confidence"] = masses.confidences[str(prediction)]
     return ReplySignals(values=values)
 

@@ -12,7 +12,7 @@ import pytest
 
 from steelyard.errors import InputError, UsageError
 from steelyard.runner.tasks import DataSpec, Item, Task, task_named, tasks
-from steelyard.runner.tasks.kidneys import egfr, is_conflict, is_near_threshold, stage_of
+from steelyard.runner.tasks.kidneys import egfr, is_conflict, is_near_threshold, nearest_threshold, stage_of
 from tests.support.places import SHARED
 
 NAMES = ("ckd_detection", "ckd_staging", "ckd_progression")
@@ -50,7 +50,7 @@ def test_egfr_and_stage_are_those_of_the_values_shown(name: str) -> None:
         assert item.more["egfr"] == value
         assert item.more["ckd_stage"] == stage_of(value or 0)
         assert item.more["egfr_constants"] == shown["sex"]
-        assert item.should_abstain == (item.more["deferral_reason"] is not None)
+        assert item.should_abstain == (item.more["deferral_reason"] != "none")
 
 
 def test_detection_defers_near_thresholds_and_on_conflict_and_labels_agree_otherwise() -> None:
@@ -58,19 +58,22 @@ def test_detection_defers_near_thresholds_and_on_conflict_and_labels_agree_other
     for item in generated("ckd_detection", 1000):
         value, stage = item.more["egfr"], item.more["ckd_stage"]
         conflict = is_conflict(item.target, stage)  # type: ignore[arg-type]
-        reasons = ["near_threshold"] * is_near_threshold(value) + ["label_conflict"] * conflict
-        assert item.more["deferral_reason"] == (";".join(reasons) or None)
+        near = [f"egfr_near_threshold:{each}" for each in (15, 30, 60, 90) if abs(round(value - each, 2)) <= 3]
+        reasons = ["label_stage_conflict"] * conflict + near
+        assert item.more["deferral_reason"] == (";".join(reasons) or "none")
         if not conflict:
             assert item.target == ("ckd" if stage >= 3 else "notckd")
         assert (item.fields["urine_albumin"] > 0) == (item.target == "ckd")
         seen[item.more["deferral_reason"]] += 1
-    assert set(seen) == {None, "near_threshold", "label_conflict", "near_threshold;label_conflict"}
+    near = {f"egfr_near_threshold:{each}" for each in (15, 30, 60, 90)}
+    assert set(seen) > {"none", "label_stage_conflict", "label_stage_conflict;egfr_near_threshold:60", *near}
 
 
 def test_staging_knows_no_conflict() -> None:
     for item in generated("ckd_staging", 1000):
         assert item.target == item.more["ckd_stage"]
-        assert item.more["deferral_reason"] == ("near_threshold" if is_near_threshold(item.more["egfr"]) else None)
+        threshold, distance = nearest_threshold(item.more["egfr"])
+        assert item.more["deferral_reason"] == (f"egfr_near_threshold:{threshold:g}" if distance <= 3 else "none")
 
 
 def test_progression_compares_the_stages_of_the_first_and_the_last_visit() -> None:
@@ -81,12 +84,12 @@ def test_progression_compares_the_stages_of_the_first_and_the_last_visit() -> No
         assert item.target == ("progressed" if worse > 0 else "improved" if worse < 0 else "stable")
         steps = [b - a for a, b in pairwise(values)]
         mixed = min(steps) < 0 < max(steps)
-        stated = (item.more["deferral_reason"] or "").split(";")
+        stated = [reason.partition(":")[0] for reason in item.more["deferral_reason"].split(";")]
         assert ("ambiguous_trajectory" in stated) == (mixed or abs(round(values[-1] - values[0], 2)) <= 5)
-        assert ("near_threshold" in stated) == (is_near_threshold(values[0]) or is_near_threshold(values[-1]))
-        assert ("label_conflict" in stated) == is_conflict(item.fields["diagnosis"], stage_of(values[-1]))
+        assert ("egfr_near_threshold" in stated) == (is_near_threshold(values[0]) or is_near_threshold(values[-1]))
+        assert ("label_stage_conflict" in stated) == is_conflict(item.fields["diagnosis"], stage_of(values[-1]))
         reasons.update(stated)
-    assert all(reasons[each] >= 30 for each in ("near_threshold", "label_conflict", "ambiguous_trajectory"))
+    assert all(reasons[each] >= 30 for each in ("egfr_near_threshold", "label_stage_conflict", "ambiguous_trajectory"))
 
 
 # -- prompts -----------------------------------------------------------------------------------------------------------

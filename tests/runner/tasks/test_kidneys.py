@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.runner.tasks.kidneys import (
+    Diagnosis,
     constants_for,
     creatinine_for,
     egfr,
     is_ambiguous,
     is_conflict,
     is_near_threshold,
+    nearest_threshold,
     reasons_to_defer,
     stage_of,
 )
+from tests.support.oracles import oracle
+
+DEFERRAL = oracle("deferral")
+_DIAGNOSES: tuple[Diagnosis, Diagnosis] = ("ckd", "notckd")  # the classes 0 and 1
 
 
 def published(creatinine: float, age: float, *, female: bool) -> float:
@@ -118,10 +125,35 @@ def test_ambiguous_trajectories(visits: tuple[float, ...], ambiguous: bool) -> N
 
 def test_reasons_come_together() -> None:
     assert reasons_to_defer([45.0], "ckd") == []
-    assert reasons_to_defer([62.0], "ckd") == ["near_threshold", "label_conflict"]
-    assert reasons_to_defer([62.0], None) == ["near_threshold"]
-    assert reasons_to_defer([75.0, 45.0], "notckd", [75.0, 80.0, 45.0]) == ["label_conflict", "ambiguous_trajectory"]
-    assert reasons_to_defer([61.0, 45.0], "ckd", [61.0, 50.0, 45.0]) == ["near_threshold"]
+    assert reasons_to_defer([62.0], "ckd") == ["label_stage_conflict", "egfr_near_threshold:60"]
+    assert reasons_to_defer([62.0], None) == ["egfr_near_threshold:60"]
+    assert reasons_to_defer([75.0, 45.0], "notckd", [75.0, 80.0, 45.0]) == [
+        "label_stage_conflict",
+        "ambiguous_trajectory",
+    ]
+    assert reasons_to_defer([61.0, 45.0], "ckd", [61.0, 50.0, 45.0]) == ["egfr_near_threshold:60"]
+    assert reasons_to_defer([61.0, 29.0], None) == ["egfr_near_threshold:60", "egfr_near_threshold:30"]
+    assert reasons_to_defer([61.0, 59.0], None) == ["egfr_near_threshold:60"]
+
+
+# -- numbers of an independent implementation ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", DEFERRAL["egfr_stage"])
+def test_egfr_and_stage_are_those_of_the_oracle(case: dict[str, Any]) -> None:
+    value = egfr(case["sc"], case["age"], case["sex"])
+    assert value == case["egfr"]
+    assert (None if value is None else stage_of(value)) == case["stage"]
+
+
+@pytest.mark.parametrize("case", DEFERRAL["deferral_metadata"])
+def test_deferral_is_that_of_the_oracle(case: dict[str, Any]) -> None:
+    value, diagnosis = case["egfr"], _DIAGNOSES[case["class"]]
+    assert stage_of(value) == case["stage"]
+    assert nearest_threshold(value) == tuple(case["nearest"])
+    reasons = reasons_to_defer([value], None if case["task"] == "staging" else diagnosis)
+    stated = {"should_abstain": bool(reasons), "deferral_reason": ";".join(reasons) or "none"}
+    assert stated == case["out"]
 
 
 @given(st.floats(4, 110), st.integers(20, 90), st.sampled_from(["female", "male"]))

@@ -8,7 +8,7 @@
 All three may be declined, and whether they should be is known (`kidneys` has the rules): an eGFR near a threshold, a
 diagnosis that the eGFR does not bear out (not in staging), a trajectory that says little. In staging and detection the
 one eGFR decides; in progression those of the first and the last visit do, and the diagnosis on file is compared with
-the stage at the last. The reasons are kept as `deferral_reason`, joined by ";".
+the stage at the last. The reasons are kept as `deferral_reason`, joined by ";", or "none".
 
 Patients are generated from a seed, or read from the UCI table (`patients`); that has one visit each, so progression is
 generated only. eGFR and stage are computed from the values that are shown. Sex other than female uses the constants
@@ -108,7 +108,7 @@ def _item(
             "egfr": value,
             "ckd_stage": stage_of(value),
             "egfr_constants": constants_for(patient.sex) + stated,
-            "deferral_reason": ";".join(reasons) or None,
+            "deferral_reason": ";".join(reasons) or "none",
         },
     )
 

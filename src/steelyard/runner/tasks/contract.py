@@ -108,7 +108,9 @@ def sampled(items: Sequence[Item], size: int | None, seed: int) -> tuple[Item, .
     """At most `size` of the items, in their order: at random, with labels as often as they are among all.
 
     A smaller sample is a part of a larger one, and the order of the items makes no difference to which are taken. The
-    seats of labels are those of Sainte-Laguë: the j-th item of a label with n items comes at (j − ½)/n.
+    items of a label come in random order, the j-th of n at (j − u)/n for a u between 0 and 1 that is drawn per label:
+    a label has its share to within one item, exactly where that is a whole number, but for what the rounding of other
+    labels leaves. Where every target is another, as numbers often are, this is a plain random sample.
 
     >>> labels = ["yes"] * 6 + ["no"] * 3
     >>> items = [Item(id=n, fields={}, target=label) for n, label in enumerate(labels)]
@@ -119,11 +121,13 @@ def sampled(items: Sequence[Item], size: int | None, seed: int) -> tuple[Item, .
         return tuple(items)
     if size < 1:
         raise UsageError("`size=` is at least 1")
-    by_label: dict[Target | None, list[int]] = defaultdict(list)
+    by_label: dict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(items):
-        by_label[item.target].append(place)
+        by_label[str(item.target)].append(place)
     seats = []
     for label, places in by_label.items():
+        drawn = lot(seed, "label", label)
+        offset = (int.from_bytes(drawn[:8]) >> 11) * 2.0**-53
         places.sort(key=lambda place: lot(seed, items[place].id))
-        seats += [((j + 0.5) / len(places), str(label), place) for j, place in enumerate(places)]
+        seats += [((j + offset) / len(places), drawn, place) for j, place in enumerate(places)]
     return tuple(items[place] for place in sorted(place for _, _, place in sorted(seats)[:size]))

@@ -7,12 +7,12 @@ eGFR is CKD-EPI 2021 (creatinine, without race), in mL/min/1.73 m²:
 κ = 0.7, α = −0.241 for women and κ = 0.9, α = −0.302 for men; creatinine in mg/dL, at least 0.4, age at least 0, the
 result rounded to two decimals. Inker et al., New England Journal of Medicine 385 (2021) 1737.
 
-A case should be left to somebody else, for one or more reasons:
+A case should be left to somebody else, for one or more reasons, which are said in this order:
 
-    near_threshold        an eGFR that decides is within 3.0 of 15, 30, 60 or 90, 3.0 included
-    label_conflict        CKD was diagnosed in stage 1 or 2, or ruled out in stage 3 to 5
-    ambiguous_trajectory  over several visits eGFR changed by 5.0 or less from the first to the last, 5.0 included, or
-                          rose between some neighbouring visits and fell between others
+    label_stage_conflict    CKD was diagnosed in stage 1 or 2, or ruled out in stage 3 to 5
+    egfr_near_threshold:60  an eGFR that decides is within 3.0 of 15, 30, 60 or 90, 3.0 included: of this one
+    ambiguous_trajectory    over several visits eGFR changed by 5.0 or less from the first to the last, 5.0 included, or
+                            rose between some neighbouring visits and fell between others
 """
 
 from __future__ import annotations
@@ -69,9 +69,18 @@ def stage_of(egfr: float) -> int:
     return 5 - sum(egfr >= threshold for threshold in THRESHOLDS)
 
 
+def nearest_threshold(egfr: float) -> tuple[float, float]:
+    """The threshold that an eGFR is nearest to, the lower of two, and how far it is from it.
+
+    >>> nearest_threshold(62.99), nearest_threshold(45)
+    ((60.0, 2.99), (30.0, 15.0))
+    """
+    return min(((threshold, abs(round(egfr - threshold, 2))) for threshold in THRESHOLDS), key=lambda pair: pair[1])
+
+
 def is_near_threshold(egfr: float) -> bool:
     """True if an eGFR could as well be in the next stage."""
-    return any(abs(round(egfr - threshold, 2)) <= NEAR for threshold in THRESHOLDS)
+    return nearest_threshold(egfr)[1] <= NEAR
 
 
 def is_conflict(diagnosis: Diagnosis, stage: int) -> bool:
@@ -93,10 +102,10 @@ def reasons_to_defer(deciding: Sequence[float], diagnosis: Diagnosis | None, vis
     matter; `visits` are all eGFRs of a trajectory.
     """
     reasons = []
-    if any(map(is_near_threshold, deciding)):
-        reasons.append("near_threshold")
     if diagnosis is not None and is_conflict(diagnosis, stage_of(deciding[-1])):
-        reasons.append("label_conflict")
+        reasons.append("label_stage_conflict")
+    near = [nearest_threshold(value)[0] for value in deciding if is_near_threshold(value)]
+    reasons += [f"egfr_near_threshold:{threshold:g}" for threshold in dict.fromkeys(near)]
     if visits and is_ambiguous(visits):
         reasons.append("ambiguous_trajectory")
     return reasons
