@@ -17,10 +17,12 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from steelyard.errors import BackendError
 from steelyard.ground.http import Limits
 from steelyard.ground.journal import Journal
-from steelyard.runner.backends import Backend, Options, Reply, Request, backends
+from steelyard.runner.backends import Backend, Inference, Options, Reply, Request, backends
 from steelyard.runner.cache import ReplyCache
 from steelyard.runner.parsing import Parsed, parse
 from steelyard.runner.placing import signals_of
@@ -45,6 +47,8 @@ def opened_backends(plan: Plan, environment: Mapping[str, str]) -> dict[str, Bac
             options=model.options,
             limits=Limits(in_flight=limits.concurrency, retries=limits.retries, deadline=limits.deadline_s),
             folder=plan.file.folder,
+            inference=Inference(**msgspec.structs.asdict(plan.spec.inference)),
+            needs_logprobs=plan.spec.confidence == "logprobs",
             environment=environment,
         )
         alike = repr((model.backend, model.base_url, model.api_key_env, sorted(model.options.items())))
@@ -157,6 +161,8 @@ class Asking:
             if self.plan.spec.inference.logprobs:
                 signals = signals_of(reply, parsed, task.labels)
                 row = {"signals": dict(signals.values), "missing": signals.missing}
+        if reply.signals:
+            row["signals"] = {**row.get("signals", {}), **reply.signals}
         if not self.keeps_texts:
             kept = {name: value for name, value in kept.items() if name not in ("text", "reasoning", "tokens")}
         return {

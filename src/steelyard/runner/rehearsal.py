@@ -9,6 +9,7 @@ from typing import Any
 
 from steelyard.errors import InputError, SteelyardError, UsageError
 from steelyard.records.table import Records
+from steelyard.runner.backends import backends
 from steelyard.runner.plan import Place, Plan
 from steelyard.runner.recorded import columns_of, facts_of, table_of
 
@@ -65,10 +66,11 @@ def _invented(plan: Plan) -> Records:
 
 def _row(plan: Plan, place: Place) -> dict[str, Any]:
     labels = [f"label.{label}" for label in plan.task.labels or ()]
+    stated = dict.fromkeys(getattr(backends[place.model.backend], "signals", ()), 0.5)
     verbalized = {"verbalized": 3} if place.strategy.verbalized else {"confidence": 0.5}
     return {
         "reply": {"latency_ms": 1.0, "input_tokens": 1, "output_tokens": 1},
         "parsed": {"prediction": place.item.target, "outcome": "answered", "reasoning_chars": 0, **verbalized},
         "cost": None if place.model.price is None else 0.0,
-        "signals": dict.fromkeys((*_SIGNALS, *labels), 0.5) if plan.spec.inference.logprobs else {},
+        "signals": {**(dict.fromkeys((*_SIGNALS, *labels), 0.5) if plan.spec.inference.logprobs else {}), **stated},
     }

@@ -111,7 +111,8 @@ class Token:
 class Reply:
     """What came back. `failure` says why there is no usable reply, "" if there is one.
 
-    `latency_ms` is that of the last attempt alone; a reply from the cache has none.
+    `latency_ms` is that of the last attempt alone. `signals` are further numbers that a server gives with a reply, such
+    as how long it computed. A reply from the cache has neither.
     """
 
     text: str | None = None
@@ -122,6 +123,7 @@ class Reply:
     latency_ms: float | None = None
     finish: str | None = None
     model: str | None = None
+    signals: Mapping[str, float] | None = None
     failure: str = ""
     retries: int = 0
     cached: bool = False
@@ -161,7 +163,8 @@ class Finding:
 class Options:
     """What a spec says of a model's backend. `options` are the backend's own; `folder` is where the spec is.
 
-    `environment` is where keys are, and is never shown.
+    `inference` is how models will be asked; `needs_logprobs` is true if their confidence is to come from
+    log-probabilities. `environment` is where keys are, and is never shown.
     """
 
     base_url: str | None = None
@@ -169,6 +172,8 @@ class Options:
     options: Mapping[str, Any] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     folder: Path = Path()
+    inference: Inference = field(default_factory=Inference)
+    needs_logprobs: bool = False
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def api_key(self) -> str | None:
@@ -205,7 +210,7 @@ class Options:
 
 
 class Backend(Protocol):
-    """A way of asking models."""
+    """A way of asking models. One that gives `signals` with its replies lists them in an attribute of that name."""
 
     @classmethod
     def open(cls, options: Options) -> Self:
