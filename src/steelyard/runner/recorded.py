@@ -12,7 +12,6 @@ confidence    `reported`: what the model said, from 0 to 1, and v from 1 to 5 as
 
 from __future__ import annotations
 
-import hashlib
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.errors import StorageError, printable
+from steelyard.ground.digests import file_digest
 from steelyard.ground.journal import Rows
 from steelyard.records.sources import Source
 from steelyard.records.table import Records
@@ -124,7 +124,7 @@ def recorded(standing: Standing) -> Records:
     asked = f"{standing.done:,} of {len(standing.places):,} requests"
     source = Source(
         plan.spec.id,
-        _digest(standing.path),
+        file_digest(standing.path),
         len(whole),
         excerpt="" if standing.is_complete else asked,
     )
@@ -233,8 +233,3 @@ def _warnings(standing: Standing) -> tuple[str, ...]:
     if cached:
         said.append(f"{cached:,} replies came from the cache; they took no time and no tokens")
     return tuple(said)
-
-
-def _digest(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
