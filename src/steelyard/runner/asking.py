@@ -13,7 +13,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ from steelyard.ground.http import Limits
 from steelyard.ground.journal import Journal
 from steelyard.runner.backends import Backend, Inference, Options, Reply, Request, backends
 from steelyard.runner.cache import ReplyCache
+from steelyard.runner.energy import Meter
 from steelyard.runner.parsing import Parsed, parse
 from steelyard.runner.placing import signals_of
 from steelyard.runner.plan import Place, Plan
@@ -31,6 +32,7 @@ from steelyard.runner.spec import Model, variable_of
 from steelyard.runner.tally import Tally, cost_of
 
 WATCHED = 0.25  # seconds between two looks at the progress
+NOTED = 15.0  # seconds between two rows about energy
 BREATH = 0.05  # seconds after which others get a turn: replies from a cache or a function may never wait for anything
 Tallies = Mapping[str, Tally]
 
@@ -74,6 +76,7 @@ class Asking:
     session: int = 1
     keeps_texts: bool = True
     watch: Callable[[Tallies], None] | None = None
+    meter: Meter | None = None
     broken: dict[str, str] = field(default_factory=dict)
     spent: bool = False
 
@@ -85,21 +88,35 @@ class Asking:
 
     async def run(self) -> None:
         """Ask until nothing is left to ask."""
+        try:
+            await self._asked()
+        finally:
+            self._note_energy()
+        await asyncio.to_thread(self.journal.flush)
+        self._keep_synced()
+
+    async def _asked(self) -> None:
         async with AsyncExitStack() as entered:
             for backend in {id(each): each for each in self.backends.values()}.values():
                 await entered.enter_async_context(backend)
+            if self.meter is not None:  # entered last: it ends while the processes that it looks at still run
+                await entered.enter_async_context(self.meter)
+            self._began = self._breathed = time.monotonic()
             lines = [iter(self._waiting(models)) for models in self._servers()]
             work = [self._work(line) for line in lines for _ in range(self.plan.spec.limits.concurrency)]
-            watching = asyncio.create_task(self._watched()) if self.watch else None
+            beside = [
+                asyncio.create_task(each)
+                for each in (
+                    *([self._watched()] if self.watch else []),
+                    *([self._measured()] if self.meter is not None else []),
+                )
+            ]
             try:
                 await _all(work)
             finally:
-                if watching is not None:
-                    watching.cancel()
-                    with suppress(asyncio.CancelledError):
-                        await watching
-        await asyncio.to_thread(self.journal.flush)
-        self._keep_synced()
+                for task in beside:
+                    task.cancel()
+                await asyncio.gather(*beside, return_exceptions=True)
 
     def _servers(self) -> list[list[Model]]:
         """The models by the server that they are on."""
@@ -190,6 +207,18 @@ class Asking:
             _, backend, request, reply = self._unsynced.popleft()
             assert self.cache is not None
             self.cache.put(backend, request, reply)
+
+    async def _measured(self) -> None:
+        """Keep what was measured now and then: what is killed has no end."""
+        while True:
+            await asyncio.sleep(NOTED)
+            self._note_energy()
+
+    def _note_energy(self) -> None:
+        used = None if self.meter is None else self.meter.used
+        if used is not None:
+            self.journal.append({"energy": dict(used), "session": self.session})
+            self._appended += 1
 
     async def _watched(self) -> None:
         assert self.watch is not None

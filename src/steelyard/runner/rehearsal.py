@@ -14,6 +14,7 @@ from steelyard.runner.plan import Place, Plan
 from steelyard.runner.recorded import columns_of, facts_of, table_of
 
 _MOST = 2_000  # items
+_FACTS = {"wall_seconds": 1.0, "kwh": 1.0, "co2_kg": 1.0}
 _SIGNALS = ("token_msp", "token_pe", "token_energy", "label_confidence", "label_outside")
 
 
@@ -61,7 +62,8 @@ def _invented(plan: Plan) -> Records:
         for repeat in range(1, min(spec.repeat, 2) + 1)
     ]
     columns = columns_of(table_of(plan, ((place, _row(plan, place)) for place in places)))
-    return Records.checked(columns, cluster=None, task=facts_of(plan, 1.0), sources=())
+    facts = _FACTS if spec.sustainability else {"wall_seconds": 1.0}
+    return Records.checked(columns, cluster=None, task=facts_of(plan, facts), sources=())
 
 
 def _row(plan: Plan, place: Place) -> dict[str, Any]:

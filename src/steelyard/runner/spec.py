@@ -20,6 +20,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -39,7 +40,7 @@ Confidence = Literal["reported", "logprobs", "verbalized", "consistency"]
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _VARIABLE = re.compile(r"\$\{[^}]*\}")
 _ENVIRONMENT = re.compile(r"(?:\$\{)?([A-Za-z_][A-Za-z0-9_]*)\}?")
-_LATER = ("perturbations", "sustainability")
+_LATER = ("perturbations",)
 _NOT_HASHED = ("description", "limits")
 
 
@@ -109,10 +110,10 @@ class Save(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Sustainability(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Energy of the run."""
+    """Energy of the run, measured by CodeCarbon, for the electricity of a country: three letters, as in DEU."""
 
     codecarbon: bool = False
-    country_iso: str | None = None
+    country_iso: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
 
 
 class RunSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -179,6 +180,8 @@ def load_spec(source: Path | str | Mapping[str, Any], **changes: Any) -> SpecFil
         raw, lines = load_yaml(path), places(path)
         file = SpecFile(spec_of(raw, RunSpec, source=str(path), lines=lines), str(path), path.parent, lines)
     given = {name: value for name, value in changes.items() if value is not None}
+    if "max_cost" in given and not 0 < given["max_cost"] < inf:
+        raise UsageError("`max_cost=` is above 0")
     for name, most in (("limit", None), ("concurrency", 1024)):
         if name in given and not 1 <= given[name] <= (most or given[name]):
             raise UsageError(f"`{name}=` is at least 1" + (f" and at most {most:,}" if most else ""))
@@ -203,6 +206,10 @@ def _check(file: SpecFile, raw: Any) -> None:
             raise file.problem((name,), "is not supported yet; leave it out")
     if spec.limits.max_cost is not None and not any(model.price for model in spec.models):
         raise file.problem(("limits", "max_cost"), "no model has a price, so no cost is known")
+    energy = spec.sustainability
+    if energy is not None and energy.codecarbon != (energy.country_iso is not None):
+        place = "country_iso" if energy.country_iso is not None else "codecarbon"
+        raise file.problem(("sustainability", place), "codecarbon: true and country_iso: DEU go together")
     if spec.confidence == "consistency":
         raise file.problem(("confidence",), "consistency is not supported yet; reported, logprobs or verbalized are")
     if spec.confidence == "logprobs" and not spec.inference.logprobs:

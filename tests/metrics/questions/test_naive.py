@@ -21,6 +21,7 @@ from tests.support.naive.correctness import (
     SCORES,
     accuracy,
 )
+from tests.support.naive.cost import TAKEN, TAKEN_NUMBERS
 from tests.support.naive.deferral import DEFERRAL
 from tests.support.naive.efficiency import COST
 from tests.support.naive.groups import (
@@ -103,9 +104,9 @@ def test_deferral(table: Table) -> None:
 
 
 @fixed
-@given(label_tables(("latency_ms", "input_tokens", "output_tokens", "score")))
+@given(label_tables(("latency_ms", "input_tokens", "output_tokens", "cost", "score")))
 def test_cost_and_row_scores(table: Table) -> None:
-    check({**COST, **SCORES}, table)
+    check({**COST, **TAKEN, **SCORES}, table)
 
 
 @fixed
@@ -123,7 +124,7 @@ def test_row_scores_without_predictions_are_all_answered(scores: list[float | No
 @fixed
 @given(number_tables(EIGHTHS))
 def test_regression(table: Table) -> None:
-    check(REGRESSION, table)
+    check({**REGRESSION, **TAKEN_NUMBERS}, table)
 
 
 @fixed

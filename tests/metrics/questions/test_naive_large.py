@@ -16,6 +16,7 @@ from tests.support.naive.correctness import (
     CORRECTNESS,
     SCORES,
 )
+from tests.support.naive.cost import TAKEN
 from tests.support.naive.deferral import DEFERRAL
 from tests.support.naive.efficiency import COST
 from tests.support.naive.groups import (
@@ -64,7 +65,7 @@ LARGE: dict[str, tuple[dict[str, Oracle], Any]] = {
     "correctness": ({**CORRECTNESS, **SCORES}, lambda seed: large(seed)),
     "calibration": (CALIBRATION, lambda seed: large(seed)),
     "rankings": (RANKINGS, ranked),
-    "deferral and cost": ({**DEFERRAL, **COST}, lambda seed: large(seed)),
+    "deferral and cost": ({**DEFERRAL, **COST, **TAKEN}, lambda seed: large(seed)),
     "selective labels": (selective_family(""), lambda seed: large(seed)),
     "selective signal": (selective_family("rank=signal.x", rank="signal.x"), lambda seed: large(seed)),
     "selective numbers": (selective_family("loss=abs", loss="abs"), lambda seed: large(seed, numbers=True)),

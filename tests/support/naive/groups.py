@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.support.naive.calibration import CALIBRATION, CHANCE
 from tests.support.naive.correctness import CORRECTNESS, SCORES
+from tests.support.naive.cost import TAKEN, TAKEN_NUMBERS
 from tests.support.naive.deferral import DEFERRAL
 from tests.support.naive.efficiency import COST
 from tests.support.naive.ranking import RANKINGS
@@ -26,6 +27,8 @@ BASES: dict[str, Oracle] = {
     **DEFERRAL,
     **RANKINGS,
     **COST,
+    **TAKEN,
+    **TAKEN_NUMBERS,
 }
 LOWER_IS_BETTER = ("mae", "rmse", "ece", "brier", "failure_rate", "parse_failure_rate", "aurc", "latency.p50")
 

@@ -210,7 +210,11 @@ class Options:
 
 
 class Backend(Protocol):
-    """A way of asking models. One that gives `signals` with its replies lists them in an attribute of that name."""
+    """A way of asking models.
+
+    One that gives `signals` with its replies lists them in an attribute of that name; where models compute in this
+    process or in one that it starts, `computes_here` is true.
+    """
 
     @classmethod
     def open(cls, options: Options) -> Self:

@@ -25,7 +25,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from steelyard.errors import BackendError, InputError, UsageError, printable
 from steelyard.ground.digests import file_digest
@@ -63,6 +63,8 @@ class _Setting:
 
 class LlamaCpp:
     """One model in a process of its own."""
+
+    computes_here: ClassVar = True
 
     def __init__(self, setting: _Setting, limits: Limits) -> None:
         self._setting = setting
