@@ -21,7 +21,6 @@ from tests.support.naive.correctness import (
     SCORES,
     accuracy,
 )
-from tests.support.naive.cost import TAKEN, TAKEN_NUMBERS
 from tests.support.naive.deferral import DEFERRAL
 from tests.support.naive.efficiency import COST
 from tests.support.naive.groups import (
@@ -34,6 +33,7 @@ from tests.support.naive.groups import (
     stability,
 )
 from tests.support.naive.regression import REGRESSION, root
+from tests.support.naive.resources import TAKEN, TAKEN_NUMBERS
 from tests.support.naive.selective import (
     SELECTIVE_LABELS,
     SELECTIVE_NUMBERS,

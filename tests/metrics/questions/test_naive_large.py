@@ -16,7 +16,6 @@ from tests.support.naive.correctness import (
     CORRECTNESS,
     SCORES,
 )
-from tests.support.naive.cost import TAKEN
 from tests.support.naive.deferral import DEFERRAL
 from tests.support.naive.efficiency import COST
 from tests.support.naive.groups import (
@@ -29,6 +28,7 @@ from tests.support.naive.groups import (
 )
 from tests.support.naive.ranking import RANKINGS
 from tests.support.naive.regression import REGRESSION
+from tests.support.naive.resources import TAKEN
 from tests.support.naive.selective import (
     selective_family,
 )

@@ -8,11 +8,11 @@ from typing import Any
 
 from tests.support.naive.calibration import CALIBRATION, CHANCE
 from tests.support.naive.correctness import CORRECTNESS, SCORES
-from tests.support.naive.cost import TAKEN, TAKEN_NUMBERS
 from tests.support.naive.deferral import DEFERRAL
 from tests.support.naive.efficiency import COST
 from tests.support.naive.ranking import RANKINGS
 from tests.support.naive.regression import REGRESSION
+from tests.support.naive.resources import TAKEN, TAKEN_NUMBERS
 from tests.support.naive.selective import SELECTIVE_LABELS, SELECTIVE_NUMBERS, aurc_at, cmax
 from tests.support.naive.table import Oracle, Row, Table, Value, is_correct, mean, outcome, share
 

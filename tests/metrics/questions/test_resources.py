@@ -9,7 +9,7 @@ import pytest
 
 import steelyard as sy
 from steelyard.errors import SteelyardError
-from steelyard.metrics.questions.cost import gco2_per_f1_point, gco2_per_mae_unit
+from steelyard.metrics.questions.resources import gco2_per_f1_point, gco2_per_mae_unit
 from tests.support.oracles import oracle
 
 CASES = oracle("runmetrics")["sustainability"]
