@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -79,6 +81,44 @@ def test_codecarbons_numbers_are_what_its_own_parts_make() -> None:
     assert (total.tracking_mode, total.country_iso_code, total.pue) == ("process", "DEU", 1.0)
     assert total.cpu_energy > 0
     assert total.ram_energy > 0
+
+
+BURNING = """
+import sys, time
+sys.stdin.readline()
+ends = time.process_time() + 1
+while time.process_time() < ends:
+    pass
+print("done", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_processes_that_this_one_starts_are_counted() -> None:
+    """A second of computing is as much energy in a child as here; how long it takes, on a busy machine, is no matter."""
+
+    async def here() -> Meter:
+        async with Meter("DEU") as meter:
+            ends = time.process_time() + 1
+            while time.process_time() < ends:
+                pass
+        return meter
+
+    async def in_a_child(child: subprocess.Popen[str]) -> Meter:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        async with Meter("DEU") as meter:  # the child is there already: what came before does not count
+            child.stdin.write("begin\n")
+            child.stdin.flush()
+            assert child.stdout.readline() == "done\n"
+        child.stdin.close()
+        return meter
+
+    own = asyncio.run(here()).total.cpu_energy
+    command = [sys.executable, "-c", BURNING]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        childs = asyncio.run(in_a_child(child)).total.cpu_energy
+    assert 0.5 < childs / own < 2
 
 
 def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,6 +215,8 @@ def test_models_that_others_serve_are_outside() -> None:
         ("deu", "did you mean DEU, Germany?"),
         ("Germany", "did you mean DEU, Germany?"),
         ("de", "did you mean DEU, Germany?"),
+        ("GER", "did you mean DEU, Germany?"),
+        ("niger", "did you mean NER, Niger?"),
         ("1", "three letters are expected"),
     ],
 )

@@ -115,8 +115,10 @@ def _check_country(file: SpecFile, code: str) -> None:
     known = intensities()
     if code in known:
         return
-    named = {name.casefold(): each for each, (name, _) in known.items()}
-    near = named.get(code.casefold()) or closest(code.upper(), list(known))
+    names = {each: name.casefold() for each, (name, _) in known.items()}
+    begin = sorted((each for each in names if names[each].startswith(code.casefold())), key=lambda each: names[each])
+    is_clear = len(begin) == 1 or (begin and names[begin[0]] == code.casefold())
+    near = begin[0] if is_clear else closest(code.upper(), list(known))
     hint = f"did you mean {near}, {known[near][0]}?" if near else "three letters are expected, such as DEU"
     raise file.problem(("sustainability", "country_iso"), f"'{printable(code)}' is no country of CodeCarbon's; {hint}")
 

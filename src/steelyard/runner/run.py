@@ -180,7 +180,9 @@ def carried_out(prepared: Prepared, how: How) -> Run:
         raise BackendError("; ".join(problems) or "no request has ended")
     records = recorded(standing)
     try:
-        evaluation, comparisons, judgement = _judged(plan, records, how.settings, scope)
+        evaluation, comparisons, judgement = _judged(
+            plan, records, how.settings, scope if standing.is_complete else None
+        )
     except SteelyardError:  # a metric that the replies cannot give, which no rehearsal foresaw
         how.say(_how_to_resume(standing))
         raise
@@ -280,9 +282,12 @@ def _problems(asking: Asking, standing: Standing) -> tuple[str, ...]:
 
 
 def _judged(
-    plan: Plan, records: Records, settings: Settings | None, scope: Scope
+    plan: Plan, records: Records, settings: Settings | None, scope: Scope | None
 ) -> tuple[Evaluation, dict[tuple[str, str], Comparison], Judgement | None]:
-    """The evaluation, every two models compared, and what the gate says."""
+    """The evaluation, every two models compared, and what the gate says; of a run that is not complete it says nothing.
+
+    `scope` is where a complete run is kept.
+    """
     from steelyard.decide.gate import Gate
     from steelyard.decide.request import Request, judge
     from steelyard.metrics.definition import metric_of
@@ -303,7 +308,7 @@ def _judged(
                 before, after, metrics, align="intersection", versus=("model",), settings=settings
             )
     judgement = None
-    if spec.rules:
+    if spec.rules and scope is not None:
         judgement = judge(
             Gate.parse(spec.rules), Request(run=records, view=View(scope.root, scope.tenant, scope.domain))
         )
