@@ -95,7 +95,7 @@ sys.stdin.read()
 
 
 def test_processes_that_this_one_starts_are_counted() -> None:
-    """A second of computing is as much energy in a child as here; how long it takes, on a busy machine, is no matter."""
+    """A second of computing is as much energy in a child as here, however long it takes on a busy machine."""
 
     async def here() -> Meter:
         async with Meter("DEU") as meter:
