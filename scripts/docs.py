@@ -56,7 +56,8 @@ def _output(command: str) -> str:
     script = "from steelyard.cli.main import main; main()"
     done = subprocess.run([sys.executable, "-c", script, *arguments], cwd=ROOT, capture_output=True, text=True)
     said = [line for line in done.stderr.splitlines() if not line.startswith(("wrote", "saved", "asked"))]
-    return done.stdout + "".join(f"{line}\n" for line in said)
+    shown = re.sub(r"(?m)^it took \S+ s\b", "it took … s", done.stdout)
+    return shown + "".join(f"{line}\n" for line in said)
 
 
 def catalogue() -> str:

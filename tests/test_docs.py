@@ -74,7 +74,7 @@ def test_shown_code_runs(code: str) -> None:
 def test_shown_specs_are_specs(tmp_path: Path) -> None:
     shown = YAML.findall((ROOT / "docs/running.md").read_text())
     specs = [text for text in shown if text.startswith("id:")]
-    assert len(specs) == 3
+    assert len(specs) == 4
     for text in specs:
         (tmp_path / "spec.yaml").write_text(text)
         assert planned(load_spec(tmp_path / "spec.yaml")).count > 0

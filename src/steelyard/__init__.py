@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from steelyard.records.readers import read as read
     from steelyard.records.table import Records as Records
     from steelyard.records.task import Task as Task
+    from steelyard.runner.backends.ollama import parse_ollama_timings as parse_ollama_timings
     from steelyard.runner.run import Run as Run
     from steelyard.runner.run import run as run
     from steelyard.study.calibrating import calibrate as calibrate
@@ -73,6 +74,7 @@ _HOMES = {
     "load": "steelyard.study.wire",
     "metric": "steelyard.metrics.contract",
     "over": "steelyard.metrics.contract",
+    "parse_ollama_timings": "steelyard.runner.backends.ollama",
     "read": "steelyard.records.readers",
     "row_score": "steelyard.metrics.evidence.sums",
     "run": "steelyard.runner.run",

@@ -136,3 +136,15 @@ def test_examples_are_no_part_of_a_task(tmp_path: Path) -> None:
     done = command("tasks", "ckd_staging", "--strategy", "few-shot-2", root=tmp_path)
     assert done.code == 2
     assert "steelyard prompts" in done.err
+
+
+def test_a_limit_of_cost_stops_cleanly_and_says_how_to_go_on(tmp_path: Path) -> None:
+    """Recorded answers have a price in the example: the limit of the command wins, and a higher one goes on."""
+    stopped = command("run", CKD, "--max-cost", 0.001, "--concurrency", 1, *FEW, root=tmp_path)
+    assert stopped.code == 4
+    assert "the limit of cost, 0.001, is reached" in stopped.out
+    assert "the same command with --resume and a higher --max-cost goes on from there" in stopped.err
+    done = command("run", CKD, "--max-cost", 1, "--resume", *FEW, "--format", "json", root=tmp_path)
+    assert done.code == 0, done.err
+    assert done.json["complete"]
+    assert command("run", CKD, "--max-cost", 0, root=tmp_path).code == 2

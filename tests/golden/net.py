@@ -269,7 +269,7 @@ class Plain:
         text = re.sub(r"\b1[7-9]\d{8}\b", "<time>", text)  # in seconds
         text = re.sub(r"(?<![\w.])\d{8}[T_-]\d{6}[.\d]*Z?\b", "<time>", text)
         text = re.sub(r"<time>-[0-9a-f]{6}\b", "<run>", text)
-        text = re.sub(r"(requests in |\"seconds\": )\d+\.\d+", r"\1<seconds>", text)
+        text = re.sub(r"(requests in |it took |\"(?:wall_)?seconds\": )[\d.]+(e-\d+)?", r"\1<seconds>", text)
         text = re.sub(r"-?\d+\.\d{6,}(e[+-]\d+)?|-?\d\.\d+e[+-]\d+", lambda m: f"{float(m[0]):.9g}", text)
         text = re.sub(r"`[^`]* --help`", "`<command> --help`", text)  # how the program is called depends on its start
         text = re.sub(r"(?m)(duration_ms\":|^\W*\w+Evaluator .*\S) +\d+\.\d+( \||,)?$", r"\1 <ms>\2", text)

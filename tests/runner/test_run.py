@@ -332,6 +332,32 @@ def test_cost_is_counted_and_bounded(folder: Path) -> None:
     assert more.tallies["always"].cost == pytest.approx(2.4)
 
 
+def test_a_limit_of_cost_may_be_given_and_raised(folder: Path) -> None:
+    """It wins over the spec's, stops cleanly, and says how to go on."""
+    price, said = {"input": 1000, "output": 10_000}, []
+    asked_of = (model("always", price=price),)
+    limits = {"concurrency": 1, "max_cost": 99}
+    run = asked(folder, *asked_of, limits=limits, how={"max_cost": 0.5, "say": said.append})
+    assert (run.tallies["always"].done, run.exit_code) == (3, 4)
+    assert said[-1].endswith("the same command with `resume=True` and a higher `max_cost=` goes on from there")
+    more = asked(folder, *asked_of, limits=limits, how={"max_cost": 5, "resume": True})
+    assert (more.run_id, more.is_complete) == (run.run_id, True)
+    with pytest.raises(UsageError, match="`max_cost=` is above 0"):
+        asked(folder, *asked_of, how={"max_cost": 0})
+    with pytest.raises(UsageError, match="no model has a price"):
+        asked(folder, how={"max_cost": 5})
+
+
+def test_what_a_right_answer_costs_is_a_metric(folder: Path) -> None:
+    price = {"input": 1000, "output": 10_000}  # 0.2 per request
+    run = asked(folder, model("always", price=price), metrics=["cost_per_correct", "token_total", "elapsed_seconds"])
+    assert run.evaluation["cost_per_correct"].value == pytest.approx(12 * 0.2 / 6)
+    assert run.evaluation["cost_per_correct"].interval is not None
+    assert run.evaluation["token_total"].value == 12 * 110
+    assert run.evaluation["elapsed_seconds"].value == pytest.approx(run.seconds)
+    assert run.evaluation.facts == {"wall_seconds": run.seconds}
+
+
 def test_a_server_that_is_not_there_is_said(folder: Path) -> None:
     gone = {"name": "gone", "base_url": "http://127.0.0.1:9/v1"}
     run = asked(folder, gone, limits={"retries": 0, "deadline_s": 5}, sample_size=2)

@@ -213,3 +213,13 @@ def test_columns_that_nobody_can_read_are_kept_with_the_rows(tmp_path: Path) -> 
     with pytest.raises(InputError, match="mixed: text is expected"):
         kept.column("mixed")
     assert run.files
+
+
+def test_facts_are_in_a_comparison_of_runs_that_kept_no_records(tmp_path: Path) -> None:
+    columns = {"item": list(range(12)), "target": ["a", "b"] * 6, "prediction": ["a"] * 12}
+    runs = []
+    for facts in ({"wall_seconds": 3.5, "kwh": 0.25}, {}):
+        result = evaluate(Records.from_columns(columns, task={"facts": facts}), ["accuracy"], keep_evidence=True)
+        _, folder = save(Scope(tmp_path), result, workflow="Triage", clock=Clock())
+        runs.append(SavedRun.at(folder))
+    assert compare_runs(*runs, ["accuracy"]).facts == {"base": {"wall_seconds": 3.5, "kwh": 0.25}}

@@ -11,6 +11,9 @@ import pytest
 import steelyard as sy
 from steelyard.decide.wire import acceptance_document, read_decision
 from steelyard.ground.json import dumps
+from steelyard.report.comparison import comparison_report
+from steelyard.report.evaluation import evaluation_report
+from steelyard.report.formats import text
 from steelyard.report.schemas import schemas
 from steelyard.study.comparison import compare
 from steelyard.study.evaluation import evaluate
@@ -18,7 +21,7 @@ from steelyard.study.evaluation import evaluate
 FEW = {"resamples": 200}
 
 
-def table(seed: int) -> sy.Records:
+def table(seed: int, **facts: float) -> sy.Records:
     rows = [
         {
             "item": f"q{i}",
@@ -30,7 +33,8 @@ def table(seed: int) -> sy.Records:
         }
         for i in range(60)
     ]
-    return sy.Records.from_columns({name: [row[name] for row in rows] for name in rows[0]}, cluster="patient")
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    return sy.Records.from_columns(columns, cluster="patient", task={"facts": facts})
 
 
 UNCERTAINTY = evaluate(table(2), ["accuracy"], resamples=0).to_dict()["uncertainty"]
@@ -69,6 +73,25 @@ def test_a_comparison_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     assert isinstance(loaded, sy.Comparison)
     assert loaded.to_dict() == comparison.to_dict()
     jsonschema.validate(comparison.to_dict(), schemas["comparison"]())
+
+
+def test_facts_of_whole_tables_are_written_read_and_printed(tmp_path: Path) -> None:
+    old, new = table(2, wall_seconds=1812.5, kwh=0.8, co2_kg=0.30476), table(3)
+    evaluation, comparison = evaluate(old, ["accuracy"], **FEW), compare(old, new, ["accuracy"], **FEW)
+    assert evaluation.to_dict()["facts"] == {"wall_seconds": 1812.5, "kwh": 0.8, "co2_kg": 0.30476}
+    assert comparison.to_dict()["facts"] == {"base": evaluation.to_dict()["facts"]}
+    for name, result in (("evaluation", evaluation), ("comparison", comparison)):
+        path = tmp_path / f"{name}.json"
+        path.write_text(dumps(result.to_dict()))
+        loaded = sy.load(path)
+        assert loaded.facts == result.facts
+        assert loaded.to_dict() == result.to_dict()
+        jsonschema.validate(result.to_dict(), schemas[name]())
+    assert "it took 1,812 s, 0.8 kWh, 0.3048 kg of CO₂" in text.render(evaluation_report(evaluation))
+    assert "base took 1,812 s, 0.8 kWh, 0.3048 kg of CO₂" in text.render(comparison_report(comparison))
+    assert "facts" not in evaluate(new, ["accuracy"], **FEW).to_dict()
+    part = old.filter({"group.site": "x"})
+    assert not evaluate(part, ["accuracy"], **FEW).facts  # they are of the whole table
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95])

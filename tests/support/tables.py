@@ -37,7 +37,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "rprec": ("rprec", "rprec(level=2)"),
     "aurc_at": ("aurc_at", "aurc_at(c=0.25)", "aurc_at(c=1)"),
 }
-NUMERIC = {"mae", "mdae", "rmse", "bias", "r2", "pearson", "spearman", "mae_by_bin"}
+NUMERIC = {"mae", "mdae", "rmse", "bias", "r2", "pearson", "spearman", "mae_by_bin", "gco2_per_mae_unit"}
 
 
 def is_numeric(metric: Metric) -> bool:
@@ -65,6 +65,7 @@ def table(rng: np.random.Generator, *, rows: int = 60, clusters: int = 7, numeri
         "latency_ms": [float(x) for x in np.round(rng.gamma(2, 100, rows), 0)],
         "input_tokens": rng.integers(1, 50, rows).tolist(),
         "output_tokens": rng.integers(1, 50, rows).tolist(),
+        "cost": [float(c) for c in np.round(rng.gamma(2, 0.01, rows), 3)],
         "should_abstain": [None if rng.random() < 0.1 else bool(rng.random() < 0.4) for _ in range(rows)],
         "group.site": rng.choice(["x", "y", "z"], rows).tolist(),
     }
@@ -74,7 +75,7 @@ def table(rng: np.random.Generator, *, rows: int = 60, clusters: int = 7, numeri
     values["prediction"] = [p if a else None for p, a in zip(guess.tolist(), answered, strict=True)]
     # a repeat belongs to its item: the key must stay unique
     values["item"] = [f"{i}-{r}" for i, r in zip(values["item"], values["repeat"], strict=True)]
-    facts = {"facts": {"wall_seconds": 30.0}}
+    facts = {"facts": {"wall_seconds": 30.0, "kwh": 0.4, "co2_kg": 0.15}}
     return Records.from_columns(values, cluster="patient", task=facts)
 
 

@@ -29,6 +29,7 @@ def run(
     ] = False,
     concurrency: asking.Concurrency = None,
     limit: asking.Limit = None,
+    max_cost: asking.MaxCost = None,
     uncertainty: Intervals,
     place: store.Place,
 ) -> Shown:
@@ -42,7 +43,7 @@ def run(
     from steelyard.runner.run import How, carried_out, prepare
     from steelyard.runner.wire import plan_document, run_result
 
-    file = asking.loaded(spec, concurrency=concurrency, limit=limit)
+    file = asking.loaded(spec, concurrency=concurrency, limit=limit, max_cost=max_cost)
     prepared = prepare(file, os.environ, root=place.root, tenant=place.tenant, domain=place.domain, say=_say)
     if dry_run:
         return Shown(document=plan_document(prepared.plan, 1), report=lambda: plan_report(prepared.plan))

@@ -19,9 +19,14 @@ def is_variable(text: str, environment: Mapping[str, str]) -> bool:
     return _NAME.fullmatch(text) is not None and (text in environment or not _KEY.fullmatch(text))
 
 
-def bearer(api_key: str) -> dict[str, str]:
-    """The header with a key that a header can carry; the library's own error would show it."""
+def carried(api_key: str) -> str:
+    """A key that a header can carry; the library's own error would show it."""
     key = api_key.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         raise UsageError("the API key is empty or has characters that no header can carry; copy it again")
-    return {"Authorization": f"Bearer {key}"}
+    return key
+
+
+def bearer(api_key: str) -> dict[str, str]:
+    """The header with a key."""
+    return {"Authorization": f"Bearer {carried(api_key)}"}

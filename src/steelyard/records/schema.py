@@ -85,6 +85,7 @@ FIELDS: Mapping[str, Field] = {
         Field("latency_ms", _NUMBER, "milliseconds to the answer", low=0),
         Field("input_tokens", ("int",), "tokens read", low=0),
         Field("output_tokens", ("int",), "tokens written", low=0),
+        Field("cost", _NUMBER, "what the answer cost, in any one currency", low=0),
         Field("gains", ("list",), "grades of the ranked documents in order; null where a document was not judged"),
         Field("judged", ("list",), "the grades of all judged documents of the query"),
         Field("gold_rank", ("int",), "rank of the one relevant document, from 1; 0 if it was not retrieved", low=0),

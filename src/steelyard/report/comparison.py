@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steelyard.report.document import Document, Heading, Note
-from steelyard.report.evaluation import by_slice, evaluation_report, population
+from steelyard.report.evaluation import by_slice, evaluation_report, population, taken
 from steelyard.report.rows import companion_rows, delta_columns, delta_row, files, noted
 from steelyard.study.comparison import Comparison
 from steelyard.study.ranked_lists import Ranking
@@ -16,6 +16,7 @@ def comparison_report(comparison: Comparison) -> Document:
         Note(f"base {files(comparison.sources['base'])}: {population(sides['base'])}"),
         Note(f"new  {files(comparison.sources['new'])}: {population(sides['new'])}"),
     ]
+    document += [Note(f"{side} took {taken(facts)}") for side, facts in comparison.facts.items()]
     lost = comparison.unmatched
     if lost["base_rows"] or lost["new_rows"] or lost["cells"]:
         alone = f"{lost['base_rows']} base rows, {lost['new_rows']} new rows"

@@ -18,6 +18,8 @@ def evaluation_report(evaluation: Evaluation) -> Document:
     """The table a user reads first, slice by slice."""
     clusters = f"{evaluation.clusters:,} clusters ({', '.join(evaluation.cluster)})"
     document: Document = [Note(f"{files(evaluation.sources)}: {population(evaluation.population)}; {clusters}")]
+    if evaluation.facts:
+        document.append(Note(f"it took {taken(evaluation.facts)}"))
     for slice_, estimates in by_slice(evaluation.estimates):
         if slice_:
             document.append(Heading(slice_))
@@ -29,6 +31,12 @@ def population(counts: Mapping[str, int]) -> str:
     """How many rows there are, and what became of them."""
     outcomes = ", ".join(f"{n:,} {name}" for name, n in counts.items() if name not in ("rows", "clusters") and n)
     return f"{counts['rows']:,} rows ({outcomes})"
+
+
+def taken(facts: Mapping[str, float]) -> str:
+    """What a whole table took: time, energy, emissions."""
+    units = {"wall_seconds": "s", "kwh": "kWh", "co2_kg": "kg of CO₂"}
+    return ", ".join(f"{facts[name]:,.4g} {unit}" for name, unit in units.items() if name in facts)
 
 
 def by_slice(numbers: Sequence[Sliced]) -> list[tuple[str, list[Sliced]]]:

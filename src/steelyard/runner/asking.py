@@ -14,15 +14,18 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from steelyard.errors import BackendError, UsageError
 from steelyard.ground.http import Limits
 from steelyard.ground.journal import Journal
-from steelyard.runner.backends import Backend, Options, Reply, Request, backends
+from steelyard.runner.backends import Backend, Inference, Options, Reply, Request, backends
 from steelyard.runner.cache import ReplyCache
+from steelyard.runner.energy import Meter
 from steelyard.runner.parsing import Parsed, parse
 from steelyard.runner.placing import signals_of
 from steelyard.runner.plan import Place, Plan
@@ -30,6 +33,7 @@ from steelyard.runner.spec import Model, variable_of
 from steelyard.runner.tally import Tally, cost_of
 
 WATCHED = 0.25  # seconds between two looks at the progress
+NOTED = 15.0  # seconds between two rows about energy
 BREATH = 0.05  # seconds after which others get a turn: replies from a cache or a function may never wait for anything
 Tallies = Mapping[str, Tally]
 _TEXTS = ("text", "reasoning", "tokens", "model")  # of a reply
@@ -48,6 +52,8 @@ def opened_backends(plan: Plan, environment: Mapping[str, str]) -> dict[str, Bac
             options=model.options,
             limits=Limits(in_flight=limits.concurrency, retries=limits.retries, deadline=limits.deadline_s),
             folder=plan.file.folder,
+            inference=Inference(**msgspec.structs.asdict(plan.spec.inference)),
+            needs_logprobs=plan.spec.confidence == "logprobs",
             environment=environment,
         )
         alike = repr((model.backend, _address(model), model.api_key_env, sorted(model.options.items())))
@@ -88,6 +94,7 @@ class Asking:
     session: int = 1
     keeps_texts: bool = True
     watch: Callable[[Tallies], None] | None = None
+    meter: Meter | None = None
     broken: dict[str, str] = field(default_factory=dict)
     spent: bool = False
 
@@ -99,21 +106,35 @@ class Asking:
 
     async def run(self) -> None:
         """Ask until nothing is left to ask."""
+        try:
+            await self._asked()
+        finally:
+            self._note_energy()
+        await asyncio.to_thread(self.journal.flush)
+        self._keep_synced()
+
+    async def _asked(self) -> None:
         async with AsyncExitStack() as entered:
             for backend in {id(each): each for each in self.backends.values()}.values():
                 await entered.enter_async_context(backend)
+            if self.meter is not None:  # entered last: it ends while the processes that it looks at still run
+                await entered.enter_async_context(self.meter)
+            self._began = self._breathed = time.monotonic()
             lines = [iter(self._waiting(models)) for models in self._servers()]
             work = [self._work(line) for line in lines for _ in range(self.plan.spec.limits.concurrency)]
-            watching = asyncio.create_task(self._watched()) if self.watch else None
+            beside = [
+                asyncio.create_task(each)
+                for each in (
+                    *([self._watched()] if self.watch else []),
+                    *([self._measured()] if self.meter is not None else []),
+                )
+            ]
             try:
                 await _all(work)
             finally:
-                if watching is not None:
-                    watching.cancel()
-                    with suppress(asyncio.CancelledError):
-                        await watching
-        await asyncio.to_thread(self.journal.flush)
-        self._keep_synced()
+                for task in beside:
+                    task.cancel()
+                await asyncio.gather(*beside, return_exceptions=True)
 
     def _servers(self) -> list[list[Model]]:
         """The models by the server that they are on."""
@@ -176,6 +197,8 @@ class Asking:
             if self.plan.spec.inference.logprobs:
                 signals = signals_of(reply, parsed, task.labels, task.spellings)
                 more = {"signals": dict(signals.values), "missing": signals.missing}
+        if reply.signals:
+            more["signals"] = {**more.get("signals", {}), **reply.signals}
         row = {
             "key": place.number,
             "item": place.item.id,
@@ -202,6 +225,18 @@ class Asking:
             _, backend, request, reply = self._unsynced.popleft()
             assert self.cache is not None
             self.cache.put(backend, request, reply)
+
+    async def _measured(self) -> None:
+        """Keep what was measured now and then: what is killed has no end."""
+        while True:
+            await asyncio.sleep(NOTED)
+            self._note_energy()
+
+    def _note_energy(self) -> None:
+        used = None if self.meter is None else self.meter.used
+        if used is not None:
+            self.journal.append({"energy": dict(used), "session": self.session})
+            self._appended += 1
 
     async def _watched(self) -> None:
         assert self.watch is not None

@@ -91,7 +91,7 @@ class ReplyCache:
             self.damaged += 1
             return None
         self.hits += 1
-        return replace(reply, latency_ms=None, retries=0, cached=True)
+        return replace(reply, latency_ms=None, signals=None, retries=0, cached=True)
 
     def put(self, backend: Backend, request: Request, reply: Reply) -> None:
         """Keep a reply, if it is one that `get` may serve."""

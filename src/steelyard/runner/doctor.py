@@ -65,13 +65,21 @@ async def _models(prepared: Prepared) -> list[Diagnosis]:
     """What the backends say of their models, all at the same time."""
     backends, wants = prepared.backends, prepared.plan.spec.inference.logprobs
     async with AsyncExitStack() as entered:
+        unusable: dict[int, Sequence[Finding]] = {}
         for backend in {id(each): each for each in backends.values()}.values():
-            await entered.enter_async_context(backend)
-        looks = await asyncio.gather(*(_looked_at(backend, name) for name, backend in backends.items()))
+            try:
+                await entered.enter_async_context(backend)
+            except BackendError as problem:
+                unusable[id(backend)] = [Finding(about="model", level="problem", text=str(problem))]
+        looks = await asyncio.gather(
+            *(_looked_at(backend, name, unusable.get(id(backend))) for name, backend in backends.items())
+        )
     return [_diagnosis(name, finding, wants) for name, found in zip(backends, looks, strict=True) for finding in found]
 
 
-async def _looked_at(backend: Backend, model: str) -> Sequence[Finding]:
+async def _looked_at(backend: Backend, model: str, unusable: Sequence[Finding] | None) -> Sequence[Finding]:
+    if unusable is not None:
+        return unusable
     try:
         return await backend.check(model)
     except BackendError as problem:

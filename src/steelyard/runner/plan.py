@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.errors import UsageError, printable
+from steelyard.ground.digests import file_digest
 from steelyard.records.sources import Source
 from steelyard.registry import closest
 from steelyard.runner.backends import Inference, Message, Request
@@ -126,7 +127,7 @@ class Plan:
         for item in self.items:
             yield {**vars(item), "fields": self.task.shown(item)}
             yield [[asdict(m) for m in self.messages(strategy, item)] for strategy in self.strategies]
-        yield {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in _files(self.file).items()}
+        yield {name: file_digest(path) for name, path in _files(self.file).items()}
 
     @cached_property
     def _schemas(self) -> dict[str, Mapping[str, Any] | None]:

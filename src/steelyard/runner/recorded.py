@@ -12,7 +12,6 @@ confidence    `reported`: what the model said, from 0 to 1, and v from 1 to 5 as
 
 from __future__ import annotations
 
-import hashlib
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,10 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.errors import StorageError, printable
+from steelyard.ground.digests import file_digest
 from steelyard.ground.journal import Rows
 from steelyard.records.sources import Source
 from steelyard.records.table import Records
 from steelyard.records.task import Task as TaskFacts
+from steelyard.runner.energy import scope
 from steelyard.runner.plan import Place, Plan
 from steelyard.runner.tally import Tally
 
@@ -42,6 +43,7 @@ class Standing:
     places: array[int]
     tallies: dict[str, Tally]
     seconds: dict[int, float] = field(default_factory=dict)  # by the time that the run was taken up
+    energy: dict[int, Mapping[str, float]] = field(default_factory=dict)  # likewise
     failed: set[int] = field(default_factory=set)
 
     @classmethod
@@ -58,6 +60,8 @@ class Standing:
         for row in rows:
             if "key" in row:
                 self._add(row, start)
+            elif "energy" in row:
+                self.energy[row["session"]] = row["energy"]
             start = rows.whole
 
     def _add(self, row: Mapping[str, Any], start: int) -> None:
@@ -100,7 +104,7 @@ class Standing:
     @property
     def sessions(self) -> int:
         """How often the run was taken up."""
-        return max(self.seconds, default=0)
+        return max((*self.seconds, *self.energy), default=0)
 
     @property
     def is_complete(self) -> bool:
@@ -134,14 +138,14 @@ def recorded(standing: Standing) -> Records:
     asked = f"{standing.done:,} of {len(standing.places):,} requests"
     source = Source(
         plan.spec.id,
-        _digest(standing.path),
+        file_digest(standing.path),
         len(whole),
         excerpt="" if standing.is_complete else asked,
     )
     return Records.checked(
         columns_of(whole),
         cluster=None,
-        task=facts_of(plan, _wall_seconds(standing)),
+        task=facts_of(plan, _facts(standing)),
         sources=(source,),
         warnings=_warnings(standing),
     )
@@ -193,7 +197,7 @@ def _record(plan: Plan, place: Place, row: Mapping[str, Any]) -> dict[str, Any]:
         "output_tokens": None if cached else reply.get("output_tokens"),
         "cached": cached,
         "retries": reply.get("retries", 0),
-        "cost": row["cost"],
+        "cost": None if cached else row["cost"],
         "reasoning_chars": parsed.get("reasoning_chars"),
         **{f"group.{name}": value for name, value in item.groups.items()},
         **{f"signal.{name}": value for name, value in (row.get("signals") or {}).items()},
@@ -213,22 +217,24 @@ def _confidence(plan: Plan, row: Mapping[str, Any]) -> float | None:
     return None if plan.spec.confidence == "verbalized" else parsed.get("confidence")
 
 
-def facts_of(plan: Plan, wall_seconds: float | None) -> TaskFacts:
+def facts_of(plan: Plan, facts: Mapping[str, float]) -> TaskFacts:
     """What is known of the whole table."""
     task = plan.task
     return TaskFacts(
         labels=task.labels,
         range=None if task.range is None else task.range[1] - task.range[0],
         direction=task.direction,
-        facts={} if wall_seconds is None else {"wall_seconds": wall_seconds},
+        facts=facts,
     )
 
 
-def _wall_seconds(standing: Standing) -> float | None:
-    """How long models were asked; it says nothing where replies came from the cache."""
+def _facts(standing: Standing) -> dict[str, float]:
+    """How long models were asked, and with how much energy; that says nothing where replies came from the cache."""
     if any(tally.cached for tally in standing.tallies.values()):
-        return None
-    return sum(standing.seconds.values()) or None
+        return {}
+    seconds, every = sum(standing.seconds.values()), standing.energy.values()
+    energy = {name: sum(used[name] for used in every) for name in ("kwh", "co2_kg") if every}
+    return {**({"wall_seconds": seconds} if seconds else {}), **energy}
 
 
 def _warnings(standing: Standing) -> tuple[str, ...]:
@@ -242,9 +248,16 @@ def _warnings(standing: Standing) -> tuple[str, ...]:
     cached = sum(tally.cached for tally in standing.tallies.values())
     if cached:
         said.append(f"{cached:,} replies came from the cache; they took no time and no tokens")
-    return tuple(said)
+    return (*said, *_about_energy(standing))
 
 
-def _digest(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _about_energy(standing: Standing) -> tuple[str, ...]:
+    """What the energy of a run is the energy of."""
+    asked = standing.plan.spec.sustainability
+    if asked is None or not asked.codecarbon:
+        return ()
+    if any(tally.cached for tally in standing.tallies.values()):
+        return ("energy and time of the whole are not stated, because replies came from the cache",)
+    unmeasured = len({*standing.seconds} - {*standing.energy})
+    lacks = f"it was not measured in {unmeasured:,} of the {len(standing.seconds):,} times that the run went on"
+    return (scope(standing.plan.spec.models), *([f"energy is more than what is stated: {lacks}"] if unmeasured else []))

@@ -9,10 +9,12 @@ from typing import Any
 
 from steelyard.errors import InputError, SteelyardError, UsageError
 from steelyard.records.table import Records
+from steelyard.runner.backends import backends
 from steelyard.runner.plan import Place, Plan
 from steelyard.runner.recorded import columns_of, facts_of, table_of
 
 _MOST = 2_000  # items
+_FACTS = {"wall_seconds": 1.0, "kwh": 1.0, "co2_kg": 1.0}
 _SIGNALS = ("token_msp", "token_pe", "token_energy", "label_confidence", "label_outside")
 
 
@@ -60,15 +62,17 @@ def _invented(plan: Plan) -> Records:
         for repeat in range(1, min(spec.repeat, 2) + 1)
     ]
     columns = columns_of(table_of(plan, ((place, _row(plan, place)) for place in places)))
-    return Records.checked(columns, cluster=None, task=facts_of(plan, 1.0), sources=())
+    facts = _FACTS if spec.sustainability else {"wall_seconds": 1.0}
+    return Records.checked(columns, cluster=None, task=facts_of(plan, facts), sources=())
 
 
 def _row(plan: Plan, place: Place) -> dict[str, Any]:
     labels = [f"label.{label}" for label in plan.task.labels or ()]
+    stated = dict.fromkeys(getattr(backends[place.model.backend], "signals", ()), 0.5)
     verbalized = {"verbalized": 3} if place.strategy.verbalized else {"confidence": 0.5}
     return {
         "reply": {"latency_ms": 1.0, "input_tokens": 1, "output_tokens": 1},
         "parsed": {"prediction": place.item.target, "outcome": "answered", "reasoning_chars": 0, **verbalized},
         "cost": None if place.model.price is None else 0.0,
-        "signals": dict.fromkeys((*_SIGNALS, *labels), 0.5) if plan.spec.inference.logprobs else {},
+        "signals": {**(dict.fromkeys((*_SIGNALS, *labels), 0.5) if plan.spec.inference.logprobs else {}), **stated},
     }

@@ -26,6 +26,7 @@ from steelyard.ground.loops import Loop
 from steelyard.runner.asking import Asking, Tallies, opened_backends, without_texts
 from steelyard.runner.backends import Backend
 from steelyard.runner.cache import ReplyCache
+from steelyard.runner.energy import Meter, meter_of
 from steelyard.runner.folders import RunningFolder, begun, cache_of, check_room, last, stopped
 from steelyard.runner.plan import Plan, planned
 from steelyard.runner.recorded import Standing, recorded
@@ -93,6 +94,7 @@ class Prepared:
     backends: Mapping[str, Backend]
     scope: Scope
     workflow: str = WORKFLOW
+    meter: Meter | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +119,7 @@ def run(
     forget_replies: bool = False,
     concurrency: int | None = None,
     limit: int | None = None,
+    max_cost: float | None = None,
     root: Path | str | None = None,
     tenant: str | None = None,
     domain: str | None = None,
@@ -127,10 +130,11 @@ def run(
     """Ask what a run-spec says, and evaluate, compare and judge the answers. The run is kept under `root`.
 
     `resume=True` goes on where a run of the same spec stopped, or starts; `retry_failed=True` does too, and asks again
-    what failed. `forget_replies=True` keeps no texts. `concurrency` and `limit`, how many items, win over the spec.
-    Keys are looked up in `environment`, by default the process's own. `say` is told what happens.
+    what failed. `forget_replies=True` keeps no texts. `concurrency`, `limit`, how many items, and `max_cost`, after
+    which nothing more is asked, win over the spec. Keys are looked up in `environment`, by default the process's own.
+    `say` is told what happens.
     """
-    file = load_spec(spec, concurrency=concurrency, limit=limit)
+    file = load_spec(spec, concurrency=concurrency, limit=limit, max_cost=max_cost)
     known = os.environ if environment is None else environment
     prepared = prepare(file, known, root=root, tenant=tenant, domain=domain, say=say)
     how = How(resume=resume, retry_failed=retry_failed, forget_replies=forget_replies, settings=settings, say=say)
@@ -155,11 +159,12 @@ def prepare(
     )
     plan = planned(file)
     opened = opened_backends(plan, environment)
+    meter = meter_of(file)
     workflow = checked("workflow", save.workflow or environment.get("STEELYARD_WORKFLOW") or WORKFLOW)
     check_room(scope, plan)
     rehearse(plan)
     _ = plan.digest  # every message is rendered for it
-    return Prepared(plan=plan, backends=opened, scope=scope, workflow=workflow)
+    return Prepared(plan=plan, backends=opened, scope=scope, workflow=workflow, meter=meter)
 
 
 def carried_out(prepared: Prepared, how: How) -> Run:
@@ -177,7 +182,7 @@ def carried_out(prepared: Prepared, how: How) -> Run:
     try:
         records = recorded(standing)
         evaluation, comparisons = _evaluated(plan, records, how.settings)
-        judgement, unjudged = _judged(plan, records, scope, problems)
+        judgement, unjudged = _judged(plan, records, scope, problems) if standing.is_complete else (None, ())
     except SteelyardError:  # a metric that the replies cannot give, which no rehearsal foresaw
         how.say(_how_to_resume(standing))
         raise
@@ -197,7 +202,7 @@ def carried_out(prepared: Prepared, how: How) -> Run:
         cache=cache,
     )
     if not standing.is_complete:
-        how.say(_how_to_resume(standing))
+        how.say(_how_to_resume(standing, " and a higher `max_cost=`" if asking.spent else ""))
     return run
 
 
@@ -220,8 +225,8 @@ def _place(prepared: Prepared, how: How) -> RunningFolder:
     how.say(f"run {found.run_id} is kept already; what failed there is asked again as run {place.run_id}")
     with Journal(place.journal) as journal:
         for row in Rows(found.journal):
-            if "key" in row and not row["reply"].get("failure"):
-                journal.append(without_texts(row) if how.forget_replies else row)
+            if "energy" in row or ("key" in row and not row["reply"].get("failure")):
+                journal.append(without_texts(row) if how.forget_replies and "key" in row else row)
     return place
 
 
@@ -255,6 +260,7 @@ def _asked(prepared: Prepared, place: RunningFolder, cache: Path, how: How) -> A
             session=standing.sessions + 1,
             keeps_texts=not how.forget_replies,
             watch=how.watch,
+            meter=prepared.meter,
         )
         try:
             with Loop() as loop:
@@ -272,10 +278,10 @@ def _asked(prepared: Prepared, place: RunningFolder, cache: Path, how: How) -> A
     return asking
 
 
-def _how_to_resume(standing: Standing) -> str:
+def _how_to_resume(standing: Standing, more: str = "") -> str:
     return (
         f"{standing.done:,} of {len(standing.places):,} requests have ended and are kept in {standing.path}; "
-        "the same command with `resume=True` goes on from there"
+        f"the same command with `resume=True`{more} goes on from there"
     )
 
 

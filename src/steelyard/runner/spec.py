@@ -20,6 +20,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -44,7 +45,7 @@ _SECRET = re.compile(
     r"(?i)(.*[_-])?(api[_-]?key|secret|password|credentials?|authorization|(access[_-]?)?token|bearer)"
 )
 _ENVIRONMENT = re.compile(r"(?:\$\{)?([A-Za-z_][A-Za-z0-9_]*)\}?")
-_LATER = ("perturbations", "sustainability")
+_LATER = ("perturbations",)
 _NOT_HASHED = ("description", "limits")
 
 
@@ -114,10 +115,10 @@ class Save(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Sustainability(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Energy of the run."""
+    """Energy of the run, measured by CodeCarbon, for the electricity of a country: three letters, as in DEU."""
 
     codecarbon: bool = False
-    country_iso: str | None = None
+    country_iso: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
 
 
 class RunSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -184,6 +185,8 @@ def load_spec(source: Path | str | Mapping[str, Any], **changes: Any) -> SpecFil
         raw, lines = load_yaml(path), places(path)
         file = SpecFile(spec_of(raw, RunSpec, source=str(path), lines=lines), str(path), path.parent, lines)
     given = {name: value for name, value in changes.items() if value is not None}
+    if "max_cost" in given and not 0 < given["max_cost"] < inf:
+        raise UsageError("`max_cost=` is above 0")
     for name, most in (("limit", 10_000_000), ("concurrency", 1024)):
         if name in given and not 1 <= given[name] <= most:
             raise UsageError(f"`{name}=` is at least 1 and at most {most:,}")
@@ -208,6 +211,10 @@ def _check(file: SpecFile, raw: Any) -> None:
             raise file.problem((name,), "is not supported yet; leave it out")
     if spec.limits.max_cost is not None and not any(model.price for model in spec.models):
         raise file.problem(("limits", "max_cost"), "no model has a price, so no cost is known")
+    energy = spec.sustainability
+    if energy is not None and energy.codecarbon != (energy.country_iso is not None):
+        place = "country_iso" if energy.country_iso is not None else "codecarbon"
+        raise file.problem(("sustainability", place), "codecarbon: true and country_iso: DEU go together")
     if spec.confidence == "consistency":
         raise file.problem(("confidence",), "consistency is not supported yet; reported, logprobs or verbalized are")
     if spec.confidence == "logprobs" and not spec.inference.logprobs:

@@ -18,7 +18,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from io import BytesIO
@@ -287,7 +287,9 @@ def compare_runs(
     `by` adds slices, which only rows can give.
     """
     if base.records is None or new.records is None:
-        return compare_kept(base.kept, new.kept, metrics, settings=settings, unchanged=unchanged)
+        compared = compare_kept(base.kept, new.kept, metrics, settings=settings, unchanged=unchanged)
+        stated = {side: run.evaluation.get("facts") for side, run in (("base", base), ("new", new))}
+        return replace(compared, facts={side: facts for side, facts in stated.items() if facts})
     slices = [kept.slice for run in (base, new) for kept in run.kept]
     own = dict.fromkeys("*".join(c for c in slice_ if c not in CELL) for slice_ in slices if set(slice_) - set(CELL))
     tables = base.records, new.records

@@ -8,7 +8,7 @@ their evidence pair slice by slice.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Unpack, cast, get_args
 
 from steelyard.errors import InputError, UsageError, printable
@@ -24,7 +24,7 @@ from steelyard.study.cells import applies, checked_pool, joined
 from steelyard.study.columns import columns_read
 from steelyard.study.defaults import default_stack
 from steelyard.study.deltas import Unchanged, deltas
-from steelyard.study.evaluation import expanded, listed, pick
+from steelyard.study.evaluation import expanded, facts_of, listed, pick
 from steelyard.study.frames import deltas_frame
 from steelyard.study.kept import KeptSlice
 from steelyard.study.kept_pairs import KeptPair
@@ -50,6 +50,7 @@ class Comparison:
     sources: Mapping[str, tuple[Any, ...]]
     unmatched: Mapping[str, Any]
     warnings: tuple[str, ...]
+    facts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of both whole tables: wall time, energy
 
     def __getitem__(self, name: MetricLike) -> Delta:
         return pick(self.deltas, name)
@@ -122,6 +123,7 @@ def compare(
         sources={"base": base.sources, "new": new.sources},
         unmatched=asdict(unmatched),
         warnings=tuple(dict.fromkeys((*base.warnings, *new.warnings, *_warnings(base, asked), *_warnings(new, asked)))),
+        facts={side: stated for side, table in (("base", base), ("new", new)) if (stated := facts_of(table))},
     )
 
 

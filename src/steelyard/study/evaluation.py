@@ -7,7 +7,7 @@ cell, `pool` drops cell columns; pooling is never implied.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
 from steelyard.errors import UsageError
@@ -41,6 +41,7 @@ class Evaluation:
     clusters: int
     sources: tuple[Source, ...]
     warnings: tuple[str, ...]
+    facts: Mapping[str, float] = field(default_factory=dict)  # of the whole table: wall time, energy
     kept: tuple[KeptSlice, ...] = ()  # the evidence of every slice, where it was asked for
 
     def __getitem__(self, name: MetricLike) -> Estimate:
@@ -108,8 +109,14 @@ def evaluate(
         clusters=len(records.cluster[0]),
         sources=tuple(records.sources),
         warnings=(*records.warnings, *table_warnings(records), *class_warnings(records, asked)),
+        facts=facts_of(records),
         kept=tuple(kept),
     )
+
+
+def facts_of(records: Records) -> Mapping[str, float]:
+    """Facts of a whole table, such as its wall time; a part of a table has none."""
+    return {} if records.is_part else dict(records.task.facts)
 
 
 def values(metrics: Sequence[MetricLike], records: Records) -> dict[str, float]:

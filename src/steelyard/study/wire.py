@@ -48,6 +48,7 @@ def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
             "cluster": list(evaluation.cluster),
             "clusters": evaluation.clusters,
         },
+        **({"facts": dict(evaluation.facts)} if evaluation.facts else {}),
         "estimates": [estimate_document(e) for e in evaluation],
         "warnings": list(evaluation.warnings),
     }
@@ -61,6 +62,7 @@ def comparison_document(comparison: Comparison) -> dict[str, Any]:
         "population": plain(comparison.population),
         "unmatched": plain(comparison.unmatched),
         "uncertainty": {**comparison.settings.to_dict(), "cluster": list(comparison.cluster)},
+        **({"facts": {side: dict(facts) for side, facts in comparison.facts.items()}} if comparison.facts else {}),
         "deltas": [delta_document(d) for d in comparison],
         "warnings": list(comparison.warnings),
     }
@@ -154,6 +156,7 @@ class EvaluationFile(msgspec.Struct):
     uncertainty: UncertaintySettings
     estimates: list[EstimateDocument]
     warnings: list[str]
+    facts: dict[str, float] = {}
 
 
 class ComparedInputs(msgspec.Struct):
@@ -191,6 +194,7 @@ class ComparisonFile(msgspec.Struct):
     uncertainty: UncertaintySettings
     deltas: list[DeltaDocument]
     warnings: list[str]
+    facts: dict[str, dict[str, float]] = {}
 
 
 def load(path: str | os.PathLike[str]) -> Evaluation | Comparison:
@@ -231,6 +235,7 @@ def read_evaluation(document: Mapping[str, Any]) -> Evaluation:
         clusters=file.uncertainty.clusters,
         sources=tuple(each.source for each in file.inputs),
         warnings=tuple(file.warnings),
+        facts=file.facts,
     )
 
 
@@ -249,6 +254,7 @@ def read_comparison(document: Mapping[str, Any]) -> Comparison:
         },
         unmatched=msgspec.to_builtins(file.unmatched),
         warnings=tuple(file.warnings),
+        facts=file.facts,
     )
 
 

@@ -33,6 +33,7 @@ from tests.support.naive.groups import (
     stability,
 )
 from tests.support.naive.regression import REGRESSION, root
+from tests.support.naive.resources import TAKEN, TAKEN_NUMBERS
 from tests.support.naive.selective import (
     SELECTIVE_LABELS,
     SELECTIVE_NUMBERS,
@@ -103,9 +104,9 @@ def test_deferral(table: Table) -> None:
 
 
 @fixed
-@given(label_tables(("latency_ms", "input_tokens", "output_tokens", "score")))
+@given(label_tables(("latency_ms", "input_tokens", "output_tokens", "cost", "score")))
 def test_cost_and_row_scores(table: Table) -> None:
-    check({**COST, **SCORES}, table)
+    check({**COST, **TAKEN, **SCORES}, table)
 
 
 @fixed
@@ -123,7 +124,7 @@ def test_row_scores_without_predictions_are_all_answered(scores: list[float | No
 @fixed
 @given(number_tables(EIGHTHS))
 def test_regression(table: Table) -> None:
-    check(REGRESSION, table)
+    check({**REGRESSION, **TAKEN_NUMBERS}, table)
 
 
 @fixed

@@ -28,6 +28,7 @@ from tests.support.naive.groups import (
 )
 from tests.support.naive.ranking import RANKINGS
 from tests.support.naive.regression import REGRESSION
+from tests.support.naive.resources import TAKEN
 from tests.support.naive.selective import (
     selective_family,
 )
@@ -64,7 +65,7 @@ LARGE: dict[str, tuple[dict[str, Oracle], Any]] = {
     "correctness": ({**CORRECTNESS, **SCORES}, lambda seed: large(seed)),
     "calibration": (CALIBRATION, lambda seed: large(seed)),
     "rankings": (RANKINGS, ranked),
-    "deferral and cost": ({**DEFERRAL, **COST}, lambda seed: large(seed)),
+    "deferral and cost": ({**DEFERRAL, **COST, **TAKEN}, lambda seed: large(seed)),
     "selective labels": (selective_family(""), lambda seed: large(seed)),
     "selective signal": (selective_family("rank=signal.x", rank="signal.x"), lambda seed: large(seed)),
     "selective numbers": (selective_family("loss=abs", loss="abs"), lambda seed: large(seed, numbers=True)),

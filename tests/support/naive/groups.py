@@ -12,6 +12,7 @@ from tests.support.naive.deferral import DEFERRAL
 from tests.support.naive.efficiency import COST
 from tests.support.naive.ranking import RANKINGS
 from tests.support.naive.regression import REGRESSION
+from tests.support.naive.resources import TAKEN, TAKEN_NUMBERS
 from tests.support.naive.selective import SELECTIVE_LABELS, SELECTIVE_NUMBERS, aurc_at, cmax
 from tests.support.naive.table import Oracle, Row, Table, Value, is_correct, mean, outcome, share
 
@@ -26,6 +27,8 @@ BASES: dict[str, Oracle] = {
     **DEFERRAL,
     **RANKINGS,
     **COST,
+    **TAKEN,
+    **TAKEN_NUMBERS,
 }
 LOWER_IS_BETTER = ("mae", "rmse", "ece", "brier", "failure_rate", "parse_failure_rate", "aurc", "latency.p50")
 

@@ -32,6 +32,7 @@ EXTRA: dict[str, st.SearchStrategy[Any]] = {
     "latency_ms": st.one_of(st.none(), st.sampled_from([0.0, 1.0, 12.5, 1e6]), st.floats(0, 1e4)),
     "input_tokens": st.one_of(st.none(), st.integers(0, 10**6)),
     "output_tokens": st.one_of(st.none(), st.integers(0, 10**6)),
+    "cost": st.one_of(st.none(), st.sampled_from([0.0, 0.25, 3.0]), st.floats(0, 1e3)),
     "score": st.one_of(st.none(), st.floats(-1e6, 1e6)),
     "group.site": st.sampled_from(["x", "y", "z", None]),
 }
@@ -79,7 +80,8 @@ def label_tables(draw: Any, extra: Columns = (), missing: Columns = ()) -> Table
         row = {"item": item, **a_row(draw, targets, predictions, outcomes, extra)}
         rows.append({k: None if k in missing and draw(st.integers(0, 3)) == 0 else v for k, v in row.items()})
     labels = draw(st.sampled_from([None, None, ("A", "B", "C"), ("A", "B", "C", "D")]))
-    return Table(rows, labels, wall_seconds=draw(st.sampled_from([None, 0.0, 60.0, 0.37])))
+    facts = st.sampled_from([None, 0.0, 60.0, 0.37])
+    return Table(rows, labels, wall_seconds=draw(facts), kwh=draw(facts), co2_kg=draw(facts))
 
 
 @st.composite
@@ -92,7 +94,7 @@ def number_tables(
     rows = [
         {"item": item, **a_row(draw, numbers, numbers, outcomes, extra)} for item in range(draw(st.integers(1, size)))
     ]
-    return Table(rows, width=4.0)
+    return Table(rows, width=4.0, co2_kg=draw(st.sampled_from([None, 0.0, 0.37])))
 
 
 @st.composite
@@ -129,8 +131,8 @@ def records(table: Table) -> Records:
         task["labels"] = list(table.labels)
     if table.width is not None:
         task["range"] = table.width
-    if table.wall_seconds is not None:
-        task["facts"] = {"wall_seconds": table.wall_seconds}
+    facts = {name: getattr(table, name) for name in ("wall_seconds", "kwh", "co2_kg")}
+    task["facts"] = {name: fact for name, fact in facts.items() if fact is not None}
     return Records.from_columns(columns, cluster=table.cluster, task=task)
 
 
@@ -180,8 +182,9 @@ def large(seed: int, *, numbers: bool = False, clusters: int = 40, repeats: int 
                 "latency_ms": random.lognormvariate(5, 1),
                 "input_tokens": random.randrange(2000),
                 "output_tokens": random.randrange(500),
+                "cost": random.choice([None, random.random() / 100]),
                 "score": random.gauss(3, 1),
                 "group.site": random.choice("xyz"),
             }
         )
-    return Table(rows, cluster="patient", width=4.0, wall_seconds=812.5)
+    return Table(rows, cluster="patient", width=4.0, wall_seconds=812.5, kwh=0.8, co2_kg=0.3)

@@ -19,6 +19,8 @@ class Table:
     labels: tuple[Any, ...] | None = None  # the task's fixed label set
     width: float | None = None  # the task's declared score range
     wall_seconds: float | None = None
+    kwh: float | None = None
+    co2_kg: float | None = None
     cluster: str = "item"
 
     def of(self, rows: list[Row]) -> Table:

@@ -11,6 +11,9 @@ from steelyard.cli.command import READS, allow_plugins
 
 Spec = Annotated[Path, typer.Argument(help="The run-spec, a YAML file."), READS]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Requests in flight per server.")]
+MaxCost = Annotated[
+    float | None, typer.Option("--max-cost", help="Ask nothing more once so much is spent, by the prices in the spec.")
+]
 Limit = Annotated[int | None, typer.Option("--limit", help="Ask about so many items only.")]
 
 

@@ -1,6 +1,9 @@
 """Who is asked: one file per kind of backend, `contract` says how to add one.
 
 openai      any server that speaks OpenAI's chat protocol: OpenAI, OpenRouter, vLLM, llama.cpp, LM Studio
+anthropic   Anthropic's messages protocol
+ollama      an Ollama server, by its own protocol
+llama_cpp   a GGUF file, run by llama.cpp in a process of its own: no server to install
 callable    a function of yours, `module:function`
 replay      answers that were recorded before
 """

@@ -30,7 +30,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from steelyard.errors import UsageError, printable
 from steelyard.ground.http import Limits
@@ -44,6 +44,8 @@ _FIELDS = {"reasoning": str, "input_tokens": int, "output_tokens": int, "finish"
 
 class FunctionBackend:
     """A function, called for one item at a time, for several at once."""
+
+    computes_here: ClassVar = True
 
     def __init__(self, name: str, function: Function, limits: Limits) -> None:
         self._name, self._function, self._limits = name, function, limits

@@ -112,8 +112,9 @@ class Token:
 class Reply:
     """What came back. `failure` says why there is no usable reply, "" if there is one.
 
-    `latency_ms` is that of the last attempt alone; a reply from the cache has none. Counts of tokens that are none,
-    below 0 or beyond what a table can hold, are not there.
+    `latency_ms` is that of the last attempt alone. `signals` are further numbers that a server gives with a reply, such
+    as how long it computed. A reply from the cache has neither. Counts of tokens that are none, below 0 or beyond what
+    a table can hold, are not there.
     """
 
     text: str | None = None
@@ -124,6 +125,7 @@ class Reply:
     latency_ms: float | None = None
     finish: str | None = None
     model: str | None = None
+    signals: Mapping[str, float] | None = None
     failure: str = ""
     retries: int = 0
     cached: bool = False
@@ -169,7 +171,8 @@ class Finding:
 class Options:
     """What a spec says of a model's backend. `options` are the backend's own; `folder` is where the spec is.
 
-    `environment` is where keys are, and is never shown.
+    `inference` is how models will be asked; `needs_logprobs` is true if their confidence is to come from
+    log-probabilities. `environment` is where keys are, and is never shown.
     """
 
     base_url: str | None = None
@@ -177,6 +180,8 @@ class Options:
     options: Mapping[str, Any] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     folder: Path = Path()
+    inference: Inference = field(default_factory=Inference)
+    needs_logprobs: bool = False
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def api_key(self) -> str | None:
@@ -213,7 +218,11 @@ class Options:
 
 
 class Backend(Protocol):
-    """A way of asking models."""
+    """A way of asking models.
+
+    One that gives `signals` with its replies lists them in an attribute of that name; where models compute in this
+    process or in one that it starts, `computes_here` is true.
+    """
 
     @classmethod
     def open(cls, options: Options) -> Self:

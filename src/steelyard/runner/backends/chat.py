@@ -1,0 +1,163 @@
+"""What backends have in common that ask a chat server over HTTP: how bodies are written and read, and when to give up.
+
+A server that refuses structured answers is asked without them, and that is counted. One that took one before is
+believed when it refuses another: that request fails alone.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from http import HTTPStatus
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+
+import msgspec
+
+from steelyard.errors import UsageError
+from steelyard.ground.http import FailedRequestError, Server
+from steelyard.runner.backends.contract import Backend, Finding, Inference, Message, Options, Reply, Request
+
+NOT_A_CHAT = "the answer is not the JSON of a chat completion"
+NO_TEXT = "the reply has no text"
+AN_ERROR = "the server sent an error in place of an answer"
+_REFUSED = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
+_Document = TypeVar("_Document")
+
+
+class ChatServer(ABC):
+    """A server of chat models: a backend says how its requests and replies look."""
+
+    structures_as = ""  # the field of a request that says how the answer is structured
+
+    def __init__(self, server: Server, *, base_url: str, added: Mapping[str, Any]) -> None:
+        self._server, self._base_url, self._added = server, base_url, added
+        self._schemas: Literal["untried", "taken", "refused"] = "untried"
+        self._without_schema = 0
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} at {self._server!r}>"
+
+    async def __aenter__(self) -> Self:
+        await self._server.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._server.__aexit__(kind, problem, trace)
+
+    def counts(self) -> Mapping[str, int]:
+        without = asked_without(self.structures_as)
+        return {without: self._without_schema} if self._without_schema else {}
+
+    async def ask(self, request: Request) -> Reply:
+        try:
+            return await self._answered(request)
+        except FailedRequestError as problem:
+            return Reply(failure=problem.reason, retries=problem.retries)
+
+    async def _answered(self, request: Request) -> Reply:
+        body = self._body(request)
+        structured = self._structured(request)
+        if structured is None:
+            return await self._posted(body)
+        if self._schemas != "refused":
+            try:
+                reply = await self._posted({**body, self.structures_as: structured})
+                self._schemas = "taken"
+                return reply
+            except FailedRequestError as problem:
+                if self._schemas == "taken" or problem.status not in _REFUSED:
+                    raise
+        reply = await self._posted(body)
+        self._schemas = "refused"
+        self._without_schema += 1
+        return reply
+
+    @abstractmethod
+    def _body(self, request: Request) -> dict[str, Any]:
+        """What is sent, but for how the answer is structured."""
+
+    @abstractmethod
+    def _structured(self, request: Request) -> Any:
+        """How the answer is asked to be structured, None where anything goes."""
+
+    @abstractmethod
+    async def _posted(self, body: Mapping[str, Any]) -> Reply:
+        """The reply to a body."""
+
+
+def asked_without(what: str) -> str:
+    """What is counted of a server that refuses something."""
+    return f"asked without {what}, which the server refused"
+
+
+def further(options: Options, backend: str, own: Sequence[str]) -> dict[str, Any]:
+    """Further fields of a request that the options hold; those that the spec itself decides are refused."""
+    for name in options.options:
+        if name in own:
+            raise UsageError(f"the option '{name}' of the backend '{backend}' is for the spec's inference to say")
+    try:
+        msgspec.json.encode(options.options)
+    except (TypeError, UnicodeEncodeError):
+        raise UsageError(f"the options of the backend '{backend}' are sent as JSON, which cannot hold them") from None
+    return dict(options.options)
+
+
+def stated(request: Request, names: Mapping[str, str]) -> dict[str, Any]:
+    """What the spec says of the inference, under the names that a server has for it."""
+    found = {theirs: getattr(request.inference, ours) for ours, theirs in names.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def said(request: Request) -> list[dict[str, str]]:
+    """The messages, as servers want them."""
+    return [{"role": message.role, "content": message.content} for message in request.messages]
+
+
+def encoded(body: Mapping[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(body)
+    except UnicodeEncodeError:  # half a character in a text, which only json writes
+        return json.dumps(body).encode()
+
+
+def decoded(body: bytes, kind: type[_Document]) -> _Document | None:
+    """The document in the body of an answer, None where it is not of this kind."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError:
+        return None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        # half a character in a text, which only json reads
+        with suppress(ValueError, RecursionError):
+            return msgspec.convert(json.loads(body), kind)
+        return None
+
+
+def count_of(value: Any) -> int | None:
+    """A number of tokens, None where it is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+async def tried(backend: Backend, server: str, model: str, *, logprobs: bool = True) -> tuple[Finding, ...]:
+    """One short question, with logprobs if the server may have them, and without if need be."""
+    message = Message(role="user", content="Answer with one word: yes")
+    reply = Reply(failure=NO_TEXT)
+    for asked in (
+        *([Inference(max_tokens=16, logprobs=True, top_logprobs=2)] if logprobs else []),
+        Inference(max_tokens=16),
+    ):
+        reply = await backend.ask(Request(model=model, messages=(message,), inference=asked))
+        if not reply.failure:
+            break
+    if reply.failure:
+        return (Finding(about="server", level="problem", text=f"{server}: {reply.failure}"),)
+    answers = Finding(about="server", level="ok", text=f"{server} answers")
+    if reply.tokens and reply.tokens[0].top:
+        return answers, Finding(about="logprobs", level="ok", text="the server gives log-probabilities")
+    lacking = "alternatives to the tokens" if reply.tokens else "log-probabilities"
+    return answers, Finding(about="logprobs", level="warning", text=f"the server gives no {lacking}")
