@@ -35,7 +35,7 @@ def spec(folder: Path, text: str = "", plain: str = PLAIN) -> Path:
         ),
         ("repeat: 0\n", "spec.yaml:5: repeat: "),
         ("repeat: three\n", "spec.yaml:5: repeat: a whole number is expected, this is text"),
-        ("perturbations: [typos]\n", "spec.yaml:5: perturbations: is not supported yet"),
+        ("perturbations: [typos, typos]\n", "spec.yaml:5: perturbations: a perturbation appears twice"),
         ("sustainability: {codecarbon: true}\n", "spec.yaml:5: sustainability: is not supported yet"),
         ("confidence: consistency\n", "spec.yaml:5: confidence: consistency is not supported yet"),
         ("confidence: logprobs\n", "spec.yaml:5: confidence: logprobs are needed"),

@@ -1,24 +1,28 @@
 """What a run-spec comes to: which model is asked what, how often, in which order; nothing is sent.
 
     plan = planned(load_spec("spec.yaml"))
-    plan.count                 requests in all: models × strategies × items × repeats
+    plan.count                 requests in all: models × strategies × perturbations × items × repeats × samples
     plan.request(7)            the eighth of them
 
 The order never differs, so a request's number is its key: a journal says by numbers what was answered. Every model is
-asked about the same items, in the same words. The digest covers all that the rows depend on besides the spec: the items
-with their targets, the messages as they are sent, and the files that the models' options name. A run is taken up again
-only where both are the same.
+asked about the same items, in the same words. A perturbation asks about the items whose question it changes; the others
+are counted. The digest covers all that the rows depend on besides the spec: the items with their targets, the messages
+as they are sent, and the files that the models' options name. A run is taken up again only where both are the same.
 
-With `inference.seed` stated, repeat r is asked with seed + r − 1; without it no seed is sent.
+With `inference.seed` stated, sample s of k in repeat r is asked with seed + (r − 1)·k + s − 1: where one sample is taken,
+seed + r − 1. Without it no seed is sent.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +30,7 @@ from steelyard.errors import UsageError, printable
 from steelyard.records.sources import Source
 from steelyard.registry import closest
 from steelyard.runner.backends import Inference, Message, Request
+from steelyard.runner.perturbations import perturbations, perturbed
 from steelyard.runner.spec import Model, RunSpec, SpecFile
 from steelyard.runner.strategies import Strategy, strategy_named
 from steelyard.runner.strategies.contract import Format
@@ -42,8 +47,19 @@ class Place:
     number: int
     model: Model
     strategy: Strategy
-    item: Item
+    item: Item  # as it is asked about
     repeat: int
+    perturbation: str | None = None
+    sample: int = 1
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Requests to a model that differ in item, repeat and sample alone; `items` are places of items."""
+
+    strategy: Strategy
+    perturbation: str | None
+    items: Sequence[int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +70,7 @@ class Plan:
     task: Task
     strategies: tuple[Strategy, ...]
     items: tuple[Item, ...]
+    changed: Mapping[str, Sequence[int]] = field(default_factory=dict)  # by perturbation, places of items it changes
     examples: tuple[Item, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
@@ -70,7 +87,12 @@ class Plan:
 
     @property
     def per_model(self) -> int:
-        return len(self.strategies) * len(self.items) * self.spec.repeat
+        return self._starts[-1]
+
+    @property
+    def unchanged(self) -> dict[str, int]:
+        """By perturbation, how many items it leaves as they are, so that they are not asked about again."""
+        return {name: len(self.items) - len(places) for name, places in self.changed.items()}
 
     @property
     def format(self) -> Format:
@@ -83,17 +105,35 @@ class Plan:
         return range(first, first + self.per_model)
 
     def place(self, number: int) -> Place:
-        """The model, strategy, item and repeat of a request."""
-        rest, repeat = divmod(number, self.spec.repeat)
-        rest, item = divmod(rest, len(self.items))
-        model, strategy = divmod(rest, len(self.strategies))
+        """The model, strategy, perturbation, item, repeat and sample of a request."""
+        model, within = divmod(number, self.per_model)
+        at = bisect_right(self._starts, within) - 1
+        block = self._blocks[at]
+        rest, sample = divmod(within - self._starts[at], block.strategy.samples)
+        item, repeat = divmod(rest, self.spec.repeat)
         return Place(
             number=number,
             model=self.spec.models[model],
-            strategy=self.strategies[strategy],
-            item=self.items[item],
+            strategy=block.strategy,
+            item=self.item(block.items[item], block.perturbation),
             repeat=repeat + 1,
+            perturbation=block.perturbation,
+            sample=sample + 1,
         )
+
+    def item(self, place: int, perturbation: str | None) -> Item:
+        """An item as it is asked about."""
+        item = self.items[place]
+        return item if perturbation is None else perturbed(perturbation, self.task, item, self.spec.seed) or item
+
+    def asked(self, most: int | None = None) -> Iterator[tuple[Strategy, str | None, Item]]:
+        """Everything that a model is asked about, each once: repeats and samples are asked in the same words.
+
+        With `most`, so many items of every strategy under every perturbation.
+        """
+        for block in self._blocks:
+            for place in block.items[:most]:
+                yield block.strategy, block.perturbation, self.item(place, block.perturbation)
 
     def messages(self, strategy: Strategy, item: Item) -> tuple[Message, ...]:
         """What is said to every model about an item."""
@@ -104,12 +144,14 @@ class Plan:
         return Request(
             model=place.model.name,
             messages=self.messages(place.strategy, place.item),
-            inference=self._inferences[place.repeat - 1],
-            schema=self._schemas[place.strategy.name],
+            inference=self._inference(place),
+            schema=self._schema(place.strategy, place.item),
             item=self.task.shown(place.item),
             repeat=place.repeat,
+            sample=place.sample,
             item_id=place.item.id,
             strategy=place.strategy.name,
+            perturbation=place.perturbation,
         )
 
     @cached_property
@@ -125,20 +167,51 @@ class Plan:
         yield [self._schemas, [item.id for item in self.examples]]
         for item in self.items:
             yield {**vars(item), "fields": self.task.shown(item)}
-            yield [[asdict(m) for m in self.messages(strategy, item)] for strategy in self.strategies]
+        for strategy, perturbation, item in self.asked():
+            yield [strategy.name, perturbation, item.id, item.options]
+            yield [asdict(message) for message in self.messages(strategy, item)]
         yield {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in _files(self.file).items()}
+
+    @cached_property
+    def _blocks(self) -> tuple[_Block, ...]:
+        every = range(len(self.items))
+        altered = [(name, places) for name, places in self.changed.items() if places]
+        return tuple(
+            _Block(strategy, perturbation, places)
+            for strategy in self.strategies
+            for perturbation, places in ((None, every), *altered)
+        )
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """The number of the first request of every block, and how many there are in all."""
+        sizes = (len(block.items) * self.spec.repeat * block.strategy.samples for block in self._blocks)
+        return list(accumulate(sizes, initial=0))
+
+    def _schema(self, strategy: Strategy, item: Item) -> Mapping[str, Any] | None:
+        """The form of the reply, with the labels in the order in which they are listed."""
+        if item.options is None or self.format != "json":
+            return self._schemas[strategy.name]
+        return strategy.schema(self.task, item.options)
 
     @cached_property
     def _schemas(self) -> dict[str, Mapping[str, Any] | None]:
         wanted = self.format == "json"
         return {each.name: each.schema(self.task) if wanted else None for each in self.strategies}
 
+    def _inference(self, place: Place) -> Inference:
+        """The settings of a request, with a seed of its own."""
+        stated = self._stated_inference
+        if stated.seed is None:
+            return stated
+        return replace(stated, seed=stated.seed + (place.repeat - 1) * place.strategy.samples + place.sample - 1)
+
     @cached_property
-    def _inferences(self) -> tuple[Inference, ...]:
-        """The settings of every repeat."""
+    def _stated_inference(self) -> Inference:
         asked = self.spec.inference
-        stated = Inference(
+        return Inference(
             temperature=asked.temperature,
+            seed=asked.seed,
             max_tokens=asked.max_tokens,
             logprobs=asked.logprobs,
             top_logprobs=asked.top_logprobs,
@@ -147,16 +220,13 @@ class Plan:
             top_k=asked.top_k,
             format=asked.format,
         )
-        seeds = [None if asked.seed is None else asked.seed + repeat for repeat in range(self.spec.repeat)]
-        return tuple(replace(stated, seed=seed) for seed in seeds)
 
 
 def estimated_tokens(plan: Plan) -> int:
     """About how many tokens the models would read in all: a token has about four characters."""
     once = sum(
-        len(message.content)
-        for item in plan.items
-        for strategy in plan.strategies
+        len(message.content) * strategy.samples
+        for strategy, _, item in plan.asked()
         for message in plan.messages(strategy, item)
     )
     return once * len(plan.spec.models) * plan.spec.repeat // _CHARACTERS
@@ -175,6 +245,7 @@ def planned(file: SpecFile) -> Plan:
         task=task,
         strategies=strategies,
         items=chosen.items,
+        changed=_changed(file, task, chosen.items),
         examples=examples,
         left_out=chosen.left_out,
         warnings=chosen.warnings,
@@ -202,6 +273,19 @@ def _strategies(file: SpecFile) -> tuple[Strategy, ...]:
     if len({each.name for each in found}) != len(found):
         raise file.problem(("adaptation", "strategy"), "two of these strategies are the same")
     return tuple(found)
+
+
+def _changed(file: SpecFile, task: Task, items: Sequence[Item]) -> Mapping[str, Sequence[int]]:
+    """By perturbation, the places of the items whose question it changes."""
+    spec, changed = file.spec, {}
+    for number, name in enumerate(spec.perturbations):
+        if name not in perturbations:
+            raise file.problem(("perturbations", number), perturbations.unknown(name))
+        places = array("q", (at for at, item in enumerate(items) if perturbed(name, task, item, spec.seed) is not None))
+        if not places:
+            raise file.problem(("perturbations", number), f"{name} changes no question of {task.name}; leave it out")
+        changed[name] = places
+    return changed
 
 
 def _chosen(file: SpecFile, task: Task, count: int) -> tuple[tuple[Item, ...], Items]:

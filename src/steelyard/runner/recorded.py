@@ -7,7 +7,9 @@ tokens, so both are null.
 
 confidence    `reported`: what the model said, from 0 to 1, and v from 1 to 5 as (v − 1)/4
               `verbalized`: v from 1 to 5 alone; `logprobs`: how likely its label is among the labels, or where the
-              answer is a number, the mean probability of its tokens
+              answer is a number, the mean probability of its tokens; `consistency`: the share of the samples that agree
+
+An answer that is made of several samples (`samples`) is one record, once all of them have ended.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from steelyard.records.sources import Source
 from steelyard.records.table import Records
 from steelyard.records.task import Task as TaskFacts
 from steelyard.runner.plan import Place, Plan
+from steelyard.runner.samples import combined
 from steelyard.runner.tally import Tally
 
 _BATCH = 10_000  # rows
@@ -110,13 +113,21 @@ class Standing:
         for number, row in zip(numbers, Rows(self.path).at(self.places[n] for n in numbers), strict=True):
             yield self.plan.place(number), row
 
+    def answers(self) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+        """The same, one for all the samples of an answer; one of which samples are missing is none yet."""
+        for _, group in groupby(self.rows(), key=lambda each: each[0].number - each[0].sample):
+            samples = list(group)
+            place = samples[0][0]
+            if len(samples) == place.strategy.samples:
+                yield place, samples[0][1] if len(samples) == 1 else combined([row for _, row in samples])
+
 
 def recorded(standing: Standing) -> Records:
     """The records of a run, of whatever has ended so far."""
     import pyarrow as pa
 
     plan = standing.plan
-    waiting = standing.rows()
+    waiting = standing.answers()
     tables = []
     while batch := list(islice(waiting, _BATCH)):
         tables.append(table_of(plan, batch))
@@ -172,6 +183,7 @@ def _record(plan: Plan, place: Place, row: Mapping[str, Any]) -> dict[str, Any]:
         "task": plan.task.name,
         "item": item.id,
         "repeat": place.repeat,
+        "perturbation": place.perturbation,
         "cluster": item.cluster,
         "target": target,
         "prediction": parsed.get("prediction"),
@@ -195,6 +207,8 @@ def _record(plan: Plan, place: Place, row: Mapping[str, Any]) -> dict[str, Any]:
 def _confidence(plan: Plan, row: Mapping[str, Any]) -> float | None:
     """How sure the model was, by what the spec says confidence is."""
     parsed, signals = row["parsed"] or {}, row.get("signals") or {}
+    if plan.spec.confidence == "consistency":
+        return signals.get("consistency_modal_confidence")
     if plan.spec.confidence == "logprobs":
         return signals.get("label_confidence" if plan.task.labels is not None else "token_msp")
     stated = parsed.get("verbalized")
@@ -225,6 +239,7 @@ def _warnings(standing: Standing) -> tuple[str, ...]:
     """What a reader of the numbers should know."""
     said = list(standing.plan.warnings)
     said += [f"left out of the data: {count:,} rows, {reason}" for reason, count in standing.plan.left_out.items()]
+    said += remarks_on(standing.plan)
     remarks: Counter[str] = Counter()
     for tally in standing.tallies.values():
         remarks += tally.remarks
@@ -233,6 +248,15 @@ def _warnings(standing: Standing) -> tuple[str, ...]:
     if cached:
         said.append(f"{cached:,} replies came from the cache; they took no time and no tokens")
     return tuple(said)
+
+
+def remarks_on(plan: Plan) -> list[str]:
+    """What the perturbations left as it was."""
+    return [
+        f"{name} changes nothing in {count:,} of {len(plan.items):,} items, which are not asked about again"
+        for name, count in plan.unchanged.items()
+        if count
+    ]
 
 
 def _digest(path: Path) -> str:

@@ -39,7 +39,7 @@ Confidence = Literal["reported", "logprobs", "verbalized", "consistency"]
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _VARIABLE = re.compile(r"\$\{[^}]*\}")
 _ENVIRONMENT = re.compile(r"(?:\$\{)?([A-Za-z_][A-Za-z0-9_]*)\}?")
-_LATER = ("perturbations", "sustainability")
+_LATER = ("sustainability",)
 _NOT_HASHED = ("description", "limits")
 
 
@@ -125,7 +125,7 @@ class RunSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     sample_size: Count | None = None
     adaptation: Adaptation = Adaptation()
     inference: InferenceSpec = InferenceSpec()
-    perturbations: list[str] = []
+    perturbations: list[Name] = []
     repeat: Annotated[int, Meta(ge=1, le=1000)] = 1
     metrics: list[Name] = []
     sustainability: Sustainability | None = None
@@ -211,6 +211,8 @@ def _check(file: SpecFile, raw: Any) -> None:
         raise file.problem(("inference", "top_logprobs"), "does nothing without logprobs: true")
     _check_models(file)
     _check_variables(file, raw, ())
+    if len(set(spec.perturbations)) != len(spec.perturbations):
+        raise file.problem(("perturbations",), "a perturbation appears twice")
     strategies = spec.adaptation.strategy
     if not strategies or len(set(strategies)) != len(strategies):
         raise file.problem(("adaptation", "strategy"), "one strategy or several different ones are expected")

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steelyard.errors import UsageError
+from steelyard.ground.chance import lot
 from steelyard.runner.strategies.contract import MOST_EXAMPLES, Asking, Strategy, strategies
-from steelyard.runner.tasks.contract import Item, Target, lot
+from steelyard.runner.tasks.contract import Item, Target
 
 
 def held_out(items: Sequence[Item], count: int, seed: int) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
