@@ -37,7 +37,6 @@ def spec(folder: Path, text: str = "", plain: str = PLAIN) -> Path:
         ("repeat: three\n", "spec.yaml:5: repeat: a whole number is expected, this is text"),
         ("perturbations: [typos, typos]\n", "spec.yaml:5: perturbations: a perturbation appears twice"),
         ("sustainability: {codecarbon: true}\n", "spec.yaml:5: sustainability: is not supported yet"),
-        ("confidence: consistency\n", "spec.yaml:5: confidence: consistency is not supported yet"),
         ("confidence: logprobs\n", "spec.yaml:5: confidence: logprobs are needed"),
         ("inference: {top_logprobs: 5}\n", "does nothing without logprobs"),
         ("limits: {max_cost: 3}\n", "no model has a price"),

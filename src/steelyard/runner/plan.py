@@ -9,7 +9,7 @@ asked about the same items, in the same words. A perturbation asks about the ite
 are counted. The digest covers all that the rows depend on besides the spec: the items with their targets, the messages
 as they are sent, and the files that the models' options name. A run is taken up again only where both are the same.
 
-With `inference.seed` stated, sample s of k in repeat r is asked with seed + (r − 1)·k + s − 1: where one sample is taken,
+With `inference.seed` stated, sample s of k in repeat r is asked with seed + (r − 1)·k + s − 1: with one sample,
 seed + r − 1. Without it no seed is sent.
 """
 
@@ -30,12 +30,14 @@ from steelyard.errors import UsageError, printable
 from steelyard.records.sources import Source
 from steelyard.registry import closest
 from steelyard.runner.backends import Inference, Message, Request
+from steelyard.runner.examples import EMBEDDER, OFFLINE, POOL, HeldOut
 from steelyard.runner.perturbations import perturbations, perturbed
 from steelyard.runner.spec import Model, RunSpec, SpecFile
 from steelyard.runner.strategies import Strategy, strategy_named
 from steelyard.runner.strategies.contract import Format
-from steelyard.runner.strategies.few_shot import held_out
+from steelyard.runner.strategies.few_shot import cluster_of, held_out
 from steelyard.runner.tasks import DataSpec, Item, Items, Task, sampled, task_named
+from steelyard.texts.embedders import embedder
 
 _CHARACTERS = 4  # of a token, about
 
@@ -70,8 +72,8 @@ class Plan:
     task: Task
     strategies: tuple[Strategy, ...]
     items: tuple[Item, ...]
+    held_out: HeldOut
     changed: Mapping[str, Sequence[int]] = field(default_factory=dict)  # by perturbation, places of items it changes
-    examples: tuple[Item, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
@@ -137,7 +139,7 @@ class Plan:
 
     def messages(self, strategy: Strategy, item: Item) -> tuple[Message, ...]:
         """What is said to every model about an item."""
-        return strategy.messages(self.task, item, self.examples[: strategy.examples], format=self.format)
+        return strategy.messages(self.task, item, self.held_out.for_question(strategy, item), format=self.format)
 
     def request(self, place: Place) -> Request:
         """The request as a backend gets it."""
@@ -164,7 +166,7 @@ class Plan:
         return told.hexdigest()
 
     def _stated(self) -> Iterator[Any]:
-        yield [self._schemas, [item.id for item in self.examples]]
+        yield [self._schemas, [item.id for item in self.held_out.items]]
         for item in self.items:
             yield {**vars(item), "fields": self.task.shown(item)}
         for strategy, perturbation, item in self.asked():
@@ -237,7 +239,11 @@ def planned(file: SpecFile) -> Plan:
     spec = file.spec
     task = task_named(spec.task, file.folder)
     strategies = _strategies(file)
-    examples, chosen = _chosen(file, task, max(strategy.examples for strategy in strategies))
+    examples, chosen = _chosen(file, task, strategies)
+    if spec.confidence == "consistency" and not any(strategy.samples > 1 for strategy in strategies):
+        raise file.problem(
+            ("confidence",), "consistency needs a strategy that takes samples, such as self-consistency-5"
+        )
     if spec.confidence == "verbalized" and not any(strategy.verbalized for strategy in strategies):
         raise file.problem(("confidence",), "verbalized needs the strategy verbalized")
     return Plan(
@@ -246,7 +252,7 @@ def planned(file: SpecFile) -> Plan:
         strategies=strategies,
         items=chosen.items,
         changed=_changed(file, task, chosen.items),
-        examples=examples,
+        held_out=HeldOut(task, examples, spec.adaptation.embedder or EMBEDDER),
         left_out=chosen.left_out,
         warnings=chosen.warnings,
         sources=chosen.sources,
@@ -265,6 +271,8 @@ def _strategies(file: SpecFile) -> tuple[Strategy, ...]:
                 raise file.problem(("adaptation", "strategy", number), str(problem)) from None
             try:
                 found.append(strategy_named(name, adaptation.examples))
+                if not found[-1].examples:
+                    raise UsageError(f"how often it samples is a part of its name: {name}-5")
                 used = True
             except UsageError as other:
                 raise file.problem(("adaptation", "strategy", number), str(other)) from None
@@ -272,7 +280,28 @@ def _strategies(file: SpecFile) -> tuple[Strategy, ...]:
         raise file.problem(("adaptation", "examples"), "no strategy takes examples, or all say how many")
     if len({each.name for each in found}) != len(found):
         raise file.problem(("adaptation", "strategy"), "two of these strategies are the same")
+    _check_strategies(file, found)
     return tuple(found)
+
+
+def _check_strategies(file: SpecFile, strategies: Sequence[Strategy]) -> None:
+    """Refuse samples that cannot differ, and an embedder that compares nothing or would have to be asked."""
+    sampling = next((each.name for each in strategies if each.samples > 1), None)
+    if sampling is not None and file.spec.inference.temperature == 0:
+        said = f"{sampling} takes samples that may differ; say so: inference: {{temperature: 0.7}}"
+        raise file.problem(("adaptation", "strategy"), said)
+    name = file.spec.adaptation.embedder
+    if name is None:
+        return
+    if not any(each.similar for each in strategies):
+        raise file.problem(("adaptation", "embedder"), "no strategy compares questions; few-shot-similar-3 does")
+    if name.partition(":")[0] not in OFFLINE:
+        said = f"questions are compared before anything is asked, so offline: {' or '.join(OFFLINE)}"
+        raise file.problem(("adaptation", "embedder"), said)
+    try:
+        embedder(name)
+    except UsageError as problem:
+        raise file.problem(("adaptation", "embedder"), str(problem)) from None
 
 
 def _changed(file: SpecFile, task: Task, items: Sequence[Item]) -> Mapping[str, Sequence[int]]:
@@ -288,7 +317,7 @@ def _changed(file: SpecFile, task: Task, items: Sequence[Item]) -> Mapping[str, 
     return changed
 
 
-def _chosen(file: SpecFile, task: Task, count: int) -> tuple[tuple[Item, ...], Items]:
+def _chosen(file: SpecFile, task: Task, strategies: Sequence[Strategy]) -> tuple[tuple[Item, ...], Items]:
     """The examples, and the items that are asked about: as many as wanted, where examples are held out of more."""
     spec = file.spec
     data = (
@@ -297,19 +326,27 @@ def _chosen(file: SpecFile, task: Task, count: int) -> tuple[tuple[Item, ...], I
         else DataSpec(path=str(file.path(spec.data.path)), map=spec.data.map, where=spec.data.where)
     )
     size, seed = spec.sample_size, spec.seed
+    count = max(strategy.examples for strategy in strategies)
+    pool = POOL if any(strategy.similar for strategy in strategies) else count
     found = task.items(data, size=size, seed=seed)
-    items, more = _clustered(file, found.items), count
+    items, more = _clustered(file, found.items), max(count, pool)
     examples: tuple[Item, ...] = ()
     while count:
         if size is not None and len(found.items) == size:
             items = _clustered(file, task.items(data, size=size + more, seed=seed).items)
-        examples, rest = held_out(items, count, seed)
+        examples, rest = held_out(items, max(count, min(pool, _spare(items, size))), seed)
         is_all = size is None or len(items) < size + more
         if size is None or len(rest) >= size or is_all:
             items = sampled(rest, size, seed)
             break
         more *= 2
     return examples, replace(found, items=tuple(items))
+
+
+def _spare(items: Sequence[Item], size: int | None) -> int:
+    """How many clusters can be held out: those that are not wanted, or a fifth of all."""
+    clusters = len({cluster_of(item) for item in items})
+    return max(clusters // 5, 0 if size is None else clusters - size)
 
 
 def _clustered(file: SpecFile, items: Sequence[Item]) -> tuple[Item, ...]:

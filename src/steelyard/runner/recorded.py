@@ -199,6 +199,7 @@ def _record(plan: Plan, place: Place, row: Mapping[str, Any]) -> dict[str, Any]:
         "reasoning_chars": parsed.get("reasoning_chars"),
         **{f"group.{name}": value for name, value in item.groups.items()},
         **{f"signal.{name}": value for name, value in (row.get("signals") or {}).items()},
+        **{f"signal.{name}": value for name, value in plan.held_out.signals(place.strategy, item).items()},
         **({"signal.verbalized_confidence": parsed.get("verbalized")} if place.strategy.verbalized else {}),
         **item.more,
     }

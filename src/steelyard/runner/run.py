@@ -171,7 +171,9 @@ def carried_out(prepared: Prepared, how: How) -> Run:
     asking = _asked(prepared, place, cache, how)
     standing = Standing.of(plan, place.journal)
     problems = _problems(asking, standing)
-    if not standing.done:
+    if next(standing.answers(), None) is None:
+        if standing.done:
+            how.say(_how_to_resume(standing))
         raise BackendError("; ".join(problems) or "no request has ended")
     records = recorded(standing)
     try:
@@ -265,7 +267,7 @@ def _problems(asking: Asking, standing: Standing) -> tuple[str, ...]:
     found = list(dict.fromkeys(asking.broken.values()))
     if asking.spent and not standing.is_complete:
         most = asking.plan.spec.limits.max_cost
-        found.append(f"the limit of cost, {most:g}, is reached; nothing more is asked")
+        found.append(f"the limit of cost, {most:g}, is reached; nothing more is asked until limits.max_cost is raised")
     for name, tally in standing.tallies.items():
         if tally.done and not tally.replied and name not in asking.broken:
             (why, _), *_ = tally.failures.most_common(1)

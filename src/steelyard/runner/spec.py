@@ -62,10 +62,11 @@ class Model(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Adaptation(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """How a model is asked: strategies, and how many examples those with examples show."""
+    """How a model is asked: strategies, how many examples those with examples show, and what compares questions."""
 
     strategy: list[Name] = msgspec.field(default_factory=lambda: ["zero-shot"])
     examples: Annotated[int, Meta(ge=1, le=100)] | None = None
+    embedder: Name | None = None
 
 
 class InferenceSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -203,8 +204,6 @@ def _check(file: SpecFile, raw: Any) -> None:
             raise file.problem((name,), "is not supported yet; leave it out")
     if spec.limits.max_cost is not None and not any(model.price for model in spec.models):
         raise file.problem(("limits", "max_cost"), "no model has a price, so no cost is known")
-    if spec.confidence == "consistency":
-        raise file.problem(("confidence",), "consistency is not supported yet; reported, logprobs or verbalized are")
     if spec.confidence == "logprobs" and not spec.inference.logprobs:
         raise file.problem(("confidence",), "logprobs are needed: inference: {logprobs: true}")
     if spec.inference.top_logprobs is not None and not spec.inference.logprobs:

@@ -80,7 +80,7 @@ def plan_document(plan: Plan, shown: int) -> dict[str, Any]:
             "strategies": [strategy.name for strategy in plan.strategies],
             "perturbations": list(plan.changed),
             "items": len(plan.items),
-            "examples": len(plan.examples),
+            "examples": len(plan.held_out.items),
             "repeat": plan.spec.repeat,
             "left_out": dict(plan.left_out),
             "unchanged": plan.unchanged,

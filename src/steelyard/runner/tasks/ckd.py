@@ -67,6 +67,9 @@ class CkdTask:
     def background(self) -> str:
         return shipped(__package__, f"{self.name}_background").text({})
 
+    def context(self) -> str:
+        return shipped(__package__, f"{self.name}_context").text({})
+
     def question(self, item: Item) -> str:
         return self.prompt.text(item.fields)
 

@@ -24,7 +24,7 @@ Target = str | int | float
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """One thing to ask about. `fields` may be shown in a prompt, `reason` in a solved example; everything else never is.
+    """One thing to ask about. `fields` may be shown in a prompt, `reason` in a solved example, all else never.
 
     `options` are the labels in the order in which they are listed, where that is not the task's own.
     """
