@@ -111,6 +111,13 @@ def context_of(task: Task) -> str:
     return "" if context is None else str(context())
 
 
+def too_few(items: Sequence[Item], size: int | None, what: str) -> tuple[str, ...]:
+    """What is said where there are fewer items than were asked for; `what` they are."""
+    if size is None or len(items) >= size:
+        return ()
+    return (f"there are {len(items):,} {what}, fewer than the {size:,} asked for",)
+
+
 def sampled(items: Sequence[Item], size: int | None, seed: int) -> tuple[Item, ...]:
     """At most `size` of the items, in their order: at random, with labels as often as they are among all.
 
