@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from steelyard.records.readers import read as read
     from steelyard.records.table import Records as Records
     from steelyard.records.task import Task as Task
+    from steelyard.runner.reparsing import reparse as reparse
     from steelyard.runner.run import Run as Run
     from steelyard.runner.run import run as run
     from steelyard.study.calibrating import calibrate as calibrate
@@ -74,6 +75,7 @@ _HOMES = {
     "metric": "steelyard.metrics.contract",
     "over": "steelyard.metrics.contract",
     "read": "steelyard.records.readers",
+    "reparse": "steelyard.runner.reparsing",
     "row_score": "steelyard.metrics.evidence.sums",
     "run": "steelyard.runner.run",
     "selective": "steelyard.study.selective",

@@ -26,6 +26,7 @@ from steelyard.runner.parsing import Parsed, parse
 from steelyard.runner.placing import signals_of
 from steelyard.runner.plan import Place, Plan
 from steelyard.runner.spec import Model, variable_of
+from steelyard.runner.strategies import Strategy
 from steelyard.runner.tally import Tally, cost_of
 
 WATCHED = 0.25  # seconds between two looks at the progress
@@ -148,15 +149,7 @@ class Asking:
 
     def _row(self, place: Place, reply: Reply) -> dict[str, Any]:
         """What the journal keeps of a request that ended."""
-        task = self.plan.task
-        parsed = None
         kept = reply.document()
-        row: dict[str, Any] = {}
-        if not reply.failure and reply.text is not None:
-            parsed = parse(reply.text, task, verbalized=place.strategy.verbalized)
-            if self.plan.spec.inference.logprobs:
-                signals = signals_of(reply, parsed, task.labels)
-                row = {"signals": dict(signals.values), "missing": signals.missing}
         if not self.keeps_texts:
             kept = {name: value for name, value in kept.items() if name not in ("text", "reasoning", "tokens")}
         return {
@@ -168,11 +161,10 @@ class Asking:
             "repeat": place.repeat,
             "sample": place.sample,
             "reply": kept,
-            "parsed": None if parsed is None else _stated(parsed, reply),
+            **read(self.plan, place.strategy, reply),
             "cost": cost_of(place.model.price, kept),
             "session": self.session,
             "at": round(time.monotonic() - self._began, 3),
-            **row,
         }
 
     def _spend(self) -> None:
@@ -191,6 +183,18 @@ class Asking:
         while True:
             self.watch(self.tallies)
             await asyncio.sleep(WATCHED)
+
+
+def read(plan: Plan, strategy: Strategy, reply: Reply) -> dict[str, Any]:
+    """What a reply says, as the journal keeps it: the answer, and where they are wanted, the signals of its tokens."""
+    if reply.failure or reply.text is None:
+        return {"parsed": None}
+    parsed = parse(reply.text, plan.task, verbalized=strategy.verbalized)
+    row: dict[str, Any] = {"parsed": _stated(parsed, reply)}
+    if plan.spec.inference.logprobs:
+        signals = signals_of(reply, parsed, plan.task.labels)
+        row |= {"signals": dict(signals.values), "missing": signals.missing}
+    return row
 
 
 def _stated(parsed: Parsed, reply: Reply) -> dict[str, Any]:

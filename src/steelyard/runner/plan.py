@@ -19,7 +19,7 @@ import hashlib
 import json
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -159,16 +159,19 @@ class Plan:
     @cached_property
     def digest(self) -> str:
         """A digest of all that the rows depend on besides the spec; every message is rendered for it once."""
-        told = hashlib.sha256()
-        for part in self._stated():
-            told.update(json.dumps(part, sort_keys=True, default=str).encode())
-            told.update(b"\n")
-        return told.hexdigest()
+        return _digest(self._stated())
+
+    @cached_property
+    def items_digest(self) -> str:
+        """A digest of what is asked about, with the right answers, however it is asked."""
+        return _digest(self._stated_items())
+
+    def _stated_items(self) -> Iterator[Any]:
+        return ({**vars(item), "fields": self.task.shown(item)} for item in self.items)
 
     def _stated(self) -> Iterator[Any]:
         yield [self._schemas, [item.id for item in self.held_out.items]]
-        for item in self.items:
-            yield {**vars(item), "fields": self.task.shown(item)}
+        yield from self._stated_items()
         for strategy, perturbation, item in self.asked():
             yield [strategy.name, perturbation, item.id, item.options]
             yield [asdict(message) for message in self.messages(strategy, item)]
@@ -222,6 +225,14 @@ class Plan:
             top_k=asked.top_k,
             format=asked.format,
         )
+
+
+def _digest(parts: Iterable[Any]) -> str:
+    told = hashlib.sha256()
+    for part in parts:
+        told.update(json.dumps(part, sort_keys=True, default=str).encode())
+        told.update(b"\n")
+    return told.hexdigest()
 
 
 def estimated_tokens(plan: Plan) -> int:

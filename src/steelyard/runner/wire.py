@@ -44,6 +44,7 @@ def run_result(run: Run) -> dict[str, Any]:
             "run_id": run.run_id,
             "spec": run.spec.id,
             "spec_hash": run.spec.hash,
+            "reparsed_from": run.reparsed_from,
             "complete": run.is_complete,
             "problems": list(run.problems),
             "seconds": run.seconds,
