@@ -31,7 +31,7 @@ from steelyard.records.sources import Source
 from steelyard.registry import closest
 from steelyard.runner.backends import Inference, Message, Request
 from steelyard.runner.examples import EMBEDDER, OFFLINE, POOL, HeldOut
-from steelyard.runner.perturbations import perturbations, perturbed
+from steelyard.runner.perturbations import altered_item, perturbations, perturbed
 from steelyard.runner.spec import Model, RunSpec, SpecFile
 from steelyard.runner.strategies import Strategy, strategy_named
 from steelyard.runner.strategies.contract import Format
@@ -126,7 +126,7 @@ class Plan:
     def item(self, place: int, perturbation: str | None) -> Item:
         """An item as it is asked about."""
         item = self.items[place]
-        return item if perturbation is None else perturbed(perturbation, self.task, item, self.spec.seed) or item
+        return item if perturbation is None else altered_item(perturbation, self.task, item, self.spec.seed)
 
     def asked(self, most: int | None = None) -> Iterator[tuple[Strategy, str | None, Item]]:
         """Everything that a model is asked about, each once: repeats and samples are asked in the same words.

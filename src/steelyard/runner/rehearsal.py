@@ -24,11 +24,16 @@ def rehearse(plan: Plan) -> None:
     from steelyard.study.evaluation import evaluate
 
     spec, records = plan.spec, _invented(plan)
-    for number, name in enumerate(spec.metrics):
-        try:
-            evaluate(records, [name], resamples=100)
-        except (UsageError, InputError) as problem:
-            raise plan.file.problem(("metrics", number), _reason(problem)) from None
+    try:
+        if spec.metrics:
+            evaluate(records, spec.metrics, resamples=100)
+    except (UsageError, InputError):
+        for number, name in enumerate(spec.metrics):  # which of them it was
+            try:
+                evaluate(records, [name], resamples=100)
+            except (UsageError, InputError) as problem:
+                raise plan.file.problem(("metrics", number), _reason(problem)) from None
+        raise
     if spec.rules:
         try:
             _: Decision = _decision(spec.rules, records)

@@ -16,11 +16,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.ground.journal import Rows, is_journal
 from steelyard.runner.backends.contract import Finding, Options, Reply, Request, backends
+
+if TYPE_CHECKING:
+    from steelyard.records.table import Records
 
 NOT_RECORDED = "no answer was recorded"
 _NAMES = ("model", "strategy", "perturbation")
@@ -81,9 +84,11 @@ def _key(stated: Mapping[str, Any], item: Any, times: tuple[Any, Any], told_apar
 
 
 def _from_table(path: Path) -> tuple[dict[Key, Reply], frozenset[str]]:
-    from steelyard.records.readers import read
+    from steelyard.records.readers import read, read_as_is
 
-    records = read(path, labels="exact")
+    records = read_as_is(path)
+    if "sample" not in records:  # which no rule for records knows; without it they say where a table is no table
+        records = read(path, labels="exact")
     column = next((name for name in _TEXTS if name in records), None)
     if column is None:
         raise InputError(
@@ -92,11 +97,16 @@ def _from_table(path: Path) -> tuple[dict[Key, Reply], frozenset[str]]:
         )
     names = [name for name in (*_NAMES, *_TIMES, "item", column, *_TAKEN) if name in records]
     rows = (
-        dict(zip(names, values, strict=True))
-        for values in zip(*(records.column(name).to_pylist() for name in names), strict=True)
+        dict(zip(names, values, strict=True)) for values in zip(*(_cells(records, name) for name in names), strict=True)
     )
     replies = ((row, _recorded(row, column, path, line)) for line, row in enumerate(rows, 1))
     return _by_key(replies, frozenset(names) & {*_NAMES})
+
+
+def _cells(records: Records, name: str) -> list[Any]:
+    """A column's values, in which an empty name is none."""
+    values: list[Any] = records.column(name).to_pylist()
+    return [None if value == "" else value for value in values] if name in (*_NAMES, *_TIMES) else values
 
 
 def _recorded(row: Mapping[str, Any], column: str, path: Path, line: int) -> Reply | None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
-from steelyard.runner.perturbations.contract import Altered, Perturbation, perturbations, perturbed
+from steelyard.runner.perturbations.contract import Altered, Perturbation, altered_item, perturbations, perturbed
 
 for _module in iter_modules(__path__):  # a file in this folder is known by being there
     import_module(f"{__name__}.{_module.name}")
 
-__all__ = ["Altered", "Perturbation", "perturbations", "perturbed"]
+__all__ = ["Altered", "Perturbation", "altered_item", "perturbations", "perturbed"]

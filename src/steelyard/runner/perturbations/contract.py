@@ -97,16 +97,21 @@ def of_texts(name: str, about: str) -> Callable[[Callable[[str, Chance], str]], 
 
 def perturbed(name: str, task: Task, item: Item, seed: int) -> Item | None:
     """An item as it is asked about under a perturbation; None where the question would be the same."""
+    other = altered_item(name, task, item, seed)
+    same = other.options == item.options and task.question(other) == task.question(item)
+    return None if same else other
+
+
+def altered_item(name: str, task: Task, item: Item, seed: int) -> Item:
+    """An item as a perturbation leaves it, which may be as it was."""
     shown = Shown(fields=task.shown(item), options=item.options or task.labels)
     altered = perturbations[name].alter(shown, Chance(seed, "perturbation", name, item.id))
-    other = replace(
+    return replace(
         item,
         fields={**item.fields, **altered.fields},
         options=item.options if altered.options in (None, shown.options) else altered.options,
         more={**item.more, **altered.columns},
     )
-    same = other.options == item.options and task.question(other) == task.question(item)
-    return None if same else other
 
 
 def _is_text(name: str, value: Any) -> bool:
