@@ -146,6 +146,18 @@ def test_other_items_are_refused(tmp_path: Path, old: sy.Run) -> None:
         reparse(tmp_path, old)
 
 
+def test_what_fails_leaves_nothing_to_be_taken_up_again(tmp_path: Path, old: sy.Run, monkeypatch: Any) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise StorageError("no room")
+
+    running = old.journal.parents[1]
+    before = sorted(running.iterdir())
+    monkeypatch.setattr("steelyard.runner.reparsing.concluded", fails)
+    with pytest.raises(StorageError, match="no room"):
+        reparse(tmp_path, old)
+    assert sorted(running.iterdir()) == before
+
+
 def test_a_folder_that_does_not_say_what_was_asked_is_refused(tmp_path: Path, old: sy.Run) -> None:
     path = old.journal.parent / "spec.json"
     document = json.loads(path.read_text())

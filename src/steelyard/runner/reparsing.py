@@ -12,7 +12,8 @@ changed since, and so may the models.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,15 +70,26 @@ def read_again(run: str, view: View, how: How) -> Run:
     prepared = Prepared(plan=plan, backends={}, scope=entry.scope, workflow=entry.workflow)
     check_room(entry.scope, plan)
     place = begun(entry.scope, plan)
+    try:
+        others = _copied(plan, old, place)
+        standing = Standing.of(plan, place.journal)
+        how.say(f"{others:,} of {standing.done:,} replies are read otherwise than in run {entry.run_id}")
+        return concluded(prepared, place, standing, (), clock, replace(how, reparsed_from=entry.run_id))
+    except BaseException:
+        if not place.is_finished:  # it must not be taken for a run that was stopped
+            shutil.rmtree(place.folder, ignore_errors=True)
+        raise
+
+
+def _copied(plan: Plan, old: RunningFolder, new: RunningFolder) -> int:
+    """Write the journal again with what its replies say today; how many say something else."""
     others = 0
-    with Journal(place.journal) as journal:
-        for row in _rows(old):
-            again = _read_again(plan, row, old)
-            others += _answer(again) != _answer(row)
+    with Journal(new.journal) as journal:
+        for row in Rows(old.journal):
+            again = _read_again(plan, row, old) if "key" in row else row
+            others += "key" in row and _answer(again) != _answer(row)
             journal.append(again)
-    standing = Standing.of(plan, place.journal)
-    how.say(f"{others:,} of {standing.done:,} replies are read otherwise than in run {entry.run_id}")
-    return concluded(prepared, place, standing, (), clock, replace(how, reparsed_from=entry.run_id))
+    return others
 
 
 def _asked_before(entry: RunEntry) -> RunningFolder:
@@ -112,14 +124,11 @@ def _plan(entry: RunEntry, old: RunningFolder) -> Plan:
 
 def _check_texts(entry: RunEntry, old: RunningFolder) -> None:
     """Refuse a run that kept no replies."""
-    if any(row["parsed"] is not None and row["reply"].get("text") is None for row in _rows(old)):
+    rows = (row for row in Rows(old.journal) if "key" in row)
+    if any(row["parsed"] is not None and row["reply"].get("text") is None for row in rows):
         raise UsageError(
             f"run {printable(entry.run_id)} kept no replies (`forget_replies=True`), so there is nothing to read again"
         )
-
-
-def _rows(old: RunningFolder) -> Iterator[Row]:
-    return (row for row in Rows(old.journal) if "key" in row)
 
 
 def _read_again(plan: Plan, row: Row, old: RunningFolder) -> dict[str, Any]:

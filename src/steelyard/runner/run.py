@@ -171,7 +171,15 @@ def carried_out(prepared: Prepared, how: How) -> Run:
     clock, place = Clock(), _place(prepared, how)
     asking = _asked(prepared, place, cache_of(prepared.scope), how)
     standing = Standing.of(prepared.plan, place.journal)
-    return concluded(prepared, place, standing, _problems(asking, standing), clock, how)
+    try:
+        run = concluded(prepared, place, standing, _problems(asking, standing), clock, how)
+    except SteelyardError:  # as where the replies cannot give a metric, which no rehearsal foresaw
+        if standing.done:
+            how.say(_how_to_resume(standing))
+        raise
+    if not standing.is_complete:
+        how.say(_how_to_resume(standing))
+    return run
 
 
 def concluded(
@@ -180,16 +188,10 @@ def concluded(
     """Evaluate and keep what was asked, as far as it got."""
     plan, scope = prepared.plan, prepared.scope
     if next(standing.answers(), None) is None:
-        if standing.done:
-            how.say(_how_to_resume(standing))
         raise BackendError("; ".join(problems) or "no request has ended")
     records = recorded(standing)
-    try:
-        evaluation, comparisons, judgement = _judged(plan, records, how.settings, scope)
-    except SteelyardError:  # a metric that the replies cannot give, which no rehearsal foresaw
-        how.say(_how_to_resume(standing))
-        raise
-    run = Run(
+    evaluation, comparisons, judgement = _judged(plan, records, how.settings, scope)
+    return Run(
         run_id=place.run_id,
         spec=plan.spec,
         records=records,
@@ -205,9 +207,6 @@ def concluded(
         cache=cache_of(scope),
         reparsed_from=how.reparsed_from,
     )
-    if not standing.is_complete:
-        how.say(_how_to_resume(standing))
-    return run
 
 
 def _place(prepared: Prepared, how: How) -> RunningFolder:
@@ -276,7 +275,7 @@ def _problems(asking: Asking, standing: Standing) -> tuple[str, ...]:
     found = list(dict.fromkeys(asking.broken.values()))
     if asking.spent and not standing.is_complete:
         most = asking.plan.spec.limits.max_cost
-        found.append(f"the limit of cost, {most:g}, is reached; nothing more is asked until limits.max_cost is raised")
+        found.append(f"the limit of cost, {most:g}, is reached; nothing more is asked")
     for name, tally in standing.tallies.items():
         if tally.done and not tally.replied and name not in asking.broken:
             (why, _), *_ = tally.failures.most_common(1)
