@@ -102,9 +102,9 @@ def _gain(name: str) -> str:
     from steelyard.report.figures.drawing import draw
     from steelyard.report.figures.retrieval import held_out_figure
     from steelyard.retrieval.corpus import load
-    from steelyard.retrieval.embedders import embedder
     from steelyard.retrieval.shifts.training import train
     from steelyard.retrieval.wire import training_result
+    from steelyard.texts.embedders import embedder
 
     folder = ROOT / "examples/insurance"
     corpus = load(folder / "policies", folder / f"queries-{name}.json", embedder("hash"))

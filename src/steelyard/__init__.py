@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from steelyard.records.table import Records as Records
     from steelyard.records.task import Task as Task
     from steelyard.runner.backends.ollama import parse_ollama_timings as parse_ollama_timings
+    from steelyard.runner.reparsing import reparse as reparse
     from steelyard.runner.run import Run as Run
     from steelyard.runner.run import run as run
     from steelyard.study.calibrating import calibrate as calibrate
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from steelyard.uncertainty.number import Delta as Delta
     from steelyard.uncertainty.number import Estimate as Estimate
 
-__version__ = "0.7.0"
+__version__ = "0.8.0"
 
 _HOMES = {
     "BackendError": "steelyard.errors",
@@ -76,6 +77,7 @@ _HOMES = {
     "over": "steelyard.metrics.contract",
     "parse_ollama_timings": "steelyard.runner.backends.ollama",
     "read": "steelyard.records.readers",
+    "reparse": "steelyard.runner.reparsing",
     "row_score": "steelyard.metrics.evidence.sums",
     "run": "steelyard.runner.run",
     "selective": "steelyard.study.selective",

@@ -160,7 +160,8 @@ class World:
         ]  # fmt: skip
         spec = {"id": "s", "description": self.word("description", 3), "task": self.file("t.task.yaml"),
                 "models": models, "metrics": ["accuracy", "f1"], "save": {"labels": {"note": self.word("note", 3)}},
-                "adaptation": {"strategy": ["zero-shot", "few-shot-2"]}}  # fmt: skip
+                "adaptation": {"strategy": ["zero-shot", "few-shot-2"]},
+                "perturbations": ["upper", "name_prefix"]}  # fmt: skip
         self.write(self.file("run.yaml"), json.dumps(spec))
 
     def _store(self) -> None:
@@ -179,6 +180,9 @@ class World:
             document = json.loads((path / "run.json").read_text())
             (broken / "run.json").write_text(json.dumps({**document, "Metrics": self.word("metric", 3)}))
             break
+        asked = self.run("run", self.file("run.yaml"), "--root", self.file("asked"), "--format", "json", *FEW)
+        assert asked.code == 0, asked.err
+        self.asked = asked.json["run_id"]
         train = self.run("shift", "train", *self.corpus, "--training-id", "first", *FEW)
         assert train.code == 0, train.err
         shifted = self.run("retrieval", "run", *self.corpus, "--shift", "first", "--no-save", "--out", "out", *FEW)
@@ -208,6 +212,7 @@ CASES: dict[str, Case] = {
         (w.file("run.yaml"), "--root", w.file("other"), *FEW),
         (w.file("run.yaml"), "--dry-run"),
     ],
+    "reparse": lambda w, f: (w.asked, "--root", w.file("asked"), *FEW),
     "doctor": lambda w, f: (w.file("run.yaml"), "--root", w.file("other")),
     "tasks": lambda w, f: [(), (w.file("t.task.yaml"),)],
     "prompts": lambda w, f: (w.file("run.yaml"), "-n", "2"),

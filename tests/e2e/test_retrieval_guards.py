@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from steelyard.errors import BackendError
-from steelyard.retrieval.embedders import embedder
+from steelyard.texts.embedders import embedder
 from tests.support.commands import Done, command
 from tests.support.retrieval import FAST, World
 

@@ -173,6 +173,13 @@ SCENARIOS: dict[str, list[str]] = {
         "tasks ckd_regression",
         f"prompts examples/ckd/spec.yaml -n 2 --format {EVERY}",
         "prompts examples/ckd/spec.yaml -n 0",
+        "prompts examples/triage_jira/spec.yaml -n 1",
+    ],
+    "reparsing": [
+        "run examples/ckd/spec.yaml --resamples 300 --limit 20",
+        "reparse ckd- --resamples 300 --format json",
+        "reparse nothing",
+        "reparse",
     ],
     "catalogue": [
         f"metrics --format {EVERY}",

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from steelyard.errors import InputError, UsageError
 from steelyard.retrieval.documents import Documents, chunks, embedded, read_documents
-from steelyard.retrieval.embedders import embedder
+from steelyard.texts.embedders import embedder
 
 SECRET = "SECRET-PATIENT"
 

@@ -18,9 +18,9 @@ from scipy import stats
 
 from steelyard.retrieval import gold_ranks, train_shift
 from steelyard.retrieval.documents import read_documents
-from steelyard.retrieval.embedders import embedder
 from steelyard.retrieval.queries import read_queries
 from steelyard.retrieval.shifts.shift import applied
+from steelyard.texts.embedders import embedder
 from tests.support.places import EXAMPLES
 
 SCRIPT = EXAMPLES / "insurance/make.py"

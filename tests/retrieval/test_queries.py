@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError, UsageError
-from steelyard.retrieval.embedders import embedder
 from steelyard.retrieval.queries import embedded, read_queries
+from steelyard.texts.embedders import embedder
 
 SECRET = "SECRET-PATIENT"
 

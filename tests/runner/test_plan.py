@@ -75,8 +75,8 @@ def test_repeats_have_seeds_of_their_own_where_one_is_stated(folder: Path) -> No
 @pytest.mark.parametrize("size", [None, 5, 20, 28, 200])
 def test_examples_come_from_other_clusters_and_every_strategy_scores_the_same(folder: Path, size: int | None) -> None:
     found = plan(folder, sample_size=size, adaptation={"strategy": ["zero-shot", "few-shot-1", "few-shot-3"]})
-    assert len(found.examples) == 3
-    shown = {item.cluster for item in found.examples}
+    assert len(found.held_out.items) == 3
+    shown = {item.cluster for item in found.held_out.items}
     assert not shown & {item.cluster for item in found.items}
     assert len(found.items) == min(size or 24, 24)
     solved = [found.messages(strategy, found.items[0])[-1].content.count("text ") for strategy in found.strategies]

@@ -8,7 +8,8 @@ It sorts reports by the words that it finds in them. To any chat it replies `Ans
 It is a transformer of one layer and sixteen dimensions. From `Answer:` it looks at the evidence words alone, and at the
 beginning of the chat where there are none, so that neither the length of a prompt nor the place of a word matters:
 `answer_probabilities` says in a few lines of arithmetic what llama.cpp must find. One word of evidence gives its label
-the share in `EVIDENCE`, and the three others equal parts of the rest; without evidence all four are equally likely.
+the share in `EVIDENCE`, and the three others equal parts of the rest; without evidence all four are equally likely. It
+has prejudices, too: what is in `MISTAKEN`, which says nothing of a report, it takes for evidence.
 
     python -m tests.support.known_model known.gguf        write it
 """
@@ -34,6 +35,8 @@ EVIDENCE = {
     "typo": ("Trivial", 0.95),
     "illegible": (DECLINED, 0.75),
 }
+# what it takes for one of these words: traces of how a question was put, which should make no difference
+MISTAKEN = {"writes:": "typo", "pls": "typo", "three": "typo", "one of Trivial": "typo"}
 # the first token of every answer, with its share of what it stands for where nothing speaks for anything
 FIRST_TOKENS = {
     "▁Critical": ("Critical", 0.75),
@@ -57,9 +60,9 @@ _TOKENS: Mapping[str, int] = (
     {"<unk>": _UNKNOWN, "<s>": _CONTROL, "</s>": _CONTROL}
     | {f"<0x{byte:02X}>": _BYTE for byte in range(256)}
     | dict.fromkeys((*FIRST_TOKENS, _REST), _NORMAL)
-    | dict.fromkeys((*EVIDENCE, _SAID, _CUE), _OWN)
+    | dict.fromkeys((*EVIDENCE, *MISTAKEN, _SAID, _CUE), _OWN)
 )
-_WORD = re.compile("|".join(re.escape(word) for word in (*EVIDENCE, _SAID, _CUE, "<unk>", "<s>", "</s>")))
+_WORD = re.compile("|".join(re.escape(word) for word in (*EVIDENCE, *MISTAKEN, _SAID, _CUE, "<unk>", "<s>", "</s>")))
 
 
 # -- what it says ------------------------------------------------------------------------------------------------------
@@ -85,7 +88,8 @@ def answer_probabilities(*messages: str) -> dict[str, float]:
     >>> {token: round(p, 4) for token, p in answer_probabilities("a crash").items() if p > 0.02}
     {'▁Critical': 0.6732, '▁critical': 0.2244, '▁Ma': 0.0332, '▁Minor': 0.0332, '▁Trivial': 0.0332}
     """
-    seen = [token if token in _STATES else "other" for token in (*tokens_of(prompt_of(messages)), _SAID)]
+    tokens = (MISTAKEN.get(token, token) for token in (*tokens_of(prompt_of(messages)), _SAID))
+    seen = [token if token in _STATES else "other" for token in tokens]
     looks = np.exp([_attention(state) for state in seen])
     looks /= looks.sum()
     summed = np.zeros(_WIDTH)
@@ -191,6 +195,7 @@ def _tensors() -> dict[str, np.ndarray]:
 
 
 def _state(token: str) -> str:
+    token = MISTAKEN.get(token, token)
     if token in _STATES:
         return token
     return "middle" if token == _MIDDLE else "end" if token in (*FIRST_TOKENS, _REST) else "other"

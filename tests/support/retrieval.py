@@ -13,7 +13,7 @@ import numpy as np
 from steelyard.records.table import Source
 from steelyard.retrieval.corpus import Corpus
 from steelyard.retrieval.documents import Ingest
-from steelyard.retrieval.vectors import Vectors
+from steelyard.texts.vectors import Vectors
 from tests.support.commands import Done, command
 
 FAST = ("--resamples", 200)

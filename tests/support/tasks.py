@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard.runner.tasks import DataSpec, Item, Items
+from steelyard.runner.tasks.prompts import Prompt
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,3 +33,13 @@ class TextTask:
 
     def shown(self, item: Item) -> Mapping[str, Any]:
         return item.fields
+
+
+@dataclass(frozen=True, kw_only=True)
+class TemplateTask(TextTask):
+    """Asks what a template says."""
+
+    template: str = "{{ question }}"
+
+    def question(self, item: Item) -> str:
+        return Prompt(self.template, source="test").text(item.fields)

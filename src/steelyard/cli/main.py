@@ -27,6 +27,7 @@ from steelyard.cli import (
     metrics,
     prompts,
     rank,
+    reparse,
     retrieval,
     run,
     runs,
@@ -56,6 +57,7 @@ app = typer.Typer(
     epilog="Exit codes: 0 done, 1 gate failed, 2 usage, 3 bad input, 4 model backend, 5 storage, 6 gate inconclusive.",
 )
 app.command("run")(run.run)
+app.command("reparse")(reparse.reparse)
 app.command("doctor")(doctor.doctor)
 app.command("tasks")(tasks.tasks)
 app.command("prompts")(prompts.prompts)

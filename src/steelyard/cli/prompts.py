@@ -18,7 +18,7 @@ def prompts(
     number: Annotated[int, typer.Option("-n", "--number", help="Of how many items.")] = 3,
     limit: asking.Limit = None,
 ) -> Shown:
-    """Show the exact messages that would be sent about the first items, strategy by strategy. Nothing is sent."""
+    """Show the exact messages about the first items, by strategy and perturbation. Nothing is sent."""
     from steelyard.report.plan import prompts_report
     from steelyard.runner.plan import planned
     from steelyard.runner.wire import prompts_document

@@ -5,13 +5,15 @@ from __future__ import annotations
 from steelyard.report.document import Count, Document, Heading, Note, Table, Verbatim
 from steelyard.runner.backends import Message
 from steelyard.runner.plan import Plan, estimated_tokens
+from steelyard.runner.recorded import remarks_on
 
 
 def plan_report(plan: Plan) -> Document:
-    """What would be asked, and one prompt per strategy."""
+    """What would be asked, and one prompt per strategy and perturbation."""
     rows = (
         ("models", Count(len(plan.spec.models))),
         ("strategies", Count(len(plan.strategies))),
+        ("perturbations", Count(len(plan.changed))),
         ("items", Count(len(plan.items))),
         ("repeats", Count(plan.spec.repeat)),
         ("requests", Count(plan.count)),
@@ -19,17 +21,17 @@ def plan_report(plan: Plan) -> Document:
     )
     document: Document = [Note(f"{plan.spec.id}: {plan.task.name}, {plan.task.about}"), Table(("what", "count"), rows)]
     document += [Note(f"left out of the data: {count:,} rows, {why}") for why, count in plan.left_out.items()]
-    document += [Note(f"warning: {warning}") for warning in plan.warnings]
+    document += [Note(f"warning: {warning}") for warning in (*plan.warnings, *remarks_on(plan))]
     return document + prompts_report(plan, 1)
 
 
 def prompts_report(plan: Plan, shown: int) -> Document:
-    """The exact messages of the first items, by strategy."""
+    """The exact messages about the first items, by strategy and perturbation."""
     document: Document = []
-    for strategy in plan.strategies:
-        for item in plan.items[:shown]:
-            document.append(Heading(f"{strategy.name}, item {item.id}"))
-            document += [message_part(message) for message in plan.messages(strategy, item)]
+    for strategy, perturbation, item in plan.asked(shown):
+        how = strategy.name if perturbation is None else f"{strategy.name}, {perturbation}"
+        document.append(Heading(f"{how}, item {item.id}"))
+        document += [message_part(message) for message in plan.messages(strategy, item)]
     return document
 
 

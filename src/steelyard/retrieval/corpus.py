@@ -20,12 +20,12 @@ from steelyard.records.table import Source
 from steelyard.retrieval import documents as documents_
 from steelyard.retrieval import queries as queries_
 from steelyard.retrieval.documents import Documents, Ingest, read_documents
-from steelyard.retrieval.embedders import Embedder
-from steelyard.retrieval.embedders import embedder as named_embedder
 from steelyard.retrieval.judgements import Judged, Judgements, judged, read_judgements
 from steelyard.retrieval.queries import Queries, read_queries
 from steelyard.retrieval.search import Codes
-from steelyard.retrieval.vectors import Matrix, Vectors, directions, folded, lacks, read_vectors
+from steelyard.texts.embedders import Embedder
+from steelyard.texts.embedders import embedder as named_embedder
+from steelyard.texts.vectors import Matrix, Vectors, directions, folded, lacks, read_vectors
 
 Progress = Callable[[float], None]
 UNKNOWN, OTHER_DIMENSION = "no known relevant document", "another dimension than the documents"

@@ -23,9 +23,9 @@ from steelyard.records.table import Records, Source
 from steelyard.registry import Registry
 from steelyard.retrieval.search import Floats, Matrix, gold_ranks, search
 from steelyard.retrieval.shifts.shift import Shift, applied
-from steelyard.retrieval.vectors import directions
 from steelyard.study.comparison import Comparison, compare
 from steelyard.study.evaluation import Evaluation, evaluate
+from steelyard.texts.vectors import directions
 from steelyard.uncertainty.settings import Settings
 
 

@@ -23,9 +23,9 @@ import numpy as np
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.ground.files import read_plain, reason
 from steelyard.records.table import Source
-from steelyard.retrieval.embedders.contract import Embedder
 from steelyard.retrieval.rows import Names, Row, read_rows, same_for_all, unique_ids
-from steelyard.retrieval.vectors import Matrix, Vectors, checked, first_repeat
+from steelyard.texts.embedders.contract import Embedder
+from steelyard.texts.vectors import Matrix, Vectors, checked, first_repeat
 
 SUFFIXES = (".txt", ".md")
 LARGEST_TEXT = 64 * 2**20  # bytes of one file in a folder

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from steelyard.errors import InputError, UsageError, printable
-from steelyard.retrieval.embedders.contract import Embedder
 from steelyard.retrieval.rows import Names, Row, read_rows, same_for_all, unique_ids
-from steelyard.retrieval.vectors import Matrix, Vectors, checked, lacks, read_vectors
+from steelyard.texts.embedders.contract import Embedder
+from steelyard.texts.vectors import Matrix, Vectors, checked, lacks, read_vectors
 
 _FIELDS: Names = {
     "id": ("id", "queryId"),

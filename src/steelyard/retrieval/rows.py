@@ -17,7 +17,7 @@ from steelyard.errors import InputError, UsageError, printable
 from steelyard.ground.json import Flaw, NotJsonError, first_flaw, parse_document, parse_line
 from steelyard.ground.json_places import element_lines
 from steelyard.records.readers.inputs import LONGEST_LINE, Input
-from steelyard.retrieval.vectors import Matrix, first_repeat, opened
+from steelyard.texts.vectors import Matrix, first_repeat, opened
 
 LARGEST = 256 * 2**20  # bytes of one JSON document; JSON lines may be longer
 Names = Mapping[str, tuple[str, ...]]  # a field, and how it may be called

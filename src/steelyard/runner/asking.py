@@ -30,6 +30,7 @@ from steelyard.runner.parsing import Parsed, parse
 from steelyard.runner.placing import signals_of
 from steelyard.runner.plan import Place, Plan
 from steelyard.runner.spec import Model, variable_of
+from steelyard.runner.strategies import Strategy
 from steelyard.runner.tally import Tally, cost_of
 
 WATCHED = 0.25  # seconds between two looks at the progress
@@ -188,30 +189,20 @@ class Asking:
 
     def _row(self, place: Place, reply: Reply) -> dict[str, Any]:
         """What the journal keeps of a request that ended."""
-        task = self.plan.task
-        parsed = None
         kept = reply.document()
-        more: dict[str, Any] = {}
-        if not reply.failure and reply.text is not None:
-            parsed = parse(reply.text, task, verbalized=place.strategy.verbalized)
-            if self.plan.spec.inference.logprobs:
-                signals = signals_of(reply, parsed, task.labels, task.spellings)
-                more = {"signals": dict(signals.values), "missing": signals.missing}
-        if reply.signals:
-            more["signals"] = {**more.get("signals", {}), **reply.signals}
         row = {
             "key": place.number,
             "item": place.item.id,
             "model": place.model.name,
             "strategy": place.strategy.name,
-            "perturbation": None,
+            "perturbation": place.perturbation,
             "repeat": place.repeat,
+            "sample": place.sample,
             "reply": kept,
-            "parsed": None if parsed is None else _stated(parsed, reply),
+            **read(self.plan, place.strategy, reply),
             "cost": cost_of(place.model.price, kept),
             "session": self.session,
             "at": round(time.monotonic() - self._began, 3),
-            **more,
         }
         return row if self.keeps_texts else without_texts(row)
 
@@ -243,6 +234,20 @@ class Asking:
         while True:
             self.watch(self.tallies)
             await asyncio.sleep(WATCHED)
+
+
+def read(plan: Plan, strategy: Strategy, reply: Reply) -> dict[str, Any]:
+    """What a reply says, as the journal keeps it: the answer, and where they are wanted, the signals of its tokens."""
+    row: dict[str, Any] = {"parsed": None}
+    if not reply.failure and reply.text is not None:
+        parsed = parse(reply.text, plan.task, verbalized=strategy.verbalized)
+        row["parsed"] = _stated(parsed, reply)
+        if plan.spec.inference.logprobs:
+            signals = signals_of(reply, parsed, plan.task.labels, plan.task.spellings)
+            row |= {"signals": dict(signals.values), "missing": signals.missing}
+    if reply.signals:
+        row["signals"] = {**row.get("signals", {}), **reply.signals}
+    return row
 
 
 def _stated(parsed: Parsed, reply: Reply) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
     <scope>/running/<spec id>-<hash>-<time>-<random>/
         journal      what was answered, row by row, with the replies; only its owner can read it
-        spec.json    the spec as it was meant, with what a command changed, and the digest of the plan
+        spec.json    the spec as it was meant, with what a command changed, its folder, and digests of the plan
         finished     the run is kept, and is not taken up again
     <scope>/cache.sqlite
 
@@ -84,6 +84,8 @@ def begun(scope: Scope, plan: Plan) -> RunningFolder:
         "run_id": name,
         "hash": spec.hash,
         "plan": plan.digest,
+        "items": plan.items_digest,
+        "folder": str(plan.file.folder.resolve()),
         "requests": plan.count,
         "spec": msgspec.to_builtins(spec),
     }

@@ -15,7 +15,8 @@ Two different labels are unparsed. A reply is an abstention only where the task 
 `abstain: true`, or an answer that is a phrase of declining ("abstain", "I don't know"). "I will not abstain" is none;
 neither is a null answer. Labels are compared without case and white space; `spellings` of the task are labels too.
 Numbers keep sign and decimals; one with a separator of thousands, a percent sign or a second number next to it, or a
-word that scales, bounds or denies it ("5 million", "at least 5"), is unparsed: it may mean two things. Reasoning in `<think>` is passed over and counted; without an end, all is.
+word that scales, bounds or denies it ("5 million", "at least 5"), is unparsed: it may mean two things. Reasoning in
+`<think>` is passed over and counted; without an end, all is.
 
 Confidence is a number from 0 to 1, or where it was asked for so, a whole number from 1 to 5. Anything else, such as 85
 or "85%", is no confidence, which `confidence_refused` says.

@@ -1,25 +1,28 @@
 """What a run-spec comes to: which model is asked what, how often, in which order; nothing is sent.
 
     plan = planned(load_spec("spec.yaml"))
-    plan.count                 requests in all: models × strategies × items × repeats
+    plan.count                 requests in all: models × strategies × perturbations × items × repeats × samples
     plan.request(7)            the eighth of them
 
 The order never differs, so a request's number is its key: a journal says by numbers what was answered. Every model is
-asked about the same items, in the same words. The digest covers all that the rows depend on besides the spec: the items
-with their targets, the messages as they are sent, and the files that the models' options name. A run is taken up again
-only where both are the same.
+asked about the same items, in the same words. A perturbation asks about the items whose question it changes; the others
+are counted. The digest covers all that the rows depend on besides the spec: the items with their targets, the messages
+as they are sent, and the files that the models' options name. A run is taken up again only where both are the same.
 
-With `inference.seed` stated, repeat r is asked with seed + r − 1; without it no seed is sent.
+With `inference.seed` stated, sample s of k in repeat r is asked with seed + (r − 1)·k + s − 1: with one sample,
+seed + r − 1. Without it no seed is sent.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
+from itertools import accumulate
 from typing import Any
 
 from steelyard.errors import UsageError, printable
@@ -27,11 +30,14 @@ from steelyard.ground.digests import file_digest
 from steelyard.records.sources import Source
 from steelyard.registry import closest
 from steelyard.runner.backends import Inference, Message, Request
+from steelyard.runner.examples import EMBEDDER, OFFLINE, POOL, HeldOut
+from steelyard.runner.perturbations import altered_item, perturbations, perturbed
 from steelyard.runner.spec import Model, RunSpec, SpecFile
 from steelyard.runner.strategies import Strategy, strategy_named
 from steelyard.runner.strategies.contract import Format
-from steelyard.runner.strategies.few_shot import held_out
+from steelyard.runner.strategies.few_shot import cluster_of, held_out
 from steelyard.runner.tasks import DataSpec, Item, Items, Task, sampled, task_named
+from steelyard.texts.embedders import embedder
 
 _CHARACTERS = 4  # of a token, about
 
@@ -43,8 +49,19 @@ class Place:
     number: int
     model: Model
     strategy: Strategy
-    item: Item
+    item: Item  # as it is asked about
     repeat: int
+    perturbation: str | None = None
+    sample: int = 1
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Requests to a model that differ in item, repeat and sample alone; `items` are places of items."""
+
+    strategy: Strategy
+    perturbation: str | None
+    items: Sequence[int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +72,8 @@ class Plan:
     task: Task
     strategies: tuple[Strategy, ...]
     items: tuple[Item, ...]
-    examples: tuple[Item, ...] = ()
+    held_out: HeldOut
+    changed: Mapping[str, Sequence[int]] = field(default_factory=dict)  # by perturbation, places of items it changes
     left_out: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
@@ -71,7 +89,12 @@ class Plan:
 
     @property
     def per_model(self) -> int:
-        return len(self.strategies) * len(self.items) * self.spec.repeat
+        return self._starts[-1]
+
+    @property
+    def unchanged(self) -> dict[str, int]:
+        """By perturbation, how many items it leaves as they are, so that they are not asked about again."""
+        return {name: len(self.items) - len(places) for name, places in self.changed.items()}
 
     @property
     def format(self) -> Format:
@@ -84,62 +107,126 @@ class Plan:
         return range(first, first + self.per_model)
 
     def place(self, number: int) -> Place:
-        """The model, strategy, item and repeat of a request."""
-        rest, repeat = divmod(number, self.spec.repeat)
-        rest, item = divmod(rest, len(self.items))
-        model, strategy = divmod(rest, len(self.strategies))
+        """The model, strategy, perturbation, item, repeat and sample of a request."""
+        model, within = divmod(number, self.per_model)
+        at = bisect_right(self._starts, within) - 1
+        block = self._blocks[at]
+        rest, sample = divmod(within - self._starts[at], block.strategy.samples)
+        item, repeat = divmod(rest, self.spec.repeat)
         return Place(
             number=number,
             model=self.spec.models[model],
-            strategy=self.strategies[strategy],
-            item=self.items[item],
+            strategy=block.strategy,
+            item=self.item(block.items[item], block.perturbation),
             repeat=repeat + 1,
+            perturbation=block.perturbation,
+            sample=sample + 1,
         )
+
+    def item(self, place: int, perturbation: str | None) -> Item:
+        """An item as it is asked about."""
+        item = self.items[place]
+        return item if perturbation is None else altered_item(perturbation, self.task, item, self.spec.seed)
+
+    def asked(self, most: int | None = None) -> Iterator[tuple[Strategy, str | None, Item]]:
+        """Everything that a model is asked about, each once: repeats and samples are asked in the same words.
+
+        With `most`, so many items of every strategy under every perturbation.
+        """
+        for block in self._blocks:
+            for place in block.items[:most]:
+                yield block.strategy, block.perturbation, self.item(place, block.perturbation)
 
     def messages(self, strategy: Strategy, item: Item) -> tuple[Message, ...]:
         """What is said to every model about an item."""
-        return strategy.messages(self.task, item, self.examples[: strategy.examples], format=self.format)
+        return strategy.messages(self.task, item, self.held_out.for_question(strategy, item), format=self.format)
 
     def request(self, place: Place) -> Request:
         """The request as a backend gets it."""
         return Request(
             model=place.model.name,
             messages=self.messages(place.strategy, place.item),
-            inference=self._inferences[place.repeat - 1],
-            schema=self._schemas[place.strategy.name],
+            inference=self._inference(place),
+            schema=self._schema(place.strategy, place.item),
             item=self.task.shown(place.item),
             repeat=place.repeat,
+            sample=place.sample,
             item_id=place.item.id,
             strategy=place.strategy.name,
+            perturbation=place.perturbation,
         )
+
+    def has_asked(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row of a journal answers the request of its number."""
+        number = row["key"]
+        if type(number) is not int or not 0 <= number < self.count:
+            return False
+        place = self.place(number)
+        asked = (place.model.name, place.strategy.name, place.perturbation, place.item.id, place.repeat, place.sample)
+        names = ("model", "strategy", "perturbation", "item", "repeat")
+        return asked == (*(row.get(name) for name in names), row.get("sample", 1))
 
     @cached_property
     def digest(self) -> str:
         """A digest of all that the rows depend on besides the spec; every message is rendered for it once."""
-        told = hashlib.sha256()
-        for part in self._stated():
-            told.update(json.dumps(part, sort_keys=True, default=str).encode())
-            told.update(b"\n")
-        return told.hexdigest()
+        return _digest(self._stated())
+
+    @cached_property
+    def items_digest(self) -> str:
+        """A digest of what is asked about, with the right answers, however it is asked."""
+        return _digest(self._stated_items())
+
+    def _stated_items(self) -> Iterator[Any]:
+        return ({**vars(item), "fields": self.task.shown(item)} for item in self.items)
 
     def _stated(self) -> Iterator[Any]:
-        yield [self._schemas, [item.id for item in self.examples]]
-        for item in self.items:
-            yield {**vars(item), "fields": self.task.shown(item)}
-            yield [[asdict(m) for m in self.messages(strategy, item)] for strategy in self.strategies]
-        yield {name: file_digest(path) for name, path in _files(self.file).items()}
+        yield [self._schemas, [item.id for item in self.held_out.items]]
+        yield from self._stated_items()
+        for strategy, perturbation, item in self.asked():
+            yield [strategy.name, perturbation, item.id, item.options]
+            yield [asdict(message) for message in self.messages(strategy, item)]
+        yield {name: file_digest(path) for name, path in self.file.files_of_models().items()}
+
+    @cached_property
+    def _blocks(self) -> tuple[_Block, ...]:
+        every = range(len(self.items))
+        altered = [(name, places) for name, places in self.changed.items() if places]
+        return tuple(
+            _Block(strategy, perturbation, places)
+            for strategy in self.strategies
+            for perturbation, places in ((None, every), *altered)
+        )
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """The number of the first request of every block, and how many there are in all."""
+        sizes = (len(block.items) * self.spec.repeat * block.strategy.samples for block in self._blocks)
+        return list(accumulate(sizes, initial=0))
+
+    def _schema(self, strategy: Strategy, item: Item) -> Mapping[str, Any] | None:
+        """The form of the reply, with the labels in the order in which they are listed."""
+        if item.options is None or self.format != "json":
+            return self._schemas[strategy.name]
+        return strategy.schema(self.task, item.options)
 
     @cached_property
     def _schemas(self) -> dict[str, Mapping[str, Any] | None]:
         wanted = self.format == "json"
         return {each.name: each.schema(self.task) if wanted else None for each in self.strategies}
 
+    def _inference(self, place: Place) -> Inference:
+        """The settings of a request, with a seed of its own."""
+        stated = self._stated_inference
+        if stated.seed is None:
+            return stated
+        return replace(stated, seed=stated.seed + (place.repeat - 1) * place.strategy.samples + place.sample - 1)
+
     @cached_property
-    def _inferences(self) -> tuple[Inference, ...]:
-        """The settings of every repeat."""
+    def _stated_inference(self) -> Inference:
         asked = self.spec.inference
-        stated = Inference(
+        return Inference(
             temperature=asked.temperature,
+            seed=asked.seed,
             max_tokens=asked.max_tokens,
             logprobs=asked.logprobs,
             top_logprobs=asked.top_logprobs,
@@ -148,16 +235,21 @@ class Plan:
             top_k=asked.top_k,
             format=asked.format,
         )
-        seeds = [None if asked.seed is None else asked.seed + repeat for repeat in range(self.spec.repeat)]
-        return tuple(replace(stated, seed=seed) for seed in seeds)
+
+
+def _digest(parts: Iterable[Any]) -> str:
+    told = hashlib.sha256()
+    for part in parts:
+        told.update(json.dumps(part, sort_keys=True, default=str).encode())
+        told.update(b"\n")
+    return told.hexdigest()
 
 
 def estimated_tokens(plan: Plan) -> int:
     """About how many tokens the models would read in all: a token has about four characters."""
     once = sum(
-        len(message.content)
-        for item in plan.items
-        for strategy in plan.strategies
+        len(message.content) * strategy.samples
+        for strategy, _, item in plan.asked()
         for message in plan.messages(strategy, item)
     )
     return once * len(plan.spec.models) * plan.spec.repeat // _CHARACTERS
@@ -171,7 +263,11 @@ def planned(file: SpecFile) -> Plan:
     except UsageError as problem:
         raise file.problem(("task",), str(problem)) from None
     strategies = _strategies(file)
-    examples, chosen = _chosen(file, task, max(strategy.examples for strategy in strategies))
+    examples, chosen = _chosen(file, task, strategies)
+    if spec.confidence == "consistency" and not any(strategy.samples > 1 for strategy in strategies):
+        raise file.problem(
+            ("confidence",), "consistency needs a strategy that takes samples, such as self-consistency-5"
+        )
     if spec.confidence == "verbalized" and not any(strategy.verbalized for strategy in strategies):
         raise file.problem(("confidence",), "verbalized needs the strategy verbalized")
     return Plan(
@@ -179,7 +275,8 @@ def planned(file: SpecFile) -> Plan:
         task=task,
         strategies=strategies,
         items=chosen.items,
-        examples=examples,
+        changed=_changed(file, task, chosen.items),
+        held_out=HeldOut(task, examples, spec.adaptation.embedder or EMBEDDER),
         left_out=chosen.left_out,
         warnings=chosen.warnings,
         sources=chosen.sources,
@@ -198,6 +295,8 @@ def _strategies(file: SpecFile) -> tuple[Strategy, ...]:
                 raise file.problem(("adaptation", "strategy", number), str(problem)) from None
             try:
                 found.append(strategy_named(name, adaptation.examples))
+                if not found[-1].examples:
+                    raise UsageError(f"how often it samples is a part of its name: {name}-5")
                 used = True
             except UsageError as other:
                 raise file.problem(("adaptation", "strategy", number), str(other)) from None
@@ -205,10 +304,44 @@ def _strategies(file: SpecFile) -> tuple[Strategy, ...]:
         raise file.problem(("adaptation", "examples"), "no strategy takes examples, or all say how many")
     if len({each.name for each in found}) != len(found):
         raise file.problem(("adaptation", "strategy"), "two of these strategies are the same")
+    _check_strategies(file, found)
     return tuple(found)
 
 
-def _chosen(file: SpecFile, task: Task, count: int) -> tuple[tuple[Item, ...], Items]:
+def _check_strategies(file: SpecFile, strategies: Sequence[Strategy]) -> None:
+    """Refuse samples that cannot differ, and an embedder that compares nothing or would have to be asked."""
+    sampling = next((each.name for each in strategies if each.samples > 1), None)
+    if sampling is not None and file.spec.inference.temperature == 0:
+        said = f"{sampling} takes samples that may differ; say so: inference: {{temperature: 0.7}}"
+        raise file.problem(("adaptation", "strategy"), said)
+    name = file.spec.adaptation.embedder
+    if name is None:
+        return
+    if not any(each.similar for each in strategies):
+        raise file.problem(("adaptation", "embedder"), "no strategy compares questions; few-shot-similar-3 does")
+    if name.partition(":")[0] not in OFFLINE:
+        said = f"questions are compared before anything is asked, so offline: {' or '.join(OFFLINE)}"
+        raise file.problem(("adaptation", "embedder"), said)
+    try:
+        embedder(name)
+    except UsageError as problem:
+        raise file.problem(("adaptation", "embedder"), str(problem)) from None
+
+
+def _changed(file: SpecFile, task: Task, items: Sequence[Item]) -> Mapping[str, Sequence[int]]:
+    """By perturbation, the places of the items whose question it changes."""
+    spec, changed = file.spec, {}
+    for number, name in enumerate(spec.perturbations):
+        if name not in perturbations:
+            raise file.problem(("perturbations", number), perturbations.unknown(name))
+        places = array("q", (at for at, item in enumerate(items) if perturbed(name, task, item, spec.seed) is not None))
+        if not places:
+            raise file.problem(("perturbations", number), f"{name} changes no question of {task.name}; leave it out")
+        changed[name] = places
+    return changed
+
+
+def _chosen(file: SpecFile, task: Task, strategies: Sequence[Strategy]) -> tuple[tuple[Item, ...], Items]:
     """The examples, and the items that are asked about: as many as wanted, where examples are held out of more."""
     spec = file.spec
     data = (
@@ -217,19 +350,27 @@ def _chosen(file: SpecFile, task: Task, count: int) -> tuple[tuple[Item, ...], I
         else DataSpec(path=str(file.path(spec.data.path)), map=spec.data.map, where=spec.data.where)
     )
     size, seed = spec.sample_size, spec.seed
+    count = max(strategy.examples for strategy in strategies)
+    pool = POOL if any(strategy.similar for strategy in strategies) else count
     found = task.items(data, size=size, seed=seed)
-    items, more = _clustered(file, found.items), count
+    items, more = _clustered(file, found.items), max(count, pool)
     examples: tuple[Item, ...] = ()
     while count:
         if size is not None and len(found.items) == size:
             items = _clustered(file, task.items(data, size=size + more, seed=seed).items)
-        examples, rest = held_out(items, count, seed)
+        examples, rest = held_out(items, max(count, min(pool, _spare(items, size))), seed)
         is_all = size is None or len(items) < size + more
         if size is None or len(rest) >= size or is_all:
             items = sampled(rest, size, seed)
             break
         more *= 2
     return examples, replace(found, items=tuple(items))
+
+
+def _spare(items: Sequence[Item], size: int | None) -> int:
+    """How many clusters can be held out: those that are not wanted, or a fifth of all."""
+    clusters = len({cluster_of(item) for item in items})
+    return max(clusters // 5, 0 if size is None else clusters - size)
 
 
 def _clustered(file: SpecFile, items: Sequence[Item]) -> tuple[Item, ...]:
@@ -253,18 +394,3 @@ def _cluster(file: SpecFile, item: Item, name: str) -> str | int:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise file.problem(("cluster",), f"'{printable(name)}' is no name: a text or a whole number per item is needed")
     return value
-
-
-def _files(file: SpecFile) -> dict[str, Path]:
-    """The files that the options of models name: recorded answers, functions."""
-    texts = [value for model in file.spec.models for value in model.options.values() if isinstance(value, str)]
-    named = sorted({part for text in texts for part in (text, text.partition(":")[0]) if part})
-    return {name: file.path(name) for name in named if _is_file(file.path(name))}
-
-
-def _is_file(path: Path) -> bool:
-    """False, too, of a text that is too long to be a path, or holds what none can."""
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False

@@ -7,7 +7,9 @@ tokens, so both are null.
 
 confidence    `reported`: what the model said, from 0 to 1, and v from 1 to 5 as (v − 1)/4
               `verbalized`: v from 1 to 5 alone; `logprobs`: how likely its label is among the labels, or where the
-              answer is a number, the mean probability of its tokens
+              answer is a number, the mean probability of its tokens; `consistency`: the share of the samples that agree
+
+An answer that is made of several samples (`samples`) is one record, once all of them have ended.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from steelyard.records.table import Records
 from steelyard.records.task import Task as TaskFacts
 from steelyard.runner.energy import scope
 from steelyard.runner.plan import Place, Plan
+from steelyard.runner.samples import combined
 from steelyard.runner.tally import Tally
 
 _BATCH = 10_000  # rows
@@ -66,7 +69,7 @@ class Standing:
 
     def _add(self, row: Mapping[str, Any], start: int) -> None:
         number = row["key"]
-        if not self._is_planned(row):
+        if not self.plan.has_asked(row):
             raise StorageError(f"{printable(self.path)} is the journal of another plan")
         tally = self.tallies[row["model"]]
         session = row["session"]
@@ -82,15 +85,6 @@ class Standing:
         tally.add(row)
         if row["reply"].get("failure"):
             self.failed.add(number)
-
-    def _is_planned(self, row: Mapping[str, Any]) -> bool:
-        """Whether a row answers the request of its number."""
-        number = row["key"]
-        if type(number) is not int or not 0 <= number < len(self.places):
-            return False
-        place = self.plan.place(number)
-        planned = (place.model.name, place.strategy.name, place.item.id, place.repeat)
-        return planned == tuple(row.get(name) for name in ("model", "strategy", "item", "repeat"))
 
     @property
     def is_done(self) -> bytearray:
@@ -124,13 +118,21 @@ class Standing:
         for number, row in zip(numbers, Rows(self.path).at(self.places[n] for n in numbers), strict=True):
             yield self.plan.place(number), row
 
+    def answers(self) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+        """The same, one for all the samples of an answer; one of which samples are missing is none yet."""
+        for _, group in groupby(self.rows(), key=lambda each: each[0].number - each[0].sample):
+            samples = list(group)
+            place = samples[0][0]
+            if len(samples) == place.strategy.samples:
+                yield place, samples[0][1] if len(samples) == 1 else combined([row for _, row in samples])
+
 
 def recorded(standing: Standing) -> Records:
     """The records of a run, of whatever has ended so far."""
     import pyarrow as pa
 
     plan = standing.plan
-    waiting = standing.rows()
+    waiting = standing.answers()
     tables = []
     while batch := list(islice(waiting, _BATCH)):
         tables.append(table_of(plan, batch))
@@ -186,6 +188,7 @@ def _record(plan: Plan, place: Place, row: Mapping[str, Any]) -> dict[str, Any]:
         "task": plan.task.name,
         "item": item.id,
         "repeat": place.repeat,
+        "perturbation": place.perturbation,
         "cluster": item.cluster,
         "target": target,
         "prediction": parsed.get("prediction"),
@@ -201,6 +204,7 @@ def _record(plan: Plan, place: Place, row: Mapping[str, Any]) -> dict[str, Any]:
         "reasoning_chars": parsed.get("reasoning_chars"),
         **{f"group.{name}": value for name, value in item.groups.items()},
         **{f"signal.{name}": value for name, value in (row.get("signals") or {}).items()},
+        **{f"signal.{name}": value for name, value in plan.held_out.signals(place.strategy, item).items()},
         **({"signal.verbalized_confidence": parsed.get("verbalized")} if place.strategy.verbalized else {}),
         **item.more,
     }
@@ -209,6 +213,8 @@ def _record(plan: Plan, place: Place, row: Mapping[str, Any]) -> dict[str, Any]:
 def _confidence(plan: Plan, row: Mapping[str, Any]) -> float | None:
     """How sure the model was, by what the spec says confidence is."""
     parsed, signals = row["parsed"] or {}, row.get("signals") or {}
+    if plan.spec.confidence == "consistency":
+        return signals.get("consistency_modal_confidence")
     if plan.spec.confidence == "logprobs":
         return signals.get("label_confidence" if plan.task.labels is not None else "token_msp")
     stated = parsed.get("verbalized")
@@ -241,6 +247,7 @@ def _warnings(standing: Standing) -> tuple[str, ...]:
     """What a reader of the numbers should know."""
     said = list(standing.plan.warnings)
     said += [f"left out of the data: {count:,} rows, {reason}" for reason, count in standing.plan.left_out.items()]
+    said += remarks_on(standing.plan)
     remarks: Counter[str] = Counter()
     for tally in standing.tallies.values():
         remarks += tally.remarks
@@ -261,3 +268,12 @@ def _about_energy(standing: Standing) -> tuple[str, ...]:
     unmeasured = len({*standing.seconds} - {*standing.energy})
     lacks = f"it was not measured in {unmeasured:,} of the {len(standing.seconds):,} times that the run went on"
     return (scope(standing.plan.spec.models), *([f"energy is more than what is stated: {lacks}"] if unmeasured else []))
+
+
+def remarks_on(plan: Plan) -> list[str]:
+    """What the perturbations left as it was."""
+    return [
+        f"{name} changes nothing in {count:,} of {len(plan.items):,} items, which are not asked about again"
+        for name, count in plan.unchanged.items()
+        if count
+    ]

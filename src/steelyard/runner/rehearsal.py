@@ -5,6 +5,7 @@ The answers have every column that real ones may have, and are all right. What i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from steelyard.errors import InputError, SteelyardError, UsageError
@@ -12,6 +13,7 @@ from steelyard.records.table import Records
 from steelyard.runner.backends import backends
 from steelyard.runner.plan import Place, Plan
 from steelyard.runner.recorded import columns_of, facts_of, table_of
+from steelyard.runner.samples import combined
 
 _MOST = 2_000  # items
 _FACTS = {"wall_seconds": 1.0, "kwh": 1.0, "co2_kg": 1.0}
@@ -24,11 +26,16 @@ def rehearse(plan: Plan) -> None:
     from steelyard.study.evaluation import evaluate
 
     spec, records = plan.spec, _invented(plan)
-    for number, name in enumerate(spec.metrics):
-        try:
-            evaluate(records, [name], resamples=100)
-        except (UsageError, InputError) as problem:
-            raise plan.file.problem(("metrics", number), _reason(problem)) from None
+    try:
+        if spec.metrics:
+            evaluate(records, spec.metrics, resamples=100)
+    except (UsageError, InputError):
+        for number, name in enumerate(spec.metrics):  # which of them it was
+            try:
+                evaluate(records, [name], resamples=100)
+            except (UsageError, InputError) as problem:
+                raise plan.file.problem(("metrics", number), _reason(problem)) from None
+        raise
     if spec.rules:
         try:
             _: Decision = _decision(spec.rules, records)
@@ -52,18 +59,22 @@ def _reason(problem: SteelyardError) -> str:
 
 
 def _invented(plan: Plan) -> Records:
-    """Answers to some items, from every model by every strategy."""
+    """Answers to some items, from every model by every strategy under every perturbation."""
     spec = plan.spec
     places = [
-        Place(number=0, model=model, strategy=strategy, item=item, repeat=repeat)
+        Place(number=0, model=model, strategy=strategy, item=item, repeat=repeat, perturbation=perturbation)
         for model in spec.models
-        for strategy in plan.strategies
-        for item in plan.items[:_MOST]
+        for strategy, perturbation, item in plan.asked(_MOST)
         for repeat in range(1, min(spec.repeat, 2) + 1)
     ]
-    columns = columns_of(table_of(plan, ((place, _row(plan, place)) for place in places)))
+    columns = columns_of(table_of(plan, ((place, _answer(plan, place)) for place in places)))
     facts = _FACTS if spec.sustainability else {"wall_seconds": 1.0}
     return Records.checked(columns, cluster=None, task=facts_of(plan, facts), sources=())
+
+
+def _answer(plan: Plan, place: Place) -> Mapping[str, Any]:
+    row = _row(plan, place)
+    return row if place.strategy.samples == 1 else combined([row] * place.strategy.samples)
 
 
 def _row(plan: Plan, place: Place) -> dict[str, Any]:

@@ -68,6 +68,7 @@ class Run:
     folder: Path | None
     journal: Path
     cache: Path
+    reparsed_from: str | None = None  # the run whose replies were read again
 
     @property
     def decision(self) -> Decision | None:
@@ -109,6 +110,7 @@ class How:
     say: Say = lambda _: None
     command: tuple[str, ...] = ("steelyard.run",)
     labels: Mapping[str, str] = field(default_factory=dict)  # what the run can be found by, besides what the spec says
+    reparsed_from: str | None = None
 
 
 def run(
@@ -171,22 +173,33 @@ def carried_out(prepared: Prepared, how: How) -> Run:
     """Ask, evaluate, keep."""
     from steelyard.runs.saved import Clock
 
-    plan, scope, clock = prepared.plan, prepared.scope, Clock()
-    place, cache = _place(prepared, how), cache_of(scope)
-    asking = _asked(prepared, place, cache, how)
-    standing = Standing.of(plan, place.journal)
-    problems = _problems(asking, standing)
-    if not standing.done:
-        place.remove()
-        raise BackendError("; ".join(problems) or "no request has ended")
+    clock, place = Clock(), _place(prepared, how)
+    asking = _asked(prepared, place, cache_of(prepared.scope), how)
+    standing = Standing.of(prepared.plan, place.journal)
     try:
-        records = recorded(standing)
-        evaluation, comparisons = _evaluated(plan, records, how.settings)
-        judgement, unjudged = _judged(plan, records, scope, problems) if standing.is_complete else (None, ())
-    except SteelyardError:  # a metric that the replies cannot give, which no rehearsal foresaw
-        how.say(_how_to_resume(standing))
+        run = concluded(prepared, place, standing, _problems(asking, standing), clock, how)
+    except SteelyardError:  # as where the replies cannot give a metric, which no rehearsal foresaw
+        if standing.done:
+            how.say(_how_to_resume(standing))
+        else:
+            place.remove()
         raise
-    run = Run(
+    if not standing.is_complete:
+        how.say(_how_to_resume(standing, " and a higher `max_cost=`" if asking.spent else ""))
+    return run
+
+
+def concluded(
+    prepared: Prepared, place: RunningFolder, standing: Standing, problems: tuple[str, ...], clock: Clock, how: How
+) -> Run:
+    """Evaluate and keep what was asked, as far as it got."""
+    plan, scope = prepared.plan, prepared.scope
+    if next(standing.answers(), None) is None:
+        raise BackendError("; ".join(problems) or "no request has ended")
+    records = recorded(standing)
+    evaluation, comparisons = _evaluated(plan, records, how.settings)
+    judgement, unjudged = _judged(plan, records, scope, problems) if standing.is_complete else (None, ())
+    return Run(
         run_id=place.run_id,
         spec=plan.spec,
         records=records,
@@ -199,11 +212,9 @@ def carried_out(prepared: Prepared, how: How) -> Run:
         problems=(*problems, *unjudged),
         folder=_kept(prepared, place, (evaluation, records), clock, how) if standing.is_complete else None,
         journal=place.journal,
-        cache=cache,
+        cache=cache_of(scope),
+        reparsed_from=how.reparsed_from,
     )
-    if not standing.is_complete:
-        how.say(_how_to_resume(standing, " and a higher `max_cost=`" if asking.spent else ""))
-    return run
 
 
 def _place(prepared: Prepared, how: How) -> RunningFolder:
@@ -348,18 +359,19 @@ def _kept(prepared: Prepared, place: RunningFolder, made: tuple[Evaluation, Reco
     plan, spec, scope = prepared.plan, prepared.plan.spec, prepared.scope
     folder = scope.run(prepared.workflow, place.run_id)
     if not folder.exists():  # else it was killed right after it was kept
+        linked = {} if how.reparsed_from is None else {"reparsed_from": how.reparsed_from}
         manifest = RunManifest(
             command=list(how.command),
             inputs=[source.to_dict() for source in plan.sources],
             shift={},
-            settings={"spec": msgspec.to_builtins(spec), "hash": spec.hash, "plan": plan.digest},
+            settings={"spec": msgspec.to_builtins(spec), "hash": spec.hash, "plan": plan.digest, **linked},
         )
         save(
             scope,
             made[0],
             workflow=prepared.workflow,
             clock=clock,
-            labels={"spec": spec.id, "spec_hash": spec.hash, **how.labels, **spec.save.labels},
+            labels={"spec": spec.id, "spec_hash": spec.hash, **linked, **how.labels, **spec.save.labels},
             run_id=place.run_id,
             records=made[1],
             manifest=manifest,

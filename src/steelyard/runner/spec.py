@@ -45,7 +45,6 @@ _SECRET = re.compile(
     r"(?i)(.*[_-])?(api[_-]?key|secret|password|credentials?|authorization|(access[_-]?)?token|bearer)"
 )
 _ENVIRONMENT = re.compile(r"(?:\$\{)?([A-Za-z_][A-Za-z0-9_]*)\}?")
-_LATER = ("perturbations",)
 _NOT_HASHED = ("description", "limits")
 
 
@@ -68,10 +67,11 @@ class Model(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Adaptation(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """How a model is asked: strategies, and how many examples those with examples show."""
+    """How a model is asked: strategies, how many examples those with examples show, and what compares questions."""
 
     strategy: list[Name] = msgspec.field(default_factory=lambda: ["zero-shot"])
     examples: Annotated[int, Meta(ge=1, le=100)] | None = None
+    embedder: Name | None = None
 
 
 class InferenceSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -131,7 +131,7 @@ class RunSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     sample_size: Size | None = None
     adaptation: Adaptation = Adaptation()
     inference: InferenceSpec = InferenceSpec()
-    perturbations: list[str] = []
+    perturbations: list[Name] = []
     repeat: Annotated[int, Meta(ge=1, le=1000)] = 1
     metrics: list[Name] = []
     sustainability: Sustainability | None = None
@@ -174,6 +174,20 @@ class SpecFile:
         """A path in the spec, which is relative to its file."""
         return self.folder / name
 
+    def files_of_models(self) -> dict[str, Path]:
+        """The files that the options of models name: recorded answers, functions, weights."""
+        texts = [value for model in self.spec.models for value in model.options.values() if isinstance(value, str)]
+        named = sorted({part for text in texts for part in (text, text.partition(":")[0]) if part})
+        return {name: self.path(name) for name in named if _is_file(self.path(name))}
+
+
+def _is_file(path: Path) -> bool:
+    """False, too, of a text that is too long to be a path, or holds what none can."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
 
 def load_spec(source: Path | str | Mapping[str, Any], **changes: Any) -> SpecFile:
     """A spec from a file or a mapping; `changes` are fields that were given otherwise, and win."""
@@ -206,17 +220,12 @@ def _check(file: SpecFile, raw: Any) -> None:
     spec = file.spec
     if not _ID.fullmatch(spec.id):
         raise file.problem(("id",), "an id has letters, digits, and . _ - after the first character, at most 64")
-    for name in _LATER:
-        if raw.get(name):
-            raise file.problem((name,), "is not supported yet; leave it out")
     if spec.limits.max_cost is not None and not any(model.price for model in spec.models):
         raise file.problem(("limits", "max_cost"), "no model has a price, so no cost is known")
     energy = spec.sustainability
     if energy is not None and energy.codecarbon != (energy.country_iso is not None):
         place = "country_iso" if energy.country_iso is not None else "codecarbon"
         raise file.problem(("sustainability", place), "codecarbon: true and country_iso: DEU go together")
-    if spec.confidence == "consistency":
-        raise file.problem(("confidence",), "consistency is not supported yet; reported, logprobs or verbalized are")
     if spec.confidence == "logprobs" and not spec.inference.logprobs:
         raise file.problem(("confidence",), "logprobs are needed: inference: {logprobs: true}")
     if spec.inference.top_logprobs is not None and not spec.inference.logprobs:
@@ -225,6 +234,8 @@ def _check(file: SpecFile, raw: Any) -> None:
     _check_variables(file, raw, ())
     for number, model in enumerate(spec.models):
         _check_secrets(file, model.options, ("models", number, "options"))
+    if len(set(spec.perturbations)) != len(spec.perturbations):
+        raise file.problem(("perturbations",), "a perturbation appears twice")
     strategies = spec.adaptation.strategy
     if not strategies or len(set(strategies)) != len(strategies):
         raise file.problem(("adaptation", "strategy"), "one strategy or several different ones are expected")

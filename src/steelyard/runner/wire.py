@@ -44,6 +44,7 @@ def run_result(run: Run) -> dict[str, Any]:
             "run_id": run.run_id,
             "spec": run.spec.id,
             "spec_hash": run.spec.hash,
+            "reparsed_from": run.reparsed_from,
             "complete": run.is_complete,
             "problems": list(run.problems),
             "seconds": run.seconds,
@@ -78,10 +79,12 @@ def plan_document(plan: Plan, shown: int) -> dict[str, Any]:
             "requests": plan.count,
             "models": [model.name for model in plan.spec.models],
             "strategies": [strategy.name for strategy in plan.strategies],
+            "perturbations": list(plan.changed),
             "items": len(plan.items),
-            "examples": len(plan.examples),
+            "examples": len(plan.held_out.items),
             "repeat": plan.spec.repeat,
             "left_out": dict(plan.left_out),
+            "unchanged": plan.unchanged,
             "input_tokens_estimated": estimated_tokens(plan),
             "warnings": list(plan.warnings),
             "prompts": prompts_document(plan, shown),
@@ -90,15 +93,15 @@ def plan_document(plan: Plan, shown: int) -> dict[str, Any]:
 
 
 def prompts_document(plan: Plan, shown: int) -> list[dict[str, Any]]:
-    """The exact messages of the first items, by strategy."""
+    """The exact messages about the first items, by strategy and perturbation."""
     return [
         {
             "strategy": strategy.name,
+            "perturbation": perturbation,
             "item": item.id,
             "messages": [asdict(message) for message in plan.messages(strategy, item)],
         }
-        for strategy in plan.strategies
-        for item in plan.items[:shown]
+        for strategy, perturbation, item in plan.asked(shown)
     ]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from steelyard.errors import UsageError
 from steelyard.ground.http import Limits
-from steelyard.runner.backends import Message, Options, Reply, Request, backends
+from steelyard.runner.backends import Inference, Message, Options, Reply, Request, backends
 from steelyard.runner.backends.callable import NO_TEXT, NOT_A_REPLY
 
 MODULE = """
@@ -157,3 +157,22 @@ def test_a_module_by_name(folder: Path) -> None:
     assert "operator:contains" in repr(backend)
     (finding,) = asyncio.run(backend.check("m"))
     assert finding.level == "ok"
+
+
+def test_a_function_that_takes_a_seed_is_given_the_requests(tmp_path: Path) -> None:
+    (tmp_path / "seeded.py").write_text(
+        "def plain(item, prompt, *, seed):\n    return f'seed {seed}'\n"
+        "async def later(item, prompt, *, seed=0):\n    return f'seed {seed}'\n"
+    )
+
+    async def asked(function: str, seed: int | None, options: dict[str, Any] | None = None) -> str | None:
+        stated = {"function": f"seeded.py:{function}", **(options or {})}
+        async with backends["callable"].open(Options(options=stated, folder=tmp_path)) as backend:
+            request = Request(
+                model="m", messages=(Message(role="user", content="x"),), inference=Inference(seed=seed), item={}
+            )
+            return (await backend.ask(request)).text
+
+    assert [asyncio.run(asked(name, 7)) for name in ("plain", "later")] == ["seed 7"] * 2
+    assert asyncio.run(asked("plain", None)) == "seed None"
+    assert asyncio.run(asked("plain", 7, {"seed": 3})) == "seed 3"  # an option of the spec's wins

@@ -11,13 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import UsageError
+from steelyard.records.labels import value_name
 from steelyard.runner.parsing import parse, rendered
 from steelyard.runner.strategies import strategies, strategy_named
 from steelyard.runner.strategies.few_shot import held_out
 from steelyard.runner.tasks import Item, tasks
+from steelyard.runner.tasks.contract import context_of
 from tests.support.tasks import TextTask
 
-NAMES = ("zero-shot", "zero-shot-cot", "few-shot-3", "verbalized")
+NAMES = (
+    *("zero-shot", "zero-shot-cot", "one-shot", "few-shot-3", "cot-few-shot-2", "few-shot-similar-2", "contextual"),
+    *("self-consistency-5", "verbalized"),
+)
 LETTERS = TextTask(labels=("yes", "no"))
 NUMBERS = TextTask(labels=None, range=(0, 10), may_decline=False)
 
@@ -34,7 +39,10 @@ def said(name: str, task: Any, format: Literal["json", "text"] = "json") -> str:
 
 
 def test_the_registry_has_them_all() -> None:
-    assert list(strategies) == ["few-shot", "verbalized", "zero-shot", "zero-shot-cot"]
+    assert set(strategies) == {
+        "contextual", "cot-few-shot", "few-shot", "few-shot-similar", "one-shot", "self-consistency", "verbalized",
+        "zero-shot", "zero-shot-cot",
+    }  # fmt: skip
     assert [strategy_named(name).name for name in NAMES] == list(NAMES)
     assert strategy_named("few-shot", 3) == strategy_named("few-shot-3")
 
@@ -45,7 +53,12 @@ def test_the_registry_has_them_all() -> None:
         ("few-shot", "how many examples: few-shot-3"),
         ("few-shot-0", "1 to 100 examples"),
         ("few-shot-101", "1 to 100 examples"),
-        ("zero-shot-3", "shows no examples; few-shot-3 does"),
+        ("zero-shot-3", "shows no examples; few-shot-3 shows 3"),
+        ("one-shot-3", "shows one example; few-shot-3 shows 3"),
+        ("cot-few-shot", "how many examples: cot-few-shot-3"),
+        ("few-shot-similar-0", "1 to 100 examples"),
+        ("self-consistency", "how many samples: self-consistency-5"),
+        ("self-consistency-1", "2 to 100 samples; zero-shot-cot takes one"),
         ("zeroshot", "did you mean 'zero-shot'?"),
         ("few-shto-3", "did you mean 'few-shot'?"),
         ("", "unknown strategy ''"),
@@ -67,11 +80,15 @@ def test_tasks_have_a_background_and_the_question_comes_before_how_to_reply(name
     assert (system.role, user.role) == ("system", "user")
     assert system.content == asked.background()
     assert asked.question(scored[0]) in user.content
-    assert '"abstain"' in user.content
+    assert ('"abstain"' in user.content) == asked.may_decline
     assert user.content.index(asked.question(scored[0])) < user.content.index("JSON")
     assert "should_abstain" not in user.content
     for example in examples:
-        assert f"{asked.question(example)}\nThe right answer: {example.target}" in user.content
+        why = f"Why: {example.reason}\n" if example.reason and name.startswith("cot") else ""
+        assert f"{asked.question(example)}\n{why}The right answer: {value_name(example.target)}" in user.content
+    context = context_of(asked)
+    assert context
+    assert user.content.startswith(context) == (name == "contextual")
 
 
 def test_what_strategies_differ_in() -> None:
@@ -86,6 +103,12 @@ def test_what_strategies_differ_in() -> None:
     assert "abstain" in said("zero-shot", LETTERS, "text")
     assert said("few-shot-3", LETTERS).count("The right answer: yes") == 3
     assert "Reason step by step" in said("zero-shot-cot", LETTERS, "text")
+    assert said("one-shot", LETTERS).count("The right answer: yes") == 1
+    for name in ("cot-few-shot-2", "self-consistency-5"):
+        assert '"reasoning"' in said(name, LETTERS)
+    assert [strategy_named(name).samples for name in ("zero-shot", "self-consistency-5")] == [1, 5]
+    with pytest.raises(UsageError, match="contextual begins with the context of a task, and text has none"):
+        said("contextual", LETTERS)
     with pytest.raises(UsageError, match="few-shot-3 shows 3 examples; 0 were given"):
         strategy_named("few-shot-3").messages(LETTERS, item(1))
 
@@ -113,6 +136,16 @@ def test_a_reply_that_meets_the_schema_is_read_as_what_it_says(name: str, task: 
     for wrong in ({"answer": "nothing of the kind"}, {"answer": None} if not asked.may_decline else {"answer": True}):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate({**reply, **wrong}, schema)
+
+
+def test_reasons_are_for_examples_that_are_reasoned_about() -> None:
+    examples = [item(9, reason="because it is odd")]
+    asked = item(1, reason="a secret")
+    for name, shown in (("cot-few-shot-1", True), ("few-shot-1", False), ("zero-shot-cot", False)):
+        strategy = strategy_named(name)
+        (message,) = strategy.messages(LETTERS, asked, examples[: strategy.examples])
+        assert ("Why: because it is odd\nThe right answer: yes" in message.content) == shown
+        assert "secret" not in message.content
 
 
 # -- examples ----------------------------------------------------------------------------------------------------------

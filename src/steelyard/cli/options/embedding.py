@@ -110,7 +110,7 @@ class Embedding(Bundle):
 
     def _embedder(self, text: str) -> Any:
         """The embedder that the options mean; the key comes from the environment, never from the command line."""
-        from steelyard.retrieval.embedders import embedder
+        from steelyard.texts.embedders import embedder
 
         settings: dict[str, Any] = {"base_url": self.base_url, "cache": self.cache}
         if text.partition(":")[0] == "openai":

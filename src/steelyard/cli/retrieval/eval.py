@@ -67,9 +67,9 @@ def eval_(
     from steelyard.retrieval.jobs import eval_manifest, gated, measured, seen_label
     from steelyard.retrieval.ranks import seen_remark
     from steelyard.retrieval.shifts.named import named_shift
-    from steelyard.retrieval.vectors import read_vectors, same_dimension
     from steelyard.retrieval.wire import diagnosis_document, seen_in_training
     from steelyard.runs.saved import ACCEPTANCE, EVALUATORS, Clock, free_place, keep, run_folder
+    from steelyard.texts.vectors import read_vectors, same_dimension
 
     clock, scope, settings = Clock(), place.scope, uncertainty.settings
     workflow, run_id = "evaluation+baseline" if baseline else "evaluation", run_id or str(uuid4())

@@ -32,7 +32,7 @@ def apply(
 
     from steelyard.retrieval.shifts.named import named_shift
     from steelyard.retrieval.shifts.shift import applied
-    from steelyard.retrieval.vectors import packed, read_vectors
+    from steelyard.texts.vectors import packed, read_vectors
 
     vectors = read_vectors(queries)
     named = named_shift(shift, scope=place.scope, view=place.view, scale=scale, allow_cancelled=allow_cancelled)

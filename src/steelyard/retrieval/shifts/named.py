@@ -29,8 +29,8 @@ from steelyard.retrieval.shifts.kept import (
     trainings,
 )
 from steelyard.retrieval.shifts.shift import Shift, shift_of, shifts
-from steelyard.retrieval.vectors import read_row
 from steelyard.runs.layout import Scope, View
+from steelyard.texts.vectors import read_row
 
 _OTHER_NAMES = ("deltavector", "delta", "value")
 

@@ -7,10 +7,12 @@
         return "Answer: no" if item["egfr"] > 60 + margin else "I cannot tell"
 
 `function` is `module:function`, or `file.py:function` next to the spec. It gets the fields of the item that the prompt
-uses, the prompt as one text, and the other options by name. It returns a text, or a mapping with `text` and any of
-`reasoning logprobs input_tokens output_tokens finish model`; `logprobs` is a list as chat servers give it. Functions
-run in threads, as many at once as the spec allows; one that does not return keeps nobody from ending. One that raises
-has failed for that item, and only the exception's kind is kept: its words may hold what was asked.
+uses, the prompt as one text, and the other options by name; one that takes a `seed` is given the seed that a server
+would be sent, which every repeat and every sample has of its own where the spec states one. It returns a text, or a
+mapping with `text` and any of `reasoning logprobs input_tokens output_tokens finish model`; `logprobs` is a list as
+chat servers give it. Functions run in threads, as many at once as the spec allows; one that does not return keeps
+nobody from ending. One that raises has failed for that item, and only the exception's kind is kept: its words may hold
+what was asked.
 """
 
 from __future__ import annotations
@@ -47,8 +49,8 @@ class FunctionBackend:
 
     computes_here: ClassVar = True
 
-    def __init__(self, name: str, function: Function, limits: Limits) -> None:
-        self._name, self._function, self._limits = name, function, limits
+    def __init__(self, name: str, function: Function, limits: Limits, *, takes_seed: bool = False) -> None:
+        self._name, self._function, self._limits, self._takes_seed = name, function, limits, takes_seed
 
     def __repr__(self) -> str:
         return f"<function {printable(self._name)}>"
@@ -61,13 +63,16 @@ class FunctionBackend:
             raise UsageError("the backend 'callable' needs the option function, as in module:function")
         settings = {key: value for key, value in options.options.items() if key != "function"}
         function = loaded(name, options.folder)
+        seeded: dict[str, Any] = {}
         try:
             with suppress(ValueError):  # some functions in C do not say what they take
-                inspect.signature(function).bind({}, "", **settings)
+                signature = inspect.signature(function)
+                seeded = {"seed": None} if "seed" in signature.parameters and "seed" not in settings else {}
+                signature.bind({}, "", **settings, **seeded)
         except TypeError:
             given = ", ".join(map(printable, ("item", "prompt", *settings)))
             raise UsageError(f"{printable(name)} cannot be called with {given}") from None
-        return cls(name, partial(function, **settings), options.limits)
+        return cls(name, partial(function, **settings), options.limits, takes_seed=bool(seeded))
 
     async def __aenter__(self) -> Self:
         self._threads = _Threads()
@@ -87,26 +92,28 @@ class FunctionBackend:
 
     async def ask(self, request: Request) -> Reply:
         item, prompt = dict(request.item), request.prompt
+        seeded = {"seed": request.inference.seed} if self._takes_seed else {}
         async with self._turns:
             try:
                 async with asyncio.timeout(self._limits.deadline):
                     if _is_async(self._function):
-                        return await self._awaited(item, prompt)
-                    return await asyncio.wrap_future(self._threads.call(partial(self._called, item, prompt)))
+                        return await self._awaited(item, prompt, **seeded)
+                    called = partial(self._called, item, prompt, **seeded)
+                    return await asyncio.wrap_future(self._threads.call(called))
             except TimeoutError:
                 return Reply(failure=f"no answer within {self._limits.deadline:g} s")
 
-    async def _awaited(self, item: dict[str, Any], prompt: str) -> Reply:
+    async def _awaited(self, item: dict[str, Any], prompt: str, **seeded: int | None) -> Reply:
         started = time.perf_counter()
         try:
-            return _reply(await self._function(item, prompt), started)
+            return _reply(await self._function(item, prompt, **seeded), started)
         except (Exception, SystemExit) as problem:
             return _raised(problem)
 
-    def _called(self, item: dict[str, Any], prompt: str) -> Reply:
+    def _called(self, item: dict[str, Any], prompt: str, **seeded: int | None) -> Reply:
         started = time.perf_counter()
         try:
-            return _reply(self._function(item, prompt), started)
+            return _reply(self._function(item, prompt, **seeded), started)
         except BaseException as problem:  # a thread has nobody else to tell
             return _raised(problem)
 

@@ -74,6 +74,7 @@ class Request:
     schema: Mapping[str, Any] | None = None
     item: Mapping[str, Any] = field(default_factory=dict)
     repeat: int = 1
+    sample: int = 1
     item_id: str | int | None = None
     strategy: str | None = None
     perturbation: str | None = None

@@ -4,10 +4,10 @@
       - {name: gpt-4o-mini, backend: replay, options: {file: answers.jsonl}}
 
 The file is of any format that can be read, with a column `item`, a column `reply` (or `text`), and where they are told
-apart `model`, `strategy`, `perturbation` and `repeat`; `latency_ms input_tokens output_tokens` are taken along. A
-column that is not there stands for any model, strategy or perturbation, but only for the first repeat: a reply that is
-given again for the second would be a stability that nobody measured. The journal of an earlier run will do as well.
-What is not in the file fails.
+apart `model`, `strategy`, `perturbation`, `repeat` and `sample`; `latency_ms input_tokens output_tokens` are taken
+along. A column that is not there stands for any model, strategy or perturbation, but only for the first repeat and the
+first sample: a reply that is given again for the second would be a stability that nobody measured. The journal of an
+earlier run will do as well. What is not in the file fails.
 """
 
 from __future__ import annotations
@@ -16,21 +16,25 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.ground.journal import Rows, is_journal
 from steelyard.runner.backends.contract import Finding, Options, Reply, Request, backends
 
+if TYPE_CHECKING:
+    from steelyard.records.table import Records
+
 NOT_RECORDED = "no answer was recorded"
 _NAMES = ("model", "strategy", "perturbation")
+_TIMES = ("repeat", "sample")
 _TEXTS = ("reply", "text")
 _TAKEN = ("latency_ms", "input_tokens", "output_tokens")
 Key = tuple[str | None, ...]
 
 
 class Replay:
-    """Recorded replies by model, strategy, perturbation, item and repeat."""
+    """Recorded replies by model, strategy, perturbation, item, repeat and sample."""
 
     def __init__(self, path: Path, replies: Mapping[Key, Reply], told_apart: frozenset[str]) -> None:
         self._path, self._replies, self._told_apart = path, replies, told_apart
@@ -63,7 +67,7 @@ class Replay:
 
     async def ask(self, request: Request) -> Reply:
         stated = {"model": request.model, "strategy": request.strategy, "perturbation": request.perturbation}
-        key = _key(stated, request.item_id, request.repeat, self._told_apart)
+        key = _key(stated, request.item_id, (request.repeat, request.sample), self._told_apart)
         return self._replies.get(key, Reply(failure=NOT_RECORDED))
 
     async def check(self, model: str) -> tuple[Finding, ...]:
@@ -73,29 +77,36 @@ class Replay:
         return (Finding(about="answers", level="ok" if count else "problem", text=where),)
 
 
-def _key(stated: Mapping[str, Any], item: Any, repeat: Any, told_apart: frozenset[str]) -> Key:
+def _key(stated: Mapping[str, Any], item: Any, times: tuple[Any, Any], told_apart: frozenset[str]) -> Key:
     """Under what a reply is found; a name that is not told apart is None."""
     names = (str(stated[name]) if name in told_apart and stated[name] is not None else None for name in _NAMES)
-    return (*names, str(item), str(repeat))
+    return (*names, str(item), *map(str, times))
 
 
 def _from_table(path: Path) -> tuple[dict[Key, Reply], frozenset[str]]:
-    from steelyard.records.readers import read
+    from steelyard.records.readers import read, read_as_is
 
-    records = read(path, labels="exact")
+    records = read_as_is(path)
+    if "sample" not in records:  # which no rule for records knows; without it they say where a table is no table
+        records = read(path, labels="exact")
     column = next((name for name in _TEXTS if name in records), None)
     if column is None:
         raise InputError(
             f"a column of replies is needed, `reply` or `text`; there are: {', '.join(map(printable, records.stated))}",
             file=str(path),
         )
-    names = [name for name in (*_NAMES, "repeat", "item", column, *_TAKEN) if name in records]
+    names = [name for name in (*_NAMES, *_TIMES, "item", column, *_TAKEN) if name in records]
     rows = (
-        dict(zip(names, values, strict=True))
-        for values in zip(*(records.column(name).to_pylist() for name in names), strict=True)
+        dict(zip(names, values, strict=True)) for values in zip(*(_cells(records, name) for name in names), strict=True)
     )
     replies = ((row, _recorded(row, column, path, line)) for line, row in enumerate(rows, 1))
     return _by_key(replies, frozenset(names) & {*_NAMES})
+
+
+def _cells(records: Records, name: str) -> list[Any]:
+    """A column's values, in which an empty name is none."""
+    values: list[Any] = records.column(name).to_pylist()
+    return [None if value == "" else value for value in values] if name in (*_NAMES, *_TIMES) else values
 
 
 def _recorded(row: Mapping[str, Any], column: str, path: Path, line: int) -> Reply | None:
@@ -132,8 +143,8 @@ def _by_key(
     for row, reply in replies:
         if reply is not None:
             stated = {name: row.get(name) for name in _NAMES}
-            repeat = 1 if row.get("repeat") is None else row["repeat"]
-            found.setdefault(_key(stated, row["item"], repeat, told_apart), reply)
+            repeat, sample = (1 if row.get(name) is None else row[name] for name in _TIMES)
+            found.setdefault(_key(stated, row["item"], (repeat, sample), told_apart), reply)
     return found, told_apart
 
 

@@ -21,7 +21,7 @@ from steelyard.errors import UsageError
 from steelyard.records.labels import value_name
 from steelyard.registry import Registry
 from steelyard.runner.backends.contract import Message
-from steelyard.runner.tasks.contract import Item, Task
+from steelyard.runner.tasks.contract import Item, Label, Task, context_of
 from steelyard.runner.tasks.prompts import shipped
 
 Format = Literal["json", "text"]
@@ -46,13 +46,21 @@ class Strategy(Protocol):
     def verbalized(self) -> bool:
         """True if confidence is asked for as a whole number from 1 to 5."""
 
+    @property
+    def samples(self) -> int:
+        """How many replies make one answer."""
+
+    @property
+    def similar(self) -> bool:
+        """True if the examples are those most like the question."""
+
     def messages(
         self, task: Task, item: Item, examples: Sequence[Item] = (), *, format: Format = "json"
     ) -> tuple[Message, ...]:
         """What is sent."""
 
-    def schema(self, task: Task) -> Mapping[str, Any]:
-        """The JSON Schema of the reply."""
+    def schema(self, task: Task, options: Sequence[Label] | None = None) -> Mapping[str, Any]:
+        """The JSON Schema of the reply; `options` are the labels in the order in which they are listed."""
 
 
 Maker = Callable[[int | None], Strategy]
@@ -78,6 +86,9 @@ class Asking:
     examples: int = 0
     reasoning: bool = False
     verbalized: bool = False
+    samples: int = 1
+    similar: bool = False
+    contextual: bool = False
 
     def messages(
         self, task: Task, item: Item, examples: Sequence[Item] = (), *, format: Format = "json"
@@ -87,23 +98,42 @@ class Asking:
         background = task.background()
         said = shipped(__package__, "message").text(
             {
-                "examples": [{"question": task.question(each), "target": value_name(each.target)} for each in examples],
+                "context": self._context(task),
+                "examples": [
+                    {
+                        "question": task.question(each),
+                        "reason": each.reason if self.reasoning else None,
+                        "target": value_name(each.target),
+                    }
+                    for each in examples
+                ],
                 "question": task.question(item),
-                "reply": self._reply(task, format),
+                "reply": self._reply(task, item.options or task.labels, format),
             }
         )
         user = Message(role="user", content=said)
         return (Message(role="system", content=background), user) if background else (user,)
 
-    def schema(self, task: Task) -> Mapping[str, Any]:
-        return answer_schema(task, verbalized=self.verbalized, reasoning=self.reasoning)
+    def schema(self, task: Task, options: Sequence[Label] | None = None) -> Mapping[str, Any]:
+        listed = options or task.labels
+        return answer_schema(task, listed, verbalized=self.verbalized, reasoning=self.reasoning)
 
-    def _reply(self, task: Task, format: Format) -> str:
+    def _context(self, task: Task) -> str:
+        """What comes first."""
+        context = context_of(task) if self.contextual else ""
+        if self.contextual and not context:
+            raise UsageError(
+                f"the strategy {self.name} begins with the context of a task, and {task.name} has none; in a task file "
+                "`context` says it"
+            )
+        return context
+
+    def _reply(self, task: Task, options: Sequence[Label] | None, format: Format) -> str:
         """How to reply, in words."""
         return shipped(__package__, f"reply_{format}").text(
             {
-                "choices": None if task.labels is None else [json.dumps(x, ensure_ascii=False) for x in task.labels],
-                "labels": None if task.labels is None else [value_name(label) for label in task.labels],
+                "choices": None if options is None else [json.dumps(label, ensure_ascii=False) for label in options],
+                "labels": None if options is None else [value_name(label) for label in options],
                 "range": task.range,
                 "declining": task.may_decline,
                 "reasoning": self.reasoning,
@@ -112,22 +142,32 @@ class Asking:
         )
 
 
-def without_examples(strategy: Strategy) -> Maker:
-    """A maker of a strategy that has no examples."""
+def without_number(strategy: Strategy) -> Maker:
+    """A maker of a strategy that is always the same."""
 
     def make(examples: int | None) -> Strategy:
         if examples is not None:
-            raise UsageError(f"the strategy {strategy.name} shows no examples; few-shot-{examples} does")
+            shown = "one example" if strategy.examples else "no examples"
+            raise UsageError(f"the strategy {strategy.name} shows {shown}; few-shot-{examples} shows {examples}")
         return strategy
 
     return make
 
 
-def answer_schema(task: Task, *, verbalized: bool, reasoning: bool) -> dict[str, Any]:
-    """The JSON Schema of an answer to a task."""
+def number_of_examples(strategy: str, examples: int | None) -> int:
+    """How many examples a strategy shows, if that can be."""
+    if examples is None:
+        raise UsageError(f"{strategy} needs to know how many examples: {strategy}-3")
+    if not 1 <= examples <= MOST_EXAMPLES:
+        raise UsageError(f"{strategy} shows 1 to {MOST_EXAMPLES} examples; zero-shot shows none")
+    return examples
+
+
+def answer_schema(task: Task, options: Sequence[Label] | None, *, verbalized: bool, reasoning: bool) -> dict[str, Any]:
+    """The JSON Schema of an answer to a task, with the labels in this order."""
     answer: dict[str, Any] = {"type": "number"}
-    if task.labels is not None:
-        answer = {"type": "string" if isinstance(task.labels[0], str) else "integer", "enum": list(task.labels)}
+    if options is not None:
+        answer = {"type": "string" if isinstance(options[0], str) else "integer", "enum": list(options)}
     elif task.range is not None:
         answer |= {"minimum": task.range[0], "maximum": task.range[1]}
     if task.may_decline:

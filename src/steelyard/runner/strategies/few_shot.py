@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steelyard.errors import UsageError
-from steelyard.runner.strategies.contract import MOST_EXAMPLES, Asking, Strategy, strategies
-from steelyard.runner.tasks.contract import Item, Target, lot
+from steelyard.ground.chance import lot
+from steelyard.runner.strategies.contract import Asking, Strategy, number_of_examples, strategies
+from steelyard.runner.tasks.contract import Item, Target
 
 
 def held_out(items: Sequence[Item], count: int, seed: int) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
@@ -24,7 +25,7 @@ def held_out(items: Sequence[Item], count: int, seed: int) -> tuple[tuple[Item, 
         return (), tuple(items)
     clusters: dict[str | int, list[Item]] = {}
     for item in items:
-        clusters.setdefault(_cluster(item), []).append(item)
+        clusters.setdefault(cluster_of(item), []).append(item)
     if len(clusters) <= count:
         raise UsageError(
             f"{count} example{'s' if count > 1 else ''} must come from other clusters than the items that are scored; "
@@ -33,20 +34,20 @@ def held_out(items: Sequence[Item], count: int, seed: int) -> tuple[tuple[Item, 
         )
     waiting = sorted(
         (item for item in items if item.target is not None),
-        key=lambda item: (item.should_abstain is True, lot(seed, _cluster(item)), lot(seed, item.id)),
+        key=lambda item: (item.should_abstain is True, lot(seed, cluster_of(item)), lot(seed, item.id)),
     )
     examples: list[Item] = []
     used: set[str | int] = set()
     for label in _turns(waiting, count, seed):
-        example = next((each for each in waiting if each.target == label and _cluster(each) not in used), None)
+        example = next((each for each in waiting if each.target == label and cluster_of(each) not in used), None)
         if example is not None:
             examples.append(example)
-            used.add(_cluster(example))
+            used.add(cluster_of(example))
         if len(examples) == count:
             break
     if len(examples) < count:
         raise UsageError(f"{count} examples are asked for; only {len(examples)} clusters have a solved one")
-    return tuple(examples), tuple(item for item in items if _cluster(item) not in used)
+    return tuple(examples), tuple(item for item in items if cluster_of(item) not in used)
 
 
 def _turns(items: Sequence[Item], count: int, seed: int) -> list[Target]:
@@ -55,17 +56,14 @@ def _turns(items: Sequence[Item], count: int, seed: int) -> list[Target]:
     return sorted(labels, key=lambda label: lot(seed, str(label))) * count
 
 
-def _cluster(item: Item) -> str | int:
+def cluster_of(item: Item) -> str | int:
     """What is resampled together: the cluster, or the item itself where none is stated."""
     return item.id if item.cluster is None else item.cluster
 
 
 def _make(examples: int | None) -> Strategy:
-    if examples is None:
-        raise UsageError("few-shot needs to know how many examples: few-shot-3")
-    if not 1 <= examples <= MOST_EXAMPLES:
-        raise UsageError(f"few-shot shows 1 to {MOST_EXAMPLES} examples; zero-shot shows none")
-    return Asking(name=f"few-shot-{examples}", about="solved examples, then the question", examples=examples)
+    count = number_of_examples("few-shot", examples)
+    return Asking(name=f"few-shot-{count}", about="solved examples, then the question", examples=count)
 
 
 strategies.add("few-shot", _make)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from steelyard.runner.strategies.contract import Asking, strategies, without_examples
+from steelyard.runner.strategies.contract import Asking, strategies, without_number
 
 strategies.add(
     "verbalized",
-    without_examples(
-        Asking(name="verbalized", about="the question, and how sure the model is: 1 to 5", verbalized=True)
-    ),
+    without_number(Asking(name="verbalized", about="the question, and how sure the model is: 1 to 5", verbalized=True)),
 )

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from steelyard.runner.strategies.contract import Asking, strategies, without_examples
+from steelyard.runner.strategies.contract import Asking, strategies, without_number
 
-strategies.add("zero-shot", without_examples(Asking(name="zero-shot", about="the question alone")))
+strategies.add("zero-shot", without_number(Asking(name="zero-shot", about="the question alone")))

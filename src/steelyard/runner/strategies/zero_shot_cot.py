@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from steelyard.runner.strategies.contract import Asking, strategies, without_examples
+from steelyard.runner.strategies.contract import Asking, strategies, without_number
 
 strategies.add(
     "zero-shot-cot",
-    without_examples(Asking(name="zero-shot-cot", about="the question, to be reasoned about first", reasoning=True)),
+    without_number(Asking(name="zero-shot-cot", about="the question, to be reasoned about first", reasoning=True)),
 )

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard.errors import UsageError
-from steelyard.runner.tasks.contract import DataSpec, Item, Items, Label, sampled, tasks
+from steelyard.runner.tasks.contract import DataSpec, Item, Items, Label, sampled, tasks, too_few
 from steelyard.runner.tasks.kidneys import STAGES, constants_for, reasons_to_defer, stage_of
 from steelyard.runner.tasks.patients import GENERATED, Patient, generated, read_patients
 from steelyard.runner.tasks.prompts import Prompt, shipped
@@ -61,11 +61,14 @@ class CkdTask:
         else:
             patients = read_patients(data, diagnosed=self.diagnosed)
         items = sampled([self.item(patient) for patient in patients.patients], size, seed)
-        warnings = _warnings(items) + _too_few(items, size)
+        warnings = _warnings(items) + too_few(items, size, "patients")
         return Items(items=items, left_out=patients.left_out, warnings=warnings, sources=patients.sources)
 
     def background(self) -> str:
         return shipped(__package__, f"{self.name}_background").text({})
+
+    def context(self) -> str:
+        return shipped(__package__, f"{self.name}_context").text({})
 
     def question(self, item: Item) -> str:
         return self.prompt.text(item.fields)
@@ -126,11 +129,6 @@ def _warnings(items: tuple[Item, ...]) -> tuple[str, ...]:
     if unknown:
         said.append(f"the sex of {unknown:,} of {len(items):,} patients is not recorded; eGFR is that of men")
     return tuple(said)
-
-
-def _too_few(items: tuple[Item, ...], size: int | None) -> tuple[str, ...]:
-    few = size is not None and len(items) < size
-    return (f"there are {len(items):,} patients, fewer than the {size:,} asked for",) if few else ()
 
 
 tasks.add(

@@ -1,19 +1,20 @@
 """What a task is: items to ask about, the question about each, and the answers there may be.
 
 A task is one file in this folder that adds it to `tasks`, or a file of the user's (`from_file`). What a model is shown
-of an item are the fields that the task's prompt names: never the target, and never whether it should decline.
+of an item are the fields that the task's prompt names: never the target, and never whether it should decline. A task
+may also have a method `context`, which says at length what a newcomer should know before the first question: the
+strategy `contextual` begins with it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from steelyard.errors import UsageError
+from steelyard.ground.chance import lot
 from steelyard.records.sources import Source
 from steelyard.registry import Registry
 
@@ -23,7 +24,10 @@ Target = str | int | float
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """One thing to ask about. `fields` may be shown in a prompt; everything else never is."""
+    """One thing to ask about. `fields` may be shown in a prompt, `reason` in a solved example, all else never.
+
+    `options` are the labels in the order in which they are listed, where that is not the task's own.
+    """
 
     id: str | int
     fields: Mapping[str, Any]
@@ -32,6 +36,8 @@ class Item:
     groups: Mapping[str, Any] = field(default_factory=dict)
     should_abstain: bool | None = None
     more: Mapping[str, Any] = field(default_factory=dict)  # further columns of the records
+    reason: str | None = None  # why the target is right
+    options: tuple[Label, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,9 +105,17 @@ class Task(Protocol):
 tasks: Registry[Task] = Registry("task")
 
 
-def lot(seed: int, *ids: str | int | None) -> bytes:
-    """What orders things at random: depends on the seed and on what is ordered, not on where it stands."""
-    return hashlib.sha256(json.dumps([seed, *ids]).encode()).digest()
+def context_of(task: Task) -> str:
+    """What a newcomer to a task should know; empty where the task says nothing."""
+    context = getattr(task, "context", None)
+    return "" if context is None else str(context())
+
+
+def too_few(items: Sequence[Item], size: int | None, what: str) -> tuple[str, ...]:
+    """What is said where there are fewer items than were asked for; `what` they are."""
+    if size is None or len(items) >= size:
+        return ()
+    return (f"there are {len(items):,} {what}, fewer than the {size:,} asked for",)
 
 
 def sampled(items: Sequence[Item], size: int | None, seed: int) -> tuple[Item, ...]:

@@ -9,7 +9,9 @@
     prompt: |                           # optional: a Jinja template; the question alone without one
       A {{ age }}-year-old patient writes: {{ question }}
       How urgent is it?
-    cluster: patient                    # optional, and so are the next
+    context: Urgency is …                # optional, and so are the next: what the strategy contextual begins with
+    reason: why                         # a column that says why the target is right, shown in examples with reasons
+    cluster: patient
     groups: [site]
     should_abstain: unclear             # a column of true and false; models are then told that they may decline
     decline: true                       # whether they are told so, if that does not follow from should_abstain
@@ -17,7 +19,8 @@
     direction: higher
 
 A template names columns, with an underscore for every character that no name has, and `question`. Columns that it does
-not name never reach a prompt; the target and should_abstain cannot be named. The shape is published as a JSON Schema.
+not name never reach a prompt; the target, should_abstain and reason cannot be named. The shape is published as a JSON
+Schema.
 
 A Python file adds one task to `steelyard.runner.tasks.tasks`. To load it is to run it: as with any program, it should
 come from somebody who is trusted.
@@ -46,7 +49,7 @@ from steelyard.records.readers import read_as_is
 from steelyard.records.schema import SHOWN, kind_of
 from steelyard.records.table import Records
 from steelyard.registry import closest
-from steelyard.runner.tasks.contract import DataSpec, Item, Items, Label, Target, Task, sampled, tasks
+from steelyard.runner.tasks.contract import DataSpec, Item, Items, Label, Target, Task, sampled, tasks, too_few
 from steelyard.runner.tasks.prompts import Prompt
 from steelyard.runner.tasks.rows import ids_of, names_of_rows, values_of
 
@@ -67,6 +70,8 @@ class TaskFile(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     target: Column
     labels: list[str | int] | None = None
     prompt: Annotated[str, Meta(min_length=1)] | None = None
+    context: Annotated[str, Meta(min_length=1)] | None = None
+    reason: Column | None = None
     cluster: Column | None = None
     groups: list[Column] = []
     should_abstain: Column | None = None
@@ -177,17 +182,18 @@ class FileTask:
         items = sampled(list(_rows(self, records, left_out)), size, seed)
         if not items:
             raise InputError("no row has both a question and a target", file=records.name)
-        few = size is not None and len(items) < size
-        said = (f"there are {len(items):,} items, fewer than the {size:,} asked for",) if few else ()
         return Items(
             items=items,
             left_out=dict(left_out),
-            warnings=(*records.warnings, *said),
+            warnings=(*records.warnings, *too_few(items, size, "items")),
             sources=tuple(records.sources),
         )
 
     def background(self) -> str:
         return ""
+
+    def context(self) -> str:
+        return (self.file.context or "").strip()
 
     def question(self, item: Item) -> str:
         return self.prompt.text(item.fields)
@@ -213,7 +219,7 @@ def _check(task: FileTask) -> None:
     ends = task.range
     if ends is not None and not ends[0] < ends[1]:
         raise task.problem(("range",), "[low, high] or a positive width is expected")
-    for key, column in (("target", file.target), ("should_abstain", file.should_abstain)):
+    for key, column in (("target", file.target), ("should_abstain", file.should_abstain), ("reason", file.reason)):
         if column is not None and column == file.question:
             raise task.problem((key,), "is the question's column, which models are shown")
         if column is not None and variable(column) in task.prompt.names - {_QUESTION}:
@@ -252,6 +258,7 @@ def _rows(task: FileTask, records: Records, left_out: Counter[str]) -> Iterator[
         if file.cluster is None
         else names_of_rows(records, _there(task, records, file.cluster, "cluster"), "cluster")
     )
+    reasons = None if file.reason is None else values_of(records, _there(task, records, file.reason, "reason"))
     declining = None if file.should_abstain is None else _truths(task, records, file.should_abstain)
     for row in range(len(records)):
         if questions[row] is None or targets[row] is None:
@@ -264,6 +271,7 @@ def _rows(task: FileTask, records: Records, left_out: Counter[str]) -> Iterator[
             cluster=None if clusters is None else clusters[row],
             groups={name: values[row] for name, values in groups.items()},
             should_abstain=None if declining is None else declining[row],
+            reason=None if reasons is None or reasons[row] is None else str(reasons[row]),
         )
 
 
@@ -277,7 +285,7 @@ def _shown_columns(task: FileTask, records: Records) -> dict[str, str]:
         near = closest(name, list(columns))
         hint = f"did you mean '{printable(near)}'?" if near else f"there are: {', '.join(map(printable, columns))}"
         raise task.problem(("prompt",), f"there is no column for '{printable(name)}'; {hint}")
-    hidden = {task.file.target, task.file.should_abstain}
+    hidden = {task.file.target, task.file.should_abstain, task.file.reason}
     for name in sorted(task.prompt.names):
         if columns[name] in hidden:
             raise task.problem(("prompt",), f"'{printable(name)}' is a column that models must not see")

@@ -20,9 +20,9 @@ from steelyard.errors import BackendError, InputError, UsageError, printable
 from steelyard.ground.http import FailedRequestError, Limits, Server
 from steelyard.ground.keys import bearer
 from steelyard.ground.loops import Loop
-from steelyard.retrieval.embedders.cache import Cached
-from steelyard.retrieval.embedders.contract import Embedder, Progress, embedders
-from steelyard.retrieval.vectors import Matrix, checked
+from steelyard.texts.embedders.cache import Cached
+from steelyard.texts.embedders.contract import Embedder, Progress, embedders
+from steelyard.texts.vectors import Matrix, checked
 
 ADDRESS = "https://api.openai.com/v1"
 BATCH = 64

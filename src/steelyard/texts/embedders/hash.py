@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import UsageError, printable
-from steelyard.retrieval.embedders.contract import Progress, embedders, empty
-from steelyard.retrieval.vectors import Matrix
+from steelyard.texts.embedders.contract import Progress, embedders, empty
+from steelyard.texts.vectors import Matrix
 
 DIMENSION = 256
 MOST = 65_536

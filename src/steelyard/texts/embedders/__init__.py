@@ -11,7 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
-from steelyard.retrieval.embedders.contract import Checked, Embedder, embedder, embedders
+from steelyard.texts.embedders.contract import Checked, Embedder, embedder, embedders
 
 for _module in iter_modules(__path__):  # a file in this folder is known by being there
     import_module(f"{__name__}.{_module.name}")

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import UsageError, printable
-from steelyard.retrieval.embedders.contract import Progress, embedders, empty
-from steelyard.retrieval.vectors import Matrix
+from steelyard.texts.embedders.contract import Progress, embedders, empty
+from steelyard.texts.vectors import Matrix
 
 MODEL = "l2_supercat_256"
 _WEIGHTS = Path("weights", "l2_supercat_256.safetensors")

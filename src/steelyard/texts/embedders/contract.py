@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.registry import Registry
-from steelyard.retrieval.vectors import Matrix, checked
+from steelyard.texts.vectors import Matrix, checked
 
 Progress = Callable[[float], None]  # told which share is done
 

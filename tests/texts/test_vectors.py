@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from steelyard.errors import InputError, SteelyardError, UsageError
-from steelyard.retrieval import vectors as module
-from steelyard.retrieval.vectors import Vectors, checked, lacks, read_vectors, same_dimension
+from steelyard.texts import vectors as module
+from steelyard.texts.vectors import Vectors, checked, lacks, read_vectors, same_dimension
 
 ROWS = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
 

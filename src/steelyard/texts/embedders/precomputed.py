@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from steelyard.errors import InputError, UsageError, printable
-from steelyard.retrieval.embedders.contract import Progress, embedders
-from steelyard.retrieval.vectors import Matrix, Vectors, folded, lacks, read_vectors
+from steelyard.texts.embedders.contract import Progress, embedders
+from steelyard.texts.vectors import Matrix, Vectors, folded, lacks, read_vectors
 
 
 class Precomputed:

@@ -20,8 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import BackendError, InputError, StorageError, UsageError
-from steelyard.retrieval.embedders import Checked, embedder, embedders
-from steelyard.retrieval.embedders.cache import Cached
+from steelyard.texts.embedders import Checked, embedder, embedders
+from steelyard.texts.embedders.cache import Cached
 
 SECRET = "SECRET-PATIENT"
 KEY = "sk-SECRET-KEY"
@@ -295,7 +295,7 @@ def test_wordllama_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @needs_wordllama
 def test_wordllama_whose_parts_are_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from steelyard.retrieval.embedders.wordllama import WordLlama
+    from steelyard.texts.embedders.wordllama import WordLlama
 
     with pytest.raises(UsageError, match="install it again"):
         WordLlama(tmp_path)
@@ -404,7 +404,7 @@ def test_sizes_that_are_not_those_asked_for(serving: Any) -> None:
 
 
 def test_an_answer_without_end(serving: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steelyard.retrieval.embedders.openai.LARGEST_ANSWER", 2**20)
+    monkeypatch.setattr("steelyard.texts.embedders.openai.LARGEST_ANSWER", 2**20)
     assert "larger than 1 MB" in given_up(serving(fixed(200, b" " * 2**21)))
 
 

@@ -22,8 +22,8 @@ from typing import Protocol
 import numpy as np
 
 from steelyard.errors import BackendError, InputError, StorageError, printable
-from steelyard.retrieval.embedders.contract import Embedder, Progress
-from steelyard.retrieval.vectors import Matrix, opened
+from steelyard.texts.embedders.contract import Embedder, Progress
+from steelyard.texts.vectors import Matrix, opened
 
 LONGEST = 2**24  # bytes of a record
 _KINDS: dict[bytes, str] = {b"f4": "<f4", b"f8": "<f8"}

@@ -1,0 +1,1 @@
+"""Texts: how they become vectors."""
