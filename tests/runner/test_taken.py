@@ -44,8 +44,10 @@ def kept(folder: Path, plan: Plan, *, prediction: float = 0.0, seconds: float = 
     reply = {"text": "Answer: 0", "latency_ms": 1.0}
     with Journal(folder / "journal") as journal:
         for key in range(plan.count):
-            row = {"key": key, "model": "m", "reply": reply, "parsed": parsed, "cost": None, "session": 1}
-            journal.append({**row, "at": seconds * (key + 1) / plan.count})
+            place = plan.place(key)
+            asked = {"key": key, "model": "m", "strategy": "zero-shot", "item": place.item.id, "repeat": 1}
+            said = {"reply": reply, "parsed": parsed, "cost": None, "session": 1}
+            journal.append({**asked, **said, "at": seconds * (key + 1) / plan.count})
         journal.append({"energy": {"kwh": 1.0, "co2_kg": co2_kg}, "session": 1})
     return recorded(Standing.of(plan, folder / "journal"))
 

@@ -147,10 +147,11 @@ class _Threads:
     def _serve(self) -> None:
         while (waiting := self._work.get()) is not None:
             future, function = waiting
-            if future.set_running_or_notify_cancel():
-                future.set_result(function())
-            with self._lock:
+            result = function() if future.set_running_or_notify_cancel() else None
+            with self._lock:  # before anybody hears of the result: who then calls again needs no other thread
                 self._idle += 1
+            if result is not None:
+                future.set_result(result)
 
 
 def loaded(name: str, folder: Path) -> Function:
