@@ -180,6 +180,9 @@ def test_replies_from_the_cache_leave_no_energy_to_speak_of(tmp_path: Path) -> N
             row = {
                 "key": number,
                 "model": "here",
+                "strategy": "zero-shot",
+                "item": plan.place(number).item.id,
+                "repeat": 1,
                 "reply": reply,
                 "parsed": parsed,
                 "cost": 0.5,
