@@ -15,7 +15,8 @@ from importlib import resources
 from steelyard.texts.lexicon import CATEGORIES, Category, Entry, Lexicon
 from steelyard.texts.normalise import words
 
-NEAR = 10  # tokens on either side that may speak for a meaning
+NEAR = 10  # tokens of the same statement on either side that may speak for a meaning
+_STOPS = frozenset(".;\n")
 _NOTHING = "-"  # instead of an entry: no entry is meant
 
 
@@ -38,12 +39,18 @@ class Ambiguous:
 
     def meant(self, tokens: Sequence[str], start: int, end: int) -> Entry | None:
         """The entry that is meant at this place, if any."""
-        near = {*tokens[max(0, start - NEAR) : start], *tokens[end : end + NEAR]}
+        near = {*_until_stop(tokens[max(0, start - NEAR) : start][::-1]), *_until_stop(tokens[end : end + NEAR])}
         spoken = [len(meaning.speaks & near) for meaning in self.meanings]
         best = max(spoken)
         if best:
             return self.meanings[spoken.index(best)].entry
         return next((meaning.entry for meaning in self.meanings if meaning.by_itself), None)
+
+
+def _until_stop(tokens: Sequence[str]) -> Sequence[str]:
+    """The tokens of the same statement."""
+    stop = next((i for i, token in enumerate(tokens) if token in _STOPS), len(tokens))
+    return tokens[:stop]
 
 
 def ambiguous(lexicon: Lexicon) -> dict[tuple[str, ...], Ambiguous]:

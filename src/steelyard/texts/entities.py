@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import NamedTuple
 
 from steelyard.texts.abbreviations import Ambiguous, ambiguous
 from steelyard.texts.context import Context, Cue, contexts, cues, heads
@@ -23,21 +24,13 @@ from steelyard.texts.plain_words import plain_words
 TRUE: frozenset[Context] = frozenset(("asserted", "historical", "uncertain"))  # said of the patient, as being so
 
 
-@dataclass(frozen=True)
-class Mention:
-    """An entry at one place of a text. `read_as` is the word that a misspelt one was read as."""
+class Mention(NamedTuple):
+    """An entry at one place of a text; where it is misspelt, how it is written and what that was read as."""
 
     entry: Entry
     context: Context
-    written: str
+    written: str = ""
     read_as: str = ""
-
-    @property
-    def shown(self) -> str:
-        """The mention for people: "no fever", "family: asthma", and what it was read from where that is not plain."""
-        prefix = {"asserted": "", "negated": "no "}.get(self.context, f"{self.context}: ")
-        read = f" (written {self.written})" if self.read_as else ""
-        return f"{prefix}{self.entry.name}{read}"
 
 
 @dataclass(frozen=True)
@@ -85,10 +78,12 @@ class Extractor:
                 self._phrases.add(words(antonym), _Absent(entry))
         for phrase, form in ambiguous(lexicon).items():
             self._phrases.add(phrase, form)
-        phrases = (*lexicon.by_phrase, *(words(antonym) for entry in lexicon.entries for antonym in entry.antonyms))
-        known = {word for phrase in phrases for word in phrase}
-        self._known = known | {word for phrase, _ in cues() for word in phrase} | plain_words()
-        self._misspellings = Misspellings(known, frozenset(self._known - known))
+        stated = {word for e in lexicon.entries for phrase in (*e.phrases, *e.antonyms) for word in words(phrase)}
+        told = {word for phrase, _ in cues() for word in phrase} | plain_words()
+        self._known = stated | {word for phrase in lexicon.by_phrase for word in phrase} | told
+        self._misspellings = Misspellings(
+            stated - told, frozenset(self._known), {phrase[0] for phrase in lexicon.by_phrase if len(phrase) == 1}
+        )
 
     def findings(self, text: str) -> Findings:
         """Everything that the text mentions."""
@@ -103,8 +98,12 @@ class Extractor:
         for (start, end, what), context in zip(entities, said, strict=True):
             if isinstance(what, _Absent):
                 what, context = what.entry, "negated"
-            if isinstance(what, Entry):
-                mentions.append(_mention(what, context, written[start:end], spelled[start:end]))
+            if not isinstance(what, Entry):
+                continue
+            if written is spelled or written[start:end] == spelled[start:end]:
+                mentions.append(Mention(what, context))
+            else:
+                mentions.append(Mention(what, context, " ".join(written[start:end]), " ".join(spelled[start:end])))
         return Findings(tuple(mentions), tuple(t for t in spelled if t not in MARKS))
 
     def _spelled(self, written: list[str]) -> list[str]:
@@ -126,10 +125,6 @@ def _meant(
     return what.meant(tokens, start, end)
 
 
-def _mention(entry: Entry, context: Context, written: Sequence[str], spelled: Sequence[str]) -> Mention:
-    return Mention(entry, context, " ".join(written), "" if written == spelled else " ".join(spelled))
-
-
 def _is_head(tokens: Sequence[str], start: int, end: int) -> bool:
     """True for a short form that is the head of a section: "PE: lungs clear"."""
     begins = start == 0 or tokens[start - 1] in ".\n;"
@@ -138,9 +133,10 @@ def _is_head(tokens: Sequence[str], start: int, end: int) -> bool:
 
 def _in_capitals(form: str, text: str) -> bool:
     """True if a form that is also a plain word stands in capital letters, and not everything does."""
-    return re.search(rf"\b{re.escape(form.upper())}\b", text) is not None and (
-        not text.isupper() or text.strip() == form.upper()
-    )
+    capitals = form.upper()
+    if capitals not in text or re.search(rf"\b{re.escape(capitals)}\b", text) is None:
+        return False
+    return not text.isupper() or text.strip() == capitals
 
 
 def extractor(added: Sequence[str] = ()) -> Extractor:

@@ -10,13 +10,15 @@ import re
 import unicodedata
 from functools import cache
 from importlib import resources
+from itertools import pairwise
 
 MARKS = frozenset(".;:!?,()\n")  # what stays of punctuation among tokens: where a statement may end
 
-_LINE = re.compile(r"\s*\n\s*(?=[A-Z0-9*•·\n-])")  # the end of a line, unless the next goes on in small letters
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_LETTERS = re.compile(r"\b(?:[a-z]\.){2,}(?=[\s,;:)]|$)|\b(?:[a-z]\.)+[a-z]\b")
-_SPECIES = re.compile(r"\b([a-z])\.\s?(?=diff|coli\b|aureus|pylori|pneumoniae|pyogenes|trachomatis|jirovecii)")
+_SHORT_LINE = 40  # characters: a shorter line was not wrapped, it ends there
+# each begins with the mark itself, which a search finds much faster than what may stand before it
+_THOUSANDS = re.compile(r",(?<=\d,)(?=\d{3}(?!\d))")
+_LETTERS = re.compile(r"\.(?:(?<=\b[a-z]\.)(?=[a-z]\b)|(?<=\.[a-z]\.))")  # t.i.d.
+_SPECIES = re.compile(r"\.(?<=\b[a-z]\.)\s?(?=diff|coli\b|aureus|pylori|pneumoniae|pyogenes|trachomatis|jirovecii)")
 _SLASHED = re.compile(r"(?<![a-z/])(?:[a-z]/[a-z]|n/v/d|c/w|w/out)(?![a-z/])")
 _TOKEN = re.compile(r"\d+\.\d+|[^\W_]+|[.;:!?,()\n]")
 _FOLDED = str.maketrans(
@@ -80,13 +82,21 @@ def _folded(text: str) -> str:
         text = unicodedata.normalize("NFKD", text)
         text = "".join(c for c in text if not unicodedata.combining(c))
     if "\n" in text:
-        text = _LINE.sub("\N{RECORD SEPARATOR}", text).replace("\n", " ").replace("\N{RECORD SEPARATOR}", "\n")
+        text = _unwrapped(text)
     text = text.lower()
     if "/" in text:
         text = _SLASHED.sub(lambda match: _SHORT.get(match[0], match[0]), text)
     text = text.translate(_FOLDED)
-    text = _SPECIES.sub(r"\1 ", _THOUSANDS.sub("", text))
-    return _LETTERS.sub(lambda match: match[0].replace(".", "") + ("." if match.end() == len(text) else ""), text)
+    return _LETTERS.sub("", _SPECIES.sub(" ", _THOUSANDS.sub("", text)))
+
+
+def _unwrapped(text: str) -> str:
+    """The text with only those ends of lines at which a statement ends: not where a long line goes on in the next."""
+    lines = [line for line in map(str.strip, text.split("\n")) if line]
+    joined = lines[:1]
+    for line, after in pairwise(lines):
+        joined += [" " if len(line) >= _SHORT_LINE and after[0].islower() else "\n", after]
+    return "".join(joined)
 
 
 @cache
