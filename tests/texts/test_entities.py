@@ -14,6 +14,13 @@ def mentioned(text: str) -> str:
 
 
 CASES = {
+    "Do not continue venlafaxine; lithium with olanzapine": (
+        "negated venlafaxine; asserted lithium; asserted olanzapine"
+    ),
+    "Did not receive heparin": "negated heparin",
+    "Was not treated with warfarin": "negated warfarin",
+    "Does not require dialysis": "negated hemodialysis",
+    "No fever and received heparin": "negated fever; asserted heparin",
     "No fever, chills, or cough. Has rash.": "negated fever; negated chills; negated cough; asserted rash",
     "Denies chest pain but reports palpitations.": "negated chest pain; asserted palpitations",
     "Patient denies any shortness of breath, orthopnea, or PND.": (

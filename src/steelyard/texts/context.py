@@ -35,6 +35,7 @@ _ARTICLES = (["a"], ["an"], ["the"], ["any"])
 _STATEMENT = frozenset(".;:!?\n")
 _LINKS = frozenset({",", "and", "or", "vs", "versus", "(", "the", "a", "an", "any"})
 _MEANS = frozenset({"on", "by", "via", "per"})
+_NOT = frozenset({"not", "never", "nor", "no", "without", "dont", "didnt", "doesnt", "wasnt", "cannot"})
 _RAISED = frozenset({"elevated", "raised", "increased", "high"})
 _OR = frozenset({",", "or", "nor", "vs", "versus", "a", "an"})
 _COPULAS = frozenset(
@@ -184,6 +185,8 @@ class _Reader:
 
     def _cue(self, cue: Cue, start: int, end: int, following: Event | None) -> None:
         """Let a cue end scopes, open one, or say something of the entities before it."""
+        if cue.says == "affirm" and start and self.tokens[start - 1] in _NOT:
+            return  # "did not receive": the verb is denied too
         if cue.says in _ENDS:
             for says in _ENDS[cue.says]:
                 self._open.pop(says, None)

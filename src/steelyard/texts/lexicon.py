@@ -182,7 +182,7 @@ def _add(
 def _variants(phrase: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """The phrase with its last word as a plural, prefixes apart, and without the s of a possessive."""
     *before, last = phrase
-    if len(last) > 2 and last.isalpha() and not last.endswith("s"):
+    if len(last) > 3 and last.isalpha() and not last.endswith("s"):  # the plural of a short form may be a plain word
         yield (*before, _plural(last))
     if last in _IRREGULAR:
         yield (*before, _IRREGULAR[last])
