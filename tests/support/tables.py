@@ -67,6 +67,7 @@ def table(rng: np.random.Generator, *, rows: int = 60, clusters: int = 7, numeri
         "output_tokens": rng.integers(1, 50, rows).tolist(),
         "cost": [float(c) for c in np.round(rng.gamma(2, 0.01, rows), 3)],
         "should_abstain": [None if rng.random() < 0.1 else bool(rng.random() < 0.4) for _ in range(rows)],
+        "note": rng.choice(["a b", "b", "c fever", "no fever"], rows).tolist(),
         "group.site": rng.choice(["x", "y", "z"], rows).tolist(),
     }
     values["gains"], values["judged"] = rankings(rng, rows)

@@ -318,6 +318,8 @@ def _parquet(records: Records) -> bytes:
         "cluster": list(records.cluster_columns),
         "task": {"labels": task.labels, "range": task.range, "direction": task.direction, "facts": dict(task.facts)},
     }
+    if task.lexicon:
+        about["task"]["lexicon"] = task.lexicon
     if records.extras:
         kept = {name: records.extra(name) for name in records.extras}
         about["extras"] = {n: {"problem": e.problem.problem, "json": e.is_json} for n, e in kept.items()}

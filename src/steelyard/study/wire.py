@@ -23,6 +23,7 @@ from steelyard.records.table import Source
 from steelyard.study.comparison import Comparison
 from steelyard.study.deltas import UNEQUAL_RATES
 from steelyard.study.evaluation import Evaluation
+from steelyard.study.explaining import read_row
 from steelyard.study.ranked_lists import Ranking
 from steelyard.uncertainty.settings import Method, Settings, Stream
 from steelyard.uncertainty.weights import scheme
@@ -51,6 +52,9 @@ def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
         **({"facts": dict(evaluation.facts)} if evaluation.facts else {}),
         "estimates": [estimate_document(e) for e in evaluation],
         "warnings": list(evaluation.warnings),
+        **(
+            {"detailed_results": [plain(row.to_dict()) for row in evaluation.explained]} if evaluation.explained else {}
+        ),
     }
 
 
@@ -157,6 +161,7 @@ class EvaluationFile(msgspec.Struct):
     estimates: list[EstimateDocument]
     warnings: list[str]
     facts: dict[str, float] = {}
+    detailed_results: list[dict[str, Any]] = []
 
 
 class ComparedInputs(msgspec.Struct):
@@ -236,6 +241,7 @@ def read_evaluation(document: Mapping[str, Any]) -> Evaluation:
         sources=tuple(each.source for each in file.inputs),
         warnings=tuple(file.warnings),
         facts=file.facts,
+        explained=tuple(map(read_row, file.detailed_results)),
     )
 
 
