@@ -8,6 +8,7 @@ Comes from `read(..., task=...)`, or a `.task.yaml` next to the data:
     facts: {wall_seconds: 812.5}     # facts of the whole table: values without interval
     abstain: ["I don't know"]        # predictions that mean that the model declined
     unparsed: ["N/A"]                # predictions that mean that its reply could not be read
+    benchmark: {tasks: …}            # what is measured in each task (see `plan`), for scores over all of them
 
 A file that describes how models are asked (`runner.tasks.from_file`) is one too; the keys that are for asking are left
 alone here.
@@ -23,6 +24,7 @@ from typing import Any
 
 from steelyard.errors import UsageError, printable
 from steelyard.ground.yaml import load_yaml
+from steelyard.records.plan import Plan
 from steelyard.registry import closest
 
 Label = str | int | bool
@@ -40,6 +42,7 @@ class Task:
     facts: Mapping[str, float] = field(default_factory=dict)
     abstain: tuple[str, ...] = ()  # predictions that mean that the model declined
     unparsed: tuple[str, ...] = ()  # predictions that mean that its reply could not be read
+    benchmark: Plan | None = None  # what is measured in each task of a benchmark, and how its categories are weighed
 
     @classmethod
     def load(cls, path: Path | str) -> Task:
@@ -55,7 +58,7 @@ class Task:
             return cls()
         if not isinstance(document, Mapping):
             raise UsageError(f"{printable(source)}: a mapping with labels, range or direction is expected")
-        known = ["labels", "range", "direction", "facts", "abstain", "unparsed"]
+        known = ["labels", "range", "direction", "facts", "abstain", "unparsed", "benchmark"]
         for key in document:
             if key not in known and key not in _ASKING:
                 near = closest(str(key), known)
@@ -68,6 +71,7 @@ class Task:
             _facts(document.get("facts"), source),
             _texts(document.get("abstain"), "abstain", source),
             _texts(document.get("unparsed"), "unparsed", source),
+            Plan.of(document.get("benchmark"), source=source),
         )
 
 

@@ -316,6 +316,8 @@ def _parquet(records: Records) -> bytes:
         "cluster": list(records.cluster_columns),
         "task": {"labels": task.labels, "range": task.range, "direction": task.direction, "facts": dict(task.facts)},
     }
+    if task.benchmark is not None:
+        about["task"]["benchmark"] = task.benchmark.to_dict()
     if records.extras:
         kept = {name: records.extra(name) for name in records.extras}
         about["extras"] = {n: {"problem": e.problem.problem, "json": e.is_json} for n, e in kept.items()}
