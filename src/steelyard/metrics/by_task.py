@@ -66,13 +66,13 @@ class TaskSource:
         names = tuple(self.chosen(metric, plan, table))
         parts, counted = {}, {}
         for name in names:
-            base, rows = _metric(name), table.take(rows_of(table, name[0]))
+            base, rows = measured_by(name), table.take(rows_of(table, name[0]))
             parts[name] = base.summary(rows)
             counted[name] = _counted(base, rows, parts[name])
         how = ((), True) if plan is None else (plan.weights, plan.renormalize_missing)
         return {"how": how, "names": names, "parts": parts, "counted": counted}
 
-    def merged(self, metric: Metric, summaries: Sequence[Any], runs: int) -> dict[str, Any]:
+    def merged(self, metric: Metric, summaries: Sequence[Any], runs: int) -> dict[str, Any]:  # noqa: ARG002
         """The constants: the weights, those of each metric in its task, and which of them have rows in every run."""
         how = _alike([summary["how"] for summary in summaries])
         names = tuple(dict.fromkeys(name for summary in summaries for name in summary["names"]))
@@ -81,21 +81,19 @@ class TaskSource:
                 raise InputError("the runs were measured by different suites, or with other categories")
         each = {name: [s["parts"][name] for s in summaries if name in s["parts"]] for name in names}
         lacking = [
-            name
-            for name in names
-            if not (all if runs > 1 else any)(s["counted"].get(name, 0) for s in summaries)
+            name for name in names if not (all if runs > 1 else any)(s["counted"].get(name, 0) for s in summaries)
         ]
         return {
             "weights": how[0],
             "renormalize": how[1],
-            "tasks": {name: _metric(name).merged(own, runs=runs) for name, own in each.items()},
+            "tasks": {name: measured_by(name).merged(own, runs=runs) for name, own in each.items()},
             "lacking": tuple(lacking),
         }
 
-    def key(self, metric: Metric, constants: Constants) -> tuple[Any, ...]:
+    def key(self, metric: Metric, constants: Constants) -> tuple[Any, ...]:  # noqa: ARG002
         return ("tasks", constants["lacking"], hashable(constants["tasks"]))
 
-    def collect(self, metric: Metric, constants: Constants, collector: Collector) -> Evidence:
+    def collect(self, metric: Metric, constants: Constants, collector: Collector) -> Evidence:  # noqa: ARG002
         names = tuple(name for name in constants["tasks"] if name not in constants["lacking"])
         tasks = tuple(dict.fromkeys(name[0] for name in constants["tasks"]))
         records, size = collector.records, len(collector.ids)
@@ -104,7 +102,7 @@ class TaskSource:
         inside = {task: rows_of(records, task) for task in tasks}
         for name in names:
             part = collector.within(inside[name[0]])
-            parts.append(part.evidence(_metric(name), constants["tasks"][name]))
+            parts.append(part.evidence(measured_by(name), constants["tasks"][name]))
         for place, task in enumerate(tasks):
             asked = inside[task] & (records.outcome != FAILED)
             count = np.bincount(collector.cluster[asked], minlength=size)
@@ -123,22 +121,22 @@ class TaskSource:
             lacking=constants["lacking"],
         )
 
-    def missing(self, metric: Metric, constants: Constants, collector: Collector) -> Mask:
+    def missing(self, metric: Metric, constants: Constants, collector: Collector) -> Mask:  # noqa: ARG002
         missing = np.zeros(len(collector.records), bool)
         for name, own in constants["tasks"].items():
             if name not in constants["lacking"]:
                 part = collector.within(rows_of(collector.records, name[0]))
-                missing[part.rows] |= part.missing(_metric(name), own)
+                missing[part.rows] |= part.missing(measured_by(name), own)
         return missing
 
-    def ordered(self, metric: Metric, evidence: Tasks) -> Tasks:
-        return _each(evidence, lambda name, part: _metric(name).ordered(part))
+    def ordered(self, metric: Metric, evidence: Tasks) -> Tasks:  # noqa: ARG002
+        return _each(evidence, lambda name, part: measured_by(name).ordered(part))
 
     def today(self, evidence: Tasks) -> Tasks:
         """Kept evidence in the form that is collected today."""
-        return _each(evidence, lambda name, part: _metric(name).today(part))
+        return _each(evidence, lambda name, part: measured_by(name).today(part))
 
-    def united(self, _metric_: Metric, sides: Sequence[tuple[Constants, Any]]) -> dict[str, Any]:
+    def united(self, _metric: Metric, sides: Sequence[tuple[Constants, Any]]) -> dict[str, Any]:
         (one, mine), (two, theirs) = sides
         _alike([(one["weights"], one["renormalize"]), (two["weights"], two["renormalize"])])
         if set(one["tasks"]) != set(two["tasks"]):
@@ -147,40 +145,42 @@ class TaskSource:
         tasks = {}
         for name, own in one["tasks"].items():
             both = [(c, e[name]) for c, e in ((own, ours), (two["tasks"][name], others)) if name in e]
-            tasks[name] = _metric(name).united(both) if len(both) == 2 else both[0][0] if both else own
+            tasks[name] = measured_by(name).united(both) if len(both) == 2 else both[0][0] if both else own
         return {**one, "tasks": tasks}
 
-    def converted(self, _metric_: Metric, evidence: Tasks, own: Constants, joint: Constants) -> Any:
+    def converted(self, _metric: Metric, evidence: Tasks, own: Constants, joint: Constants) -> Any:
         converted = _each(
-            evidence, lambda name, part: _metric(name).converted(part, own["tasks"][name], joint["tasks"][name])
+            evidence, lambda name, part: measured_by(name).converted(part, own["tasks"][name], joint["tasks"][name])
         )
         return None if any(part is None for part in converted.parts) else converted
 
-    def readied(self, metric: Metric, reading: TaskReadings, constants: Constants) -> TaskValues:
+    def readied(self, metric: Metric, reading: TaskReadings, constants: Constants) -> TaskValues:  # noqa: ARG002
         """The values of the measures."""
         own = constants["tasks"]
         return reading.once(
             reading.names,
             lambda: TaskValues(
                 reading.names,
-                tuple(
-                    _metric(n).finished(r, own[n]) for n, r in zip(reading.names, reading.readings, strict=True)
-                ),
+                tuple(measured_by(n).finished(r, own[n]) for n, r in zip(reading.names, reading.readings, strict=True)),
                 reading.size,
             ),
         )
 
+    def shares(self, metric: Metric, evidence: Tasks, constants: Constants) -> Floats:
+        """What each measure carries of the value: what it is where that measure is 1, and the others 0."""
+        size = len(evidence.names)
+        alone = TaskValues(evidence.names, tuple(np.eye(size)), size)
+        return np.nan_to_num(metric.of_values(alone, constants)) if size else np.empty(0)
+
     def carried(self, metric: Metric, evidence: Tasks, constants: Constants) -> tuple[Any, Floats]:
         """The clusters that hold each part of each measure, and what it carries of the value."""
-        size = len(evidence.names)
-        alone = TaskValues(evidence.names, tuple(np.eye(size)), size)  # the value where one measure is 1, the others 0
-        shares = metric.of_values(alone, constants) if size else np.empty(0)
+        shares = self.shares(metric, evidence, constants)
         holds, weights = [np.zeros((len(evidence.ids), 0), bool)], [np.empty(0)]
         for name, part, share in zip(evidence.names, evidence.parts, shares, strict=True):
-            parts = _metric(name).parts(part, constants["tasks"][name])
+            parts = measured_by(name).parts(part, constants["tasks"][name])
             inside, weight = parts if parts is not None else ((part.rows > 0)[:, None], np.ones(1))
             holds.append(np.asarray(inside, bool))
-            weights.append(np.nan_to_num(share) * np.asarray(weight, np.float64))
+            weights.append(share * np.asarray(weight, np.float64))
         return np.concatenate(holds, 1), np.concatenate(weights)
 
 
@@ -201,7 +201,7 @@ def planned(metric: Metric, plan: Plan | None) -> Plan:
     return plan
 
 
-def _metric(name: Name) -> Metric:
+def measured_by(name: Name) -> Metric:
     from steelyard.metrics.definition import metric_of
 
     return metric_of(name[1])
@@ -223,6 +223,4 @@ def _alike(how: Sequence[Any]) -> Any:
 
 
 def _each(evidence: Tasks, make: Callable[[Name, Any], Any]) -> Tasks:
-    return replace(
-        evidence, parts=tuple(make(n, part) for n, part in zip(evidence.names, evidence.parts, strict=True))
-    )
+    return replace(evidence, parts=tuple(make(n, part) for n, part in zip(evidence.names, evidence.parts, strict=True)))

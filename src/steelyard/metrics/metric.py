@@ -87,6 +87,11 @@ class Metric:
         return (*inner, source.column(self.values)) if isinstance(source, GroupSource) else inner
 
     @property
+    def over_tasks(self) -> bool:
+        """True if it is made of what is measured in several tasks."""
+        return isinstance(self.definition.source, TaskSource)
+
+    @property
     def unconditional(self) -> Metric:
         """The metric without the options that only say when it is undefined: it reads the same evidence."""
         if not self.definition.conditions:

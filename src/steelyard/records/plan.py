@@ -1,8 +1,8 @@
 """What a benchmark measures in each of its tasks, and how its categories are weighed: a fact of the table.
 
-    tasks: {chest_pain: {accuracy: diagnostics, f1_macro: null}}     # a metric, and the category that it counts in
-    weights: {diagnostics: 0.4, safety: 0.3}
-    renormalize_missing: true
+tasks: {chest_pain: {accuracy: diagnostics, f1_macro: null}}     # a metric, and the category that it counts in
+weights: {diagnostics: 0.4, safety: 0.3}
+renormalize_missing: true
 """
 
 from __future__ import annotations

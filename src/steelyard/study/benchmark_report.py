@@ -41,7 +41,7 @@ class BenchmarkReport:
     _measured: dict[str, Scores] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.model_id, str) or not self.model_id:
+        if not self.model_id:
             raise UsageError("a report is of one model: model_id is its name")
         self.task_scores = {str(task): _numbers(scores) for task, scores in self.task_scores.items()}
         self._measured = {

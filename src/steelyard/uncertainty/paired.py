@@ -17,14 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.ground.arrays import Floats
+from steelyard.metrics.evidence.by_task import Tasks
 from steelyard.metrics.evidence.combined import Groups
 from steelyard.metrics.evidence.sums import Draw
 from steelyard.records.labels import value_name
 from steelyard.uncertainty import intervals
 from steelyard.uncertainty.estimate import about_scarcity
-from steelyard.uncertainty.families import Spread
+from steelyard.uncertainty.families import Spread, worth_of
 from steelyard.uncertainty.groups import named
-from steelyard.uncertainty.intervals import Interval, Rule
+from steelyard.uncertainty.intervals import Interval, Rule, Worth
+from steelyard.uncertainty.measures import lone, measures_with_value, named_measures
 from steelyard.uncertainty.number import TOLERATED_UNDEFINED, Caution
 from steelyard.uncertainty.sampling import Sample, jackknife, read_sample, resample
 from steelyard.uncertainty.scarcity import Scarcity, scarcity
@@ -71,7 +73,8 @@ def paired(sides: Sequence[Sides], settings: Settings) -> list[PairedSample]:
     live = [w for w in work if w.lives]
     resample([s for w in live if w.kind == "resampled" for s in (w.base, w.new)], settings)
     for w in live:
-        if w.kind == "jackknife" or (w.kind == "resampled" and settings.method == "bca"):
+        shaped = settings.method == "bca" or w.base.strata is not None
+        if w.kind == "jackknife" or (w.kind == "resampled" and shaped):
             jackknife([w.base, w.new], w.present)
     _swap(live, settings)
     return [w.sample(settings) for w in work]
@@ -93,6 +96,7 @@ class _Work:
     @classmethod
     def of(cls, base: Sample, new: Sample, settings: Settings) -> _Work:
         base, new, lost = _shared_groups(base, new)
+        base, new = _lone(base, new)
         present = np.flatnonzero((base.evidence.rows > 0) | (new.evidence.rows > 0))
         delta = new.value - base.value
         kind = "nothing"
@@ -149,7 +153,7 @@ class _Work:
             cautions.append("doubtful")
         if self.base.metric.norm is not None:
             notes.append("biased towards 0: noise makes both values larger")
-        if lost and self.base.metric.definition.over_groups in ("gap", "worst"):
+        if lost and (self.base.metric.definition.over_groups in ("gap", "worst") or _of_tasks(self.base)):
             cautions.append("missing group")
         more, also = about_scarcity(parts, len(self.present), with_interval=spread.rule is not None)
         return replace(
@@ -242,7 +246,7 @@ class _Work:
         """Percentiles of the resampled difference at the expanded tail, or what was asked for."""
         drawn = self.new.drawn - self.base.drawn
         defined = drawn[~np.isnan(drawn)]
-        undefined, count = len(drawn) - len(defined), len(self.present)
+        undefined = len(drawn) - len(defined)
         if len(defined) < 2:
             return Spread(rule=None, undefined=undefined, notes=("no interval: undefined in nearly every resample",))
         se = float(defined.std(ddof=1))
@@ -253,12 +257,19 @@ class _Work:
             rule = Rule("percentile", lambda level: (at(tail(level)), at(1 - tail(level))), 2 / (len(defined) + 1))
             return Spread(rule=rule, se=se, undefined=undefined)
         if settings.method == "bca":
-            rule = intervals.bca_rule(self.delta, defined, self.new.left_out - self.base.left_out, count)
+            rule = intervals.bca_rule(self.delta, defined, self.new.left_out - self.base.left_out, self._worth)
         else:
-            rule = intervals.percentile_rule(defined, count)
+            rule = intervals.percentile_rule(defined, self._worth)
         delta = self.delta
         stretched = Rule(rule.method, lambda level: intervals.containing(rule.at(level), delta), rule.least)
         return Spread(rule=stretched, se=se, undefined=undefined)
+
+    @property
+    def _worth(self) -> float | Worth:
+        """What the clusters are worth to percentiles of the difference."""
+        if self.base.strata is None:
+            return len(self.present)
+        return worth_of(self.base, self.new.left_out - self.base.left_out, self.present)
 
     def _degenerate(self, se: float, *, plain: bool = False) -> Spread:
         """Every resample gives the same difference: where the metric is bounded, what so many clusters could hide."""
@@ -311,6 +322,8 @@ def _same_rows(base: Sample, new: Sample) -> bool:
 
 def _shared_groups(base: Sample, new: Sample) -> tuple[Sample, Sample, tuple[str, ...]]:
     """Both sides with the groups that have a value in both, and what must be said of the others."""
+    if _of_tasks(base):
+        return _shared_measures(base, new)
     if not isinstance(base.evidence, Groups) or not base.metric.definition.over_groups:
         return base, new, ()
     source, unit = base.metric.definition.source, Draw(np.ones((1, len(base.evidence.ids))))
@@ -330,6 +343,34 @@ def _shared_groups(base: Sample, new: Sample) -> tuple[Sample, Sample, tuple[str
     said = [f"{named(alone)} left out: without a value in one run"] if alone else []
     said += [f"{named(neither)} left out: without a value in both runs"] if neither else []
     return kept[0], kept[1], tuple(said)
+
+
+def _of_tasks(s: Sample) -> bool:
+    return isinstance(s.evidence, Tasks)
+
+
+def _shared_measures(base: Sample, new: Sample) -> tuple[Sample, Sample, tuple[str, ...]]:
+    """Both sides with what has a value in both of a benchmark's tasks, and what must be said of the rest."""
+    known = [measures_with_value(s) for s in (base, new)]
+    shared = [name for name in base.evidence.names if name in known[0] and name in known[1]]
+    planned = dict.fromkeys(n for s in (base, new) for n in (*s.evidence.names, *s.evidence.lacking))
+    if len(shared) == len(planned):
+        return base, new, ()
+    alone = [name for name in planned if (name in known[0]) != (name in known[1])]
+    neither = [name for name in planned if name not in known[0] and name not in known[1]]
+    said = [f"{named_measures(alone)} left out: without a value in one run"] if alone else []
+    said += [f"{named_measures(neither)} left out: without a value in both runs"] if neither else []
+    unit = Draw(np.ones((1, len(base.evidence.ids))))
+    kept = [read_sample(replace(s, evidence=s.evidence.of_parts(shared)), unit) for s in (base, new)]
+    return kept[0], kept[1], tuple(said)
+
+
+def _lone(base: Sample, new: Sample) -> Sides:
+    """Both sides as the one metric that they are made of, where that is all of them."""
+    inner = lone(base), lone(new)
+    if inner[0] is None or inner[1] is None or inner[0].metric != inner[1].metric:
+        return base, new
+    return inner[0], inner[1]
 
 
 # -- swaps -------------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ oracle.
 
 from __future__ import annotations
 
+from tests.support.naive.benchmark import BENCHMARK
 from tests.support.naive.groups import (
     BASES,
     GROUPS_LABELS,
@@ -20,6 +21,7 @@ from tests.support.naive.table import Oracle
 
 NAIVE: dict[str, Oracle] = {
     **BASES,
+    **BENCHMARK,
     **GROUPS_LABELS,
     **GROUPS_NUMBERS,
     **REPEATS_LABELS,

@@ -34,6 +34,7 @@ EXTRA: dict[str, st.SearchStrategy[Any]] = {
     "output_tokens": st.one_of(st.none(), st.integers(0, 10**6)),
     "score": st.one_of(st.none(), st.floats(-1e6, 1e6)),
     "group.site": st.sampled_from(["x", "y", "z", None]),
+    "task": st.sampled_from(["x", "y", "z"]),
 }
 
 
@@ -131,6 +132,8 @@ def records(table: Table) -> Records:
         task["range"] = table.width
     if table.wall_seconds is not None:
         task["facts"] = {"wall_seconds": table.wall_seconds}
+    if table.plan is not None:
+        task["benchmark"] = table.plan
     return Records.from_columns(columns, cluster=table.cluster, task=task)
 
 

@@ -20,6 +20,7 @@ class Table:
     width: float | None = None  # the task's declared score range
     wall_seconds: float | None = None
     cluster: str = "item"
+    plan: Any = None  # what a benchmark measures
 
     def of(self, rows: list[Row]) -> Table:
         """The same task with other rows."""

@@ -104,7 +104,7 @@ def _categories(table: Records) -> Sequence[str]:
     formula="mean over tasks of the mean of the task's metrics of the category",
     undefined="no task has a metric of this category",
 )
-def category(measured: TaskValues, *, label: str) -> Floats:
+def category(measured: TaskValues, *, label: str) -> Floats:  # noqa: ARG001 - it says which measures there are
     """A category of a benchmark: `category.safety` is the mean of the metrics that count in it, averaged over tasks.
 
     >>> plan = {"tasks": {"": {"accuracy": "diagnostics"}}, "weights": {"diagnostics": 1}}
