@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from steelyard.records.task import Task as Task
     from steelyard.runner.run import Run as Run
     from steelyard.runner.run import run as run
+    from steelyard.study.benchmark import Benchmark as Benchmark
+    from steelyard.study.benchmark import benchmark as benchmark
+    from steelyard.study.benchmark_report import BenchmarkReport as BenchmarkReport
     from steelyard.study.calibrating import calibrate as calibrate
     from steelyard.study.comparison import Comparison as Comparison
     from steelyard.study.comparison import compare as compare
@@ -49,6 +52,8 @@ __version__ = "0.7.0"
 
 _HOMES = {
     "BackendError": "steelyard.errors",
+    "Benchmark": "steelyard.study.benchmark",
+    "BenchmarkReport": "steelyard.study.benchmark_report",
     "Calibrator": "steelyard.confidence.calibrators",
     "Comparison": "steelyard.study.comparison",
     "Delta": "steelyard.uncertainty.number",
@@ -64,6 +69,7 @@ _HOMES = {
     "Task": "steelyard.records.task",
     "UsageError": "steelyard.errors",
     "across": "steelyard.metrics.contract",
+    "benchmark": "steelyard.study.benchmark",
     "calibrate": "steelyard.study.calibrating",
     "class_confidence_from_logprobs": "steelyard.confidence.first_token",
     "compare": "steelyard.study.comparison",

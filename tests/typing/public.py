@@ -5,6 +5,8 @@ from typing import assert_type, reveal_type
 import steelyard as sy
 
 reveal_type(sy.BackendError)
+reveal_type(sy.Benchmark)
+reveal_type(sy.BenchmarkReport)
 reveal_type(sy.Calibrator)
 reveal_type(sy.Comparison)
 reveal_type(sy.Delta)
@@ -21,6 +23,7 @@ reveal_type(sy.Task)
 reveal_type(sy.UsageError)
 reveal_type(sy.__version__)
 reveal_type(sy.across)
+reveal_type(sy.benchmark)
 reveal_type(sy.calibrate)
 reveal_type(sy.class_confidence_from_logprobs)
 reveal_type(sy.compare)
@@ -56,3 +59,6 @@ assert_type(sy.class_confidence_from_logprobs([{}], {"yes": ["Yes"]}), dict[str,
 assert_type(sy.run("spec.yaml"), sy.Run)
 assert_type(sy.run("spec.yaml", resume=True).records, sy.Records)
 assert_type(sy.run("spec.yaml").evaluation, sy.Evaluation)
+assert_type(sy.benchmark("suite.yaml", "answers"), sy.Benchmark)
+assert_type(sy.benchmark("suite.yaml", "answers", weights={"safety": 1.0}).report, sy.BenchmarkReport)
+assert_type(sy.BenchmarkReport.load("benchmark.json").add_combined_score({"safety": 1}), sy.BenchmarkReport)

@@ -201,6 +201,11 @@ def planned(metric: Metric, plan: Plan | None) -> Plan:
     return plan
 
 
+def lacks_column(metric: Metric, table: Records) -> str | None:
+    """A column that the metric reads and the table does not have."""
+    return next((column for column in metric.reads if column not in table and column not in DERIVED), None)
+
+
 def measured_by(name: Name) -> Metric:
     from steelyard.metrics.definition import metric_of
 
@@ -211,7 +216,7 @@ def _counted(base: Metric, rows: Records, summary: Any) -> int:
     """How many rows a metric counts; none where a column that it reads is not there."""
     from steelyard.metrics.collector import Collector
 
-    if any(column not in rows and column not in DERIVED for column in base.reads):
+    if lacks_column(base, rows) is not None:
         return 0
     return int(Collector.whole(rows).evidence(base, base.merged([summary])).rows.sum())
 

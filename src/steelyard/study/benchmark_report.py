@@ -44,10 +44,7 @@ class BenchmarkReport:
         if not self.model_id:
             raise UsageError("a report is of one model: model_id is its name")
         self.task_scores = {str(task): _numbers(scores) for task, scores in self.task_scores.items()}
-        self._measured = {
-            task: {name: value for name, value in scores.items() if name not in self._made}
-            for task, scores in self.task_scores.items()
-        }
+        self._measured = {task: self._without_made(scores) for task, scores in self.task_scores.items()}
         self._average()
 
     def add(
@@ -71,6 +68,13 @@ class BenchmarkReport:
             name: math.fsum(values := [each[name] for each in mine if name in each]) / len(values) for name in names
         }
         self._made_again()
+        return self
+
+    def with_scores(self, tasks: Mapping[str, Mapping[str, float | None]], overall: Mapping[str, float | None]) -> Self:
+        """The report with the scores of an evaluation, which measured categories and combined scores itself."""
+        self.task_scores = {task: _numbers(scores) for task, scores in tasks.items()}
+        self._measured = {task: self._without_made(scores) for task, scores in self.task_scores.items()}
+        self.overall_scores = _numbers(overall)
         return self
 
     def check_model(self, model_id: str | None) -> None:
@@ -169,6 +173,9 @@ class BenchmarkReport:
     def _made(self) -> set[str]:
         """The names of scores that are made of others."""
         return {*self.combined_names, *self.metadata.get("categories", {}).get("names", ())}
+
+    def _without_made(self, scores: Scores) -> Scores:
+        return {name: value for name, value in scores.items() if name not in self._made}
 
     def _made_again(self) -> None:
         """Categories and combined scores as they follow from what was measured up to now."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,10 @@ from steelyard.errors import InputError, UsageError
 from steelyard.ground.files import write_atomic
 from steelyard.ground.json import dumps, plain, read_strict, refusal
 from steelyard.ground.structs import refused
+from steelyard.metrics.categories import CategoryMap
+from steelyard.study.benchmark import Benchmark, rename
 from steelyard.study.benchmark_report import BenchmarkReport
+from steelyard.uncertainty.wire import delta_document
 
 
 class DetailedResult(msgspec.Struct, forbid_unknown_fields=False):
@@ -51,6 +55,22 @@ def report_document(report: BenchmarkReport) -> dict[str, Any]:
         "detailed_results": plain(report.detailed_results),
         "metadata": plain(report.metadata),
     }
+
+
+def benchmark_document(result: Benchmark) -> dict[str, Any]:
+    """The report of a benchmark, with the deltas against its baseline where there is one."""
+    document = report_document(result.report)
+    if result.comparison is not None:
+        named = rename(result.comparison, result.how.name)
+        deltas = [delta_document(delta) for delta in named.deltas]
+        document["metadata"]["comparison"] = {"baseline": result.baseline, "deltas": deltas}
+    return document
+
+
+def categories_document(categories: CategoryMap, weights: Mapping[str, float]) -> dict[str, Any]:
+    """The map from metrics to categories, and what the categories weigh."""
+    members = {name: categories.members(name) for name in categories.names}
+    return {"categories": members, "weights": dict(weights)}
 
 
 def _with_nulls(scores: dict[str, float], names: tuple[str, ...]) -> dict[str, float | None]:

@@ -117,7 +117,7 @@ def compare(
     return Comparison(
         deltas=_judged(parts, settings, unchanged, progress),
         settings=settings,
-        population={"base": _population(base), "new": _population(new), "paired": sum(map(len, cells))},
+        population={"base": population_of(base), "new": population_of(new), "paired": sum(map(len, cells))},
         cluster=base.cluster_columns,
         sources={"base": base.sources, "new": new.sources},
         unmatched=asdict(unmatched),
@@ -222,5 +222,5 @@ def kept_population(kept: Sequence[KeptSlice]) -> dict[str, int]:
     return {"rows": sum(counts.values()), **counts, "clusters": len({i for k in cells for i in k.ids})}
 
 
-def _population(records: Records) -> dict[str, int]:
+def population_of(records: Records) -> dict[str, int]:
     return {"rows": len(records), **records.counts(), "clusters": len(records.cluster[0])}
