@@ -89,7 +89,7 @@ def benchmark(
         raise UsageError("name a suite: a file, or one that comes with the program")
     if model is None:
         raise UsageError("name a model's answers with --model: a folder with one file per task, or one file")
-    from steelyard.runs.saved import Clock
+    from steelyard.runs.saved import COMBINED_NAME, Clock
     from steelyard.runs.saved import save as keep
 
     keeps, clock = save or save_records, Clock()
@@ -112,7 +112,7 @@ def benchmark(
         )
     document = benchmark_document(result)
     if scope is not None:
-        about = {"model": result.report.model_id, "suite": loaded.name, "combined": result.how.name}
+        about = {"model": result.report.model_id, "suite": loaded.name, COMBINED_NAME: result.how.name}
         run, folder = keep(
             scope,
             result.evaluation,

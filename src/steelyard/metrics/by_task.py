@@ -90,8 +90,8 @@ class TaskSource:
             "lacking": tuple(lacking),
         }
 
-    def key(self, metric: Metric, constants: Constants) -> tuple[Any, ...]:  # noqa: ARG002
-        return ("tasks", constants["lacking"], hashable(constants["tasks"]))
+    def key(self, metric: Metric, constants: Constants) -> tuple[Any, ...]:
+        return (metric.name, constants.get("lacking"), hashable(constants.get("tasks")))
 
     def collect(self, metric: Metric, constants: Constants, collector: Collector) -> Evidence:  # noqa: ARG002
         names = tuple(name for name in constants["tasks"] if name not in constants["lacking"])

@@ -53,6 +53,7 @@ EVALUATORS, ACCEPTANCE, MANIFEST = "evaluators.json", "acceptance_gate.json", ma
 BASELINE, SHIFTED = "eval.perQuery.baseline.json", "eval.perQuery.posneg.json"
 MOST_COUNTS = 250_000  # of confusion matrices in a run.json; evaluation.json holds them all
 SEEN = "shift_seen"  # the label of a run whose shift was learned from its own queries
+COMBINED_NAME = "combined"  # the label of a benchmark's run: what it calls its combined score
 FILES = (
     EVALUATION,
     EVIDENCE,
@@ -284,9 +285,11 @@ def compare_runs(
 ) -> Comparison:
     """Paired deltas of two kept runs, in the slices they were evaluated in: from their rows where both have them.
 
+    Of a benchmark, tasks and what is over all of them are slices that no one table splits into: evidence tells.
+
     `by` adds slices, which only rows can give.
     """
-    if base.records is None or new.records is None:
+    if base.records is None or new.records is None or new.records.task.benchmark is not None:
         return compare_kept(base.kept, new.kept, metrics, settings=settings, unchanged=unchanged)
     slices = [kept.slice for run in (base, new) for kept in run.kept]
     own = dict.fromkeys("*".join(c for c in slice_ if c not in CELL) for slice_ in slices if set(slice_) - set(CELL))
