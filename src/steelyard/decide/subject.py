@@ -13,8 +13,8 @@ from steelyard.decide.known import KnownNames
 from steelyard.decide.numbers import Subject, metric_name
 from steelyard.decide.wanted import delta_metrics, has_evidence, kept_slices, named_metrics, slice_columns
 from steelyard.errors import StorageError, UsageError, printable
-from steelyard.metrics.definition import Metric, bound, metric_of
 from steelyard.metrics.categories import COMBINED
+from steelyard.metrics.definition import Metric, bound, metric_of
 from steelyard.metrics.evidence.combined import Groups
 from steelyard.metrics.sources import met_labels
 from steelyard.records.derive import DERIVED

@@ -91,10 +91,12 @@ class _Work:
     present: npt.NDArray[np.int64]
     swapped: Swapped | None = None
     lost_groups: tuple[str, ...] = ()  # what must be said of groups without a value
+    over_parts: bool = False  # whether no rule may pass where one of them is without a value
     unconverted: bool = False
 
     @classmethod
     def of(cls, base: Sample, new: Sample, settings: Settings) -> _Work:
+        over_parts = base.metric.definition.over_groups in ("gap", "worst") or _of_tasks(base)
         base, new, lost = _shared_groups(base, new)
         base, new = _lone(base, new)
         present = np.flatnonzero((base.evidence.rows > 0) | (new.evidence.rows > 0))
@@ -107,7 +109,7 @@ class _Work:
                 shifts = settings.by_family and base.metric.bootstrap_shifts
                 never = base.metric.definition.spread == "t"  # a bootstrap is off by what it should be free of
                 kind = "jackknife" if shifts or never else "resampled"
-        work = cls(base=base, new=new, kind=kind, delta=delta, present=present, lost_groups=lost)
+        work = cls(base=base, new=new, kind=kind, delta=delta, present=present, lost_groups=lost, over_parts=over_parts)
         if _same_rows(base, new) and not math.isnan(delta):
             totals, rows = work.differences
             work.delta = float(totals.sum() / rows.sum())  # differences averaged: digits that both share cancel
@@ -153,7 +155,7 @@ class _Work:
             cautions.append("doubtful")
         if self.base.metric.norm is not None:
             notes.append("biased towards 0: noise makes both values larger")
-        if lost and (self.base.metric.definition.over_groups in ("gap", "worst") or _of_tasks(self.base)):
+        if lost and self.over_parts:
             cautions.append("missing group")
         more, also = about_scarcity(parts, len(self.present), with_interval=spread.rule is not None)
         return replace(
@@ -356,13 +358,10 @@ def _shared_measures(base: Sample, new: Sample) -> tuple[Sample, Sample, tuple[s
     planned = dict.fromkeys(n for s in (base, new) for n in (*s.evidence.names, *s.evidence.lacking))
     if len(shared) == len(planned):
         return base, new, ()
-    alone = [name for name in planned if (name in known[0]) != (name in known[1])]
-    neither = [name for name in planned if name not in known[0] and name not in known[1]]
-    said = [f"{named_measures(alone)} left out: without a value in one run"] if alone else []
-    said += [f"{named_measures(neither)} left out: without a value in both runs"] if neither else []
+    lost = [name for name in planned if name not in shared]
     unit = Draw(np.ones((1, len(base.evidence.ids))))
     kept = [read_sample(replace(s, evidence=s.evidence.of_parts(shared)), unit) for s in (base, new)]
-    return kept[0], kept[1], tuple(said)
+    return kept[0], kept[1], (f"{named_measures(lost)} left out: without a value in one run, or in both",)
 
 
 def _lone(base: Sample, new: Sample) -> Sides:
