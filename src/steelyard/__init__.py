@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from steelyard.study.evaluation import evaluate as evaluate
     from steelyard.study.evaluation import value as value
     from steelyard.study.evaluation import values as values
+    from steelyard.study.explaining import explain as explain
     from steelyard.study.selection import Selection as Selection
     from steelyard.study.selective import selective as selective
     from steelyard.study.wire import load as load
@@ -76,6 +77,7 @@ _HOMES = {
     "compose": "steelyard.metrics.contract",
     "evaluate": "steelyard.study.evaluation",
     "evidence": "steelyard.metrics.contract",
+    "explain": "steelyard.study.explaining",
     "load": "steelyard.study.wire",
     "metric": "steelyard.metrics.contract",
     "over": "steelyard.metrics.contract",

@@ -25,6 +25,14 @@ def evaluate(
     pool: of.Pool = None,
     reading: of.TornReading,
     uncertainty: Uncertainty,
+    explain: Annotated[
+        int,
+        typer.Option(
+            "--explain",
+            min=0,
+            help="Of metrics of texts, also show this many of the worst rows, in words; they may be patient data.",
+        ),
+    ] = 0,
     save: Annotated[
         bool, typer.Option("--save", help="Keep the run: numbers, evidence and digests, under the root.")
     ] = False,
@@ -42,6 +50,7 @@ def evaluate(
     labels = {**store.matrix_labels(), **of.pairs(label, "label")}
     from steelyard.report.details import asked_details
     from steelyard.report.evaluation import evaluation_report
+    from steelyard.report.explained import explained_report
     from steelyard.runs.saved import Clock
     from steelyard.runs.saved import save as keep
     from steelyard.study.columns import columns_read
@@ -61,6 +70,7 @@ def evaluate(
             pool=pool or (),
             settings=settings,
             keep_evidence=keeps,
+            explain=explain,
             progress=bar,
         )
     document = evaluation_document(evaluation)
@@ -76,5 +86,9 @@ def evaluate(
         )
         document = {**document, "run_id": run.run_id, "folder": str(folder)}
         say(f"saved run {run.run_id} in {folder}")
-    report = [*evaluation_report(evaluation), *asked_details(evaluation, metric or ())]
+    report = [
+        *evaluation_report(evaluation),
+        *asked_details(evaluation, metric or ()),
+        *explained_report(evaluation.explained),
+    ]
     return Shown(document=document, report=report)

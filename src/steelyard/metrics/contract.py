@@ -17,7 +17,8 @@ That is all a metric needs to have an interval, a paired delta, slices, a gate a
 the same sums share an `evidence`; `over` makes a metric of a base metric's values in groups, `across` one of its values
 in two views of the table, `compose` one of several metrics; a function that asks for `weight` is called once per
 resample. A parameter named `a__b` reads the column `a.b`, one named `records` gets the rows themselves, one named
-`task` what is known of the task. A parameter annotated `Floats` must be numbers.
+`task` what is known of the task. A parameter annotated `Floats` must be numbers, one
+annotated `Texts` text.
 
 What the sums must know of the whole table, such as a scale, are its constants. They are made in two steps, so that the
 parts of a table can be read apart from each other:

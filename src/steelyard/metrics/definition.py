@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from steelyard.errors import UsageError, printable
@@ -79,6 +79,8 @@ class Definition:
     reads_order: bool = False  # of its score only the order matters: two runs may state it on different scales
     spread: Spread = ""
     over_groups: OverGroups = ""
+    texts: bool = False  # what it reads are texts of people, no labels that may be shown
+    better_members: Mapping[str, Better] = field(default_factory=dict)  # where the members of a family differ
     twin: str = ""  # the metric that a delta takes its verdict from, because this one's delta is biased
     extreme: bool = False  # the largest of several: no interval, and groups cannot be compared by it
     aliases: tuple[str, ...] = ()

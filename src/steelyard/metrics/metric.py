@@ -109,7 +109,7 @@ class Metric:
         stated: Better | None = dict(self.options).get("better")
         if stated is None and self.definition.better == "as base":
             return self.base.better if self.base else None
-        return stated or self.definition.better  # type: ignore[return-value]
+        return stated or self.definition.better_members.get(self.label or "") or self.definition.better  # type: ignore[return-value]
 
     @property
     def bounds(self) -> Bounds:

@@ -21,6 +21,7 @@ from steelyard.records.derive import ANSWERED, DERIVED
 from steelyard.records.labels import Labels
 from steelyard.records.schema import OUTCOMES, kind_of
 from steelyard.records.table import Records
+from steelyard.records.texts import Texts, texts_of
 
 if TYPE_CHECKING:
     from steelyard.metrics.collector import Collector
@@ -82,6 +83,7 @@ class RowSource:
         self.whole = "weight" in parameters
         self._labelled = "label" in parameters
         self._numeric = {name for name, p in parameters.items() if p.annotation in ("Floats", Floats)}
+        self._textual = {name for name, p in parameters.items() if p.annotation in ("Texts", Texts)}
         self.summarises: Callable[..., Any] | None = None
         self.merges: Callable[..., dict[str, Any]] | None = None
         self.joins: Callable[..., dict[str, Any]] | None = None
@@ -146,15 +148,28 @@ class RowSource:
         label = metric.label if self._labelled else None
         return (id(self), label, *((name, hashable(merged.get(name))) for name in names), hashable(constants))
 
+    def explained(self, metric: Metric, constants: Constants, collector: Collector) -> tuple[Mask | None, Any]:
+        """The rows that count, as a mask of the table (None: all), and how the score of each came about."""
+        inside = collector.population(self.rows(metric.values))
+        population = collector.records if inside is None else collector.records.take(inside)
+        arguments, keywords = self._called_with(metric, constants, population)
+        return inside, getattr(self._terms(metric, arguments, keywords, len(population)), "explained", ())
+
+    def _called_with(
+        self, metric: Metric, constants: Constants, population: Records
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """What the function is called with: columns and options."""
+        merged = {**metric.values, **constants}
+        arguments = [self._argument(name, population, metric.name) for name in self._positional]
+        keywords = {p.name: self._option(p, merged.get(p.name), population, metric.name) for p in self._params}
+        return arguments, keywords | accepted(self.function, {"label": metric.label, **constants}, keyword_only=True)
+
     def collect(self, metric: Metric, constants: Constants, collector: Collector) -> Evidence:
         inside = collector.population(self.rows(metric.values))
         population = collector.records if inside is None else collector.records.take(inside)
         cluster = collector.cluster if inside is None else collector.cluster[inside]
         excluded = _outside(collector.records, inside)
-        merged = {**metric.values, **constants}
-        arguments = [self._argument(name, population, metric.name) for name in self._positional]
-        keywords = {p.name: self._option(p, merged.get(p.name), population, metric.name) for p in self._params}
-        keywords |= accepted(self.function, {"label": metric.label, **constants}, keyword_only=True)
+        arguments, keywords = self._called_with(metric, constants, population)
         try:
             with np.errstate(all="ignore"):
                 terms = self._terms(metric, arguments, keywords, len(population))
@@ -239,6 +254,8 @@ class RowSource:
             return population
         if name == "task":
             return population.task
+        if name in self._textual:
+            return texts_of(population, name.replace("__", "."), needed_by=asked_by)
         array = population.array(name.replace("__", "."), needed_by=asked_by)
         if name in self._numeric and not isinstance(array, np.ndarray):
             what = "text stands" if isinstance(array, Labels) else "lists stand"
@@ -249,6 +266,11 @@ class RowSource:
 def met_labels(evidence: Any) -> tuple[Any, ...]:
     """The labels that stand among the keys of keyed sums."""
     return tuple(label for part in evidence.keys for label in part.tolist() if label is not None)
+
+
+def _nothing(column: Any) -> Mask:
+    """Where a column of numbers or of lists has no value."""
+    return np.isnan(column) if isinstance(column, np.ndarray) else column.is_null().to_numpy(zero_copy_only=False)
 
 
 def _outside(records: Records, inside: Mask | None) -> dict[str, int]:
@@ -283,7 +305,7 @@ def _reasons(population: Records, lost: Mask, reads: Iterable[str], stated: Mapp
         if not open_.any() or name not in population:
             continue
         column = population.array(name)
-        missing = column.missing if isinstance(column, Labels) else np.isnan(column)
+        missing = column.missing if isinstance(column, Labels) else _nothing(column)
         if name in ("prediction", "confidence", "mark"):
             missing = missing & answered  # a row without an answer needs none of them
         here = open_ & missing

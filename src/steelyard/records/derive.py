@@ -196,6 +196,12 @@ def combine(parts: list[npt.NDArray[np.int64]], n: int) -> npt.NDArray[np.int64]
     return key
 
 
+def key_codes(records: Records, name: str) -> npt.NDArray[np.int64]:
+    """Codes for a uniqueness key; need not be sorted, so cheaper than `codes`."""
+    encoded = records.column(name).dictionary_encode()
+    return pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
 def _null(column: pa.Array) -> npt.NDArray[np.bool_]:
     return column.is_null().to_numpy(zero_copy_only=False)
 

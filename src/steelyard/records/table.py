@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.ground.arrays import Codes, Floats
@@ -26,6 +25,7 @@ from steelyard.records.labels import Labels, by_text, encode, frozen, value_name
 from steelyard.records.schema import KEY, OUTCOMES, SHOWN, check, kind_of, no_item, to_arrow
 from steelyard.records.sources import Source, where_of
 from steelyard.records.task import Task
+from steelyard.records.texts import Kept
 from steelyard.registry import closest
 
 __all__ = ["Records", "Source"]
@@ -46,6 +46,7 @@ class Records:
         origin: npt.NDArray[np.int64] | None = None,
         extras: Mapping[str, Extra] | None = None,
         skipped: Sequence[str] = (),
+        kept_of_texts: Kept | None = None,
     ) -> None:
         self._base = dict(columns)
         self._extras = dict(extras or {})  # kept, and raised when they are asked for
@@ -59,6 +60,7 @@ class Records:
         self._held = len([*self._base.values(), *(each.column for each in self._extras.values()), ()][0])
         self._size = len(rows) if rows is not None else self._held
         self._derived: dict[str, Any] = {}
+        self.kept_of_texts: Kept = {} if kept_of_texts is None else kept_of_texts  # shared by all parts of the table
 
     @classmethod
     def from_columns(
@@ -319,6 +321,7 @@ class Records:
             origin=origin,
             extras=self._extras if self._rows is None else {n: self.extra(n) for n in self._extras},
             skipped=self.skipped,
+            kept_of_texts=self.kept_of_texts,
         )
 
     def extra(self, name: str) -> Extra:
@@ -361,13 +364,14 @@ class Records:
             origin=self._origin,
             extras=self._extras,
             skipped=self.skipped,
+            kept_of_texts=self.kept_of_texts,
         )
 
     # -- checks ------------------------------------------------------------------------------------------------
 
     def keys(self) -> Codes:
         """One integer per row for its record key, within this table."""
-        return derive.combine([_key_codes(self, n) for n in KEY if n in self], len(self))
+        return derive.combine([derive.key_codes(self, n) for n in KEY if n in self], len(self))
 
     def _labels_or_error(self, name: str) -> Labels:
         if name not in self and name != "outcome":
@@ -385,13 +389,6 @@ class Records:
         if what not in self._derived:
             self._derived[what] = make()
         return self._derived[what]
-
-
-def _key_codes(records: Records, name: str) -> Codes:
-    """Codes for a uniqueness key; need not be sorted, so cheaper than `codes`."""
-    column = records.column(name)
-    encoded = column.dictionary_encode()
-    return pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _floats(column: pa.Array) -> Floats:

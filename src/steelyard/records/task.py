@@ -8,6 +8,7 @@ Comes from `read(..., task=...)`, or a `.task.yaml` next to the data:
     facts: {wall_seconds: 812.5}     # facts of the whole table: values without interval
     abstain: ["I don't know"]        # predictions that mean that the model declined
     unparsed: ["N/A"]                # predictions that mean that its reply could not be read
+    lexicon: [ward.tsv]              # tables of clinical terms that metrics of texts know besides their own
     benchmark: {tasks: …}            # what is measured in each task (see `plan`), for scores over all of them
 
 A file that describes how models are asked (`runner.tasks.from_file`) is one too; the keys that are for asking are left
@@ -17,7 +18,7 @@ alone here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -42,12 +43,15 @@ class Task:
     facts: Mapping[str, float] = field(default_factory=dict)
     abstain: tuple[str, ...] = ()  # predictions that mean that the model declined
     unparsed: tuple[str, ...] = ()  # predictions that mean that its reply could not be read
+    lexicon: tuple[str, ...] = ()  # tables of clinical terms, for metrics of texts
     benchmark: Plan | None = None  # what is measured in each task of a benchmark, and how its categories are weighed
 
     @classmethod
     def load(cls, path: Path | str) -> Task:
-        """Read a task file."""
-        return cls.of(load_yaml(Path(path)), source=str(path))
+        """Read a task file; what it names lies next to it."""
+        task = cls.of(load_yaml(Path(path)), source=str(path))
+        beside = (str(Path(path).parent / table) if Path(table).suffix else table for table in task.lexicon)
+        return replace(task, lexicon=tuple(beside)) if task.lexicon else task
 
     @classmethod
     def of(cls, document: Any, *, source: str = "task") -> Task:
@@ -58,7 +62,7 @@ class Task:
             return cls()
         if not isinstance(document, Mapping):
             raise UsageError(f"{printable(source)}: a mapping with labels, range or direction is expected")
-        known = ["labels", "range", "direction", "facts", "abstain", "unparsed", "benchmark"]
+        known = ["labels", "range", "direction", "facts", "abstain", "unparsed", "lexicon", "benchmark"]
         for key in document:
             if key not in known and key not in _ASKING:
                 near = closest(str(key), known)
@@ -71,6 +75,7 @@ class Task:
             _facts(document.get("facts"), source),
             _texts(document.get("abstain"), "abstain", source),
             _texts(document.get("unparsed"), "unparsed", source),
+            _texts(document.get("lexicon"), "lexicon", source),
             Plan.of(document.get("benchmark"), source=source),
         )
 

@@ -319,6 +319,8 @@ def _parquet(records: Records) -> bytes:
         "cluster": list(records.cluster_columns),
         "task": {"labels": task.labels, "range": task.range, "direction": task.direction, "facts": dict(task.facts)},
     }
+    if task.lexicon:
+        about["task"]["lexicon"] = task.lexicon
     if task.benchmark is not None:
         about["task"]["benchmark"] = task.benchmark.to_dict()
     if records.extras:

@@ -191,7 +191,7 @@ def _judged(
 
 
 def _warnings(records: Records, asked: Sequence[Metric]) -> list[str]:
-    return [*unmet_labels(records), *uneven_items(records), *class_warnings(records, asked)]
+    return [*unmet_labels(records, asked), *uneven_items(records), *class_warnings(records, asked)]
 
 
 def _elsewhere(metric: Metric, pair: KeptPair, pairs: Iterable[KeptPair]) -> bool:

@@ -22,6 +22,7 @@ from steelyard.records.table import Records, Source
 from steelyard.study.cells import applies, joined, slices
 from steelyard.study.columns import columns_read
 from steelyard.study.defaults import default_stack
+from steelyard.study.explaining import ExplainedRow, worst_rows
 from steelyard.study.frames import estimates_frame
 from steelyard.study.kept import KeptSlice, keep
 from steelyard.study.warnings import class_warnings, table_warnings
@@ -42,6 +43,7 @@ class Evaluation:
     sources: tuple[Source, ...]
     warnings: tuple[str, ...]
     kept: tuple[KeptSlice, ...] = ()  # the evidence of every slice, where it was asked for
+    explained: tuple[ExplainedRow, ...] = ()  # the worst rows in words, where that was asked for
 
     def __getitem__(self, name: MetricLike) -> Estimate:
         return pick(self.estimates, name)
@@ -76,6 +78,7 @@ def evaluate(
     stream: Stream = "counter",
     settings: Settings | None = None,
     keep_evidence: bool = False,
+    explain: int = 0,
     progress: Progress | None = None,
     **reading: Unpack[Reading],
 ) -> Evaluation:
@@ -84,12 +87,13 @@ def evaluate(
     `records` are Records, or anything that `read` takes, with its options: a path, a frame, a list of dictionaries.
     Without metrics, those that suit the columns are taken, as by the command. `settings` holds resamples, seed, level,
     method and stream in one. With `keep_evidence`, what is needed to compare the table later without its rows is in
-    `kept`.
+    `kept`; with `explain`, so many of the worst rows of each metric of texts are in `explained`, in words of the data.
     """
     settings = settings or Settings(resamples=resamples, seed=seed, level=level, method=method, stream=stream)
     table = records_in(records, columns_read(listed(metrics or ()), listed(by)), reading)
     asked = [metric_of(m) for m in listed(default_stack(table) if metrics is None else metrics)]
     records = joined(table, asked)
+    worst = worst_rows(records, expanded(asked, records), explain) if explain else []
     parts = list(slices(records, listed(by), listed(pool)))
     estimated: list[Estimate] = []
     kept: list[KeptSlice] = []
@@ -107,8 +111,9 @@ def evaluate(
         cluster=records.cluster_columns,
         clusters=len(records.cluster[0]),
         sources=tuple(records.sources),
-        warnings=(*records.warnings, *table_warnings(records), *class_warnings(records, asked)),
+        warnings=(*records.warnings, *table_warnings(records, asked), *class_warnings(records, asked)),
         kept=tuple(kept),
+        explained=tuple(worst),
     )
 
 

@@ -36,12 +36,15 @@ _DECLINES = re.compile(
 )
 
 
-def unmet_labels(records: Records) -> list[str]:
+def unmet_labels(records: Records, asked: Sequence[Metric] = ()) -> list[str]:
     """A warning if labels are predicted that no target has: often a misspelt or unclean label, or a way to decline.
 
-    Labels may be names of people: they are shown where there are few of them in all.
+    Labels may be names of people: they are shown where there are few of them in all. Answers that are scored as texts
+    are no labels, and nothing is said of them.
     """
     stated = set(records.stated)
+    if any(metric.definition.texts for metric in asked):
+        return []
     if records.task.labels is not None or "mark" in stated or not {"target", "prediction"} <= stated:
         return []
     if any(kind_of(records.column(name)) != "text" for name in ("target", "prediction")):
@@ -84,10 +87,11 @@ def _more(rows: Mapping[str, int]) -> str:
     return f", and {len(rows) - _FEW} more" if len(rows) > _FEW else ""
 
 
-def table_warnings(records: Records) -> list[str]:
+def table_warnings(records: Records, asked: Sequence[Metric] = ()) -> list[str]:
+    """What is said of a table, and of the metrics that are asked for."""
     few = len(records.cluster[0])
     narrow = [f"only {few} clusters: intervals may be too narrow"] if 2 <= few < FEW_CLUSTERS else []
-    return [*unmet_labels(records), *uneven_items(records), *narrow]
+    return [*unmet_labels(records, asked), *uneven_items(records), *narrow]
 
 
 def class_warnings(records: Records, asked: Sequence[Metric]) -> list[str]:

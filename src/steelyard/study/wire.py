@@ -23,6 +23,7 @@ from steelyard.records.table import Source
 from steelyard.study.comparison import Comparison
 from steelyard.study.deltas import UNEQUAL_RATES
 from steelyard.study.evaluation import Evaluation
+from steelyard.study.explaining import read_row
 from steelyard.study.ranked_lists import Ranking
 from steelyard.uncertainty.settings import Method, Settings, Stream
 from steelyard.uncertainty.weights import scheme
@@ -50,6 +51,9 @@ def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
         },
         "estimates": [estimate_document(e) for e in evaluation],
         "warnings": list(evaluation.warnings),
+        **(
+            {"detailed_results": [plain(row.to_dict()) for row in evaluation.explained]} if evaluation.explained else {}
+        ),
     }
 
 
@@ -149,6 +153,7 @@ class EvaluationFile(msgspec.Struct):
     uncertainty: UncertaintySettings
     estimates: list[EstimateDocument]
     warnings: list[str]
+    detailed_results: list[dict[str, Any]] = []
 
 
 class ComparedInputs(msgspec.Struct):
@@ -226,6 +231,7 @@ def read_evaluation(document: Mapping[str, Any]) -> Evaluation:
         clusters=file.uncertainty.clusters,
         sources=tuple(each.source for each in file.inputs),
         warnings=tuple(file.warnings),
+        explained=tuple(map(read_row, file.detailed_results)),
     )
 
 

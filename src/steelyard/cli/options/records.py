@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from steelyard.cli.command import PLUGINS, READS, Bundle, say, shell_text
+from steelyard.cli.command import PLUGINS, READS, Bundle, Reads, say, shell_text
 from steelyard.errors import UsageError, printable
 from steelyard.ground.commas import listed, pair_of, split_commas, unquoted
 
@@ -98,6 +98,14 @@ AbstainWhen = Annotated[
         help="Replies in a log that mean declining: noanswer, phrases (both by default), empty, /PATTERN/, never.",
     ),
 ]
+Lexicon = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--lexicon",
+        help="A table of clinical terms that metrics of texts know besides their own, or icd10cm. Repeatable.",
+    ),
+    Reads(lambda given: given),
+]
 Versus = Annotated[str | None, typer.Option("--versus", help="Two parts of one table: model=old,new.")]
 
 
@@ -117,6 +125,7 @@ class Reading(Bundle):
     drop: Drop = None
     scorer: Scorer = None
     abstain_when: AbstainWhen = None
+    lexicon: Lexicon = None
 
     @property
     def stated(self) -> dict[str, Any]:
@@ -134,6 +143,7 @@ class Reading(Bundle):
             "drop": names(self.drop or []),
             "scorer": self.scorer,
             "abstain_when": self.abstain_when,
+            "lexicon": self.lexicon,
         }
         return {name: value for name, value in named.items() if value}
 

@@ -10,7 +10,7 @@ columns, `sorted_rows.py` those that stand in an order. All of them are plain da
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -88,6 +88,7 @@ class Terms:
     left_out: Mapping[str, Any] = field(default_factory=dict)  # rows outside the metric's own denominator, by reason
     missing: Mapping[str, Any] = field(default_factory=dict)  # rows that lack a value, by reason
     score: bool = False  # the value is total over n: no finish is needed
+    explained: Sequence[Any] = ()  # how the score of every row came about, where the metric can say so
 
     def collect(self, ids: Ids, cluster: Codes) -> tuple[Sums, Mask]:
         """The sums per cluster, and which rows were included."""
@@ -113,11 +114,16 @@ def sums(
 
 
 def row_score(
-    values: Any, *, left_out: Mapping[str, Any] | None = None, missing: Mapping[str, Any] | None = None, **more: Any
+    values: Any,
+    *,
+    left_out: Mapping[str, Any] | None = None,
+    missing: Mapping[str, Any] | None = None,
+    explained: Sequence[Any] = (),
+    **more: Any,
 ) -> Terms:
-    """One score per row, averaged; `more` are sums next to it."""
+    """One score per row, averaged; `more` are sums next to it, `explained` is how each score came about."""
     terms = {"total": values, "n": 1, **more}
-    return Terms(values=terms, left_out=left_out or {}, missing=missing or {}, score=True)
+    return Terms(values=terms, left_out=left_out or {}, missing=missing or {}, score=True, explained=explained)
 
 
 class Cells:

@@ -61,6 +61,7 @@ class Reading(TypedDict, total=False):
     drop: Sequence[str] | str
     scorer: Sequence[str] | str
     abstain_when: Sequence[str] | str
+    lexicon: Sequence[str] | str
 
 
 def records_in(source: Any, columns: Sequence[str], reading: Reading) -> Records:
@@ -88,6 +89,7 @@ def read(
     drop: Sequence[str] | str = (),
     scorer: Sequence[str] | str = (),
     abstain_when: Sequence[str] | str = (),
+    lexicon: Sequence[str] | str = (),
     columns: Sequence[str] | None = None,
     progress: Progress | None = None,
     rename: Mapping[str, str] | None = None,
@@ -112,6 +114,7 @@ def read(
     only     the columns to hold in memory, `drop` those not to
     scorer   of a log with several scorers, those whose scores count; by default all, each as a task of its own
     abstain_when   which replies in a log mean declining; `records.declining` says which rules there are
+    lexicon  tables of clinical terms that metrics of texts know besides their own and those that the task names
     columns  the columns outside the vocabulary that will be used; the others are not held in memory. By default all are
              kept, and what is wrong with one is said when it is used
     progress is told the share of the bytes that were read
@@ -137,6 +140,8 @@ def read(
     logs: dict[str, Any] = {"scorers": names_of(scorer), "abstain_when": AbstainWhen.of(abstain_when)}
     table, sources = _loaded(source, paths, format, names, wanted, rules, salvage=salvage, logs=logs, progress=progress)
     known = stated or table.task or Task()
+    if lexicon:
+        known = replace(known, lexicon=(*known.lexicon, *names_of(lexicon)))
     records = records_of(table, rules, wanted, cluster=cluster, task=known, sources=sources)
     return _kept(records, kept) if kept else records
 

@@ -1,0 +1,1 @@
+"""The lexicons as data: tables of names and synonyms, written for this project."""
