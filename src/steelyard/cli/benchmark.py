@@ -50,6 +50,9 @@ def benchmark(
     model_id: Annotated[
         str | None, typer.Option("--model-id", help="The model's name. Default: as the answers say, else their folder.")
     ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Keep with each score which words matched or were missed: patient data.")
+    ] = False,
     by: of.By = None,
     uncertainty: Intervals,
     plot: Annotated[Path | None, typer.Option("--plot", help="A folder for pictures as PNG, SVG and PDF.")] = None,
@@ -108,6 +111,7 @@ def benchmark(
             by=by or (),
             settings=uncertainty.settings,
             keep_evidence=keeps,
+            explain=explain,
             progress=bar,
         )
     document = benchmark_document(result)

@@ -193,7 +193,7 @@ def _add_task(rows: _Rows, task: SuiteTask, cases: Records, given: _Given | None
 
 def _cases(task: SuiteTask, cases: Records) -> dict[str, dict[str, Any]]:
     """The cases of a task by their id: the columns that its fields name."""
-    fields = dict(task.spec.fields)
+    fields = task.columns
     fields.setdefault("item", item_column(cases))
     if "target" in cases:
         fields.setdefault("target", "target")

@@ -74,6 +74,7 @@ def benchmark(
     by: Sequence[str] | str = (),
     settings: Settings | None = None,
     keep_evidence: bool = False,
+    explain: bool = False,
     progress: Progress | None = None,
 ) -> Benchmark:
     """Measure a model's answers to a suite.
@@ -85,6 +86,7 @@ def benchmark(
     weights     of the categories; by default as the suite says
     categories  further keys of the category map, or other categories for known ones; None takes a metric out
     by          columns: everything over all tasks also for each of their values
+    explain     keep with each score of a text what matched, was missed and was extra: words of the texts
     """
     settings = settings or Settings()
     loaded = suite if isinstance(suite, Suite) else load_suite(suite)
@@ -100,7 +102,7 @@ def benchmark(
     return Benchmark(
         suite=loaded,
         how=how,
-        report=_report(loaded, how, given, evaluation, lacking),
+        report=_report(loaded, how, given, evaluation, lacking, with_words=explain),
         evaluation=evaluation,
         records=given.records,
         missing=given.missing,
@@ -235,7 +237,13 @@ def _compared(suite: Suite, base: Answers, new: Answers, settings: Settings) -> 
 
 
 def _report(
-    suite: Suite, how: Combining, given: Answers, evaluation: Evaluation, lacking: Mapping[str, Mapping[str, str]]
+    suite: Suite,
+    how: Combining,
+    given: Answers,
+    evaluation: Evaluation,
+    lacking: Mapping[str, Mapping[str, str]],
+    *,
+    with_words: bool,
 ) -> BenchmarkReport:
     """The report of an evaluation: values where they are defined, reasons where they are not, intervals of both."""
     tasks: dict[str, dict[str, Estimate]] = {task.name: {} for task in suite.tasks}
@@ -278,8 +286,9 @@ def _report(
         },
     )
     for task in suite.tasks:
-        for result in scored_rows(task, given.records.take(rows_of(given.records, task.name))):
-            report.detailed_results.append(result)
+        report.detailed_results += scored_rows(
+            task, given.records.take(rows_of(given.records, task.name)), with_words=with_words
+        )
     return report.with_scores(
         {task: {n: e.value for n, e in named.items()} for task, named in tasks.items()},
         {n: e.value for n, e in overall.items()},

@@ -5,7 +5,7 @@
       - name: triage                     # plain word; answers are in triage.jsonl, or have it in their column `task`
         type: diagnostic_reasoning       # or qa, summarization, communication
         data: triage.jsonl               # next to this file, in any format that can be read
-        fields: {item: id, target: target, group.site: site}     # column here: field of the data
+        fields: {id: id, target: answer, group.site: site}       # what it is here: field of the data
         metrics: [accuracy, f1_macro]
         primary: accuracy                # by default the first
     combined:
@@ -14,7 +14,10 @@
       name: index                        # by default combined_score
       renormalize_missing: true
 
-`item` is by default the field that is called so, or what people call it (`id`), and `target` the one called so.
+Fields are columns, and a few have names of their own: `id` is the item, `specialty` the column `group.specialty`,
+`rationale` the reference's, `target_rationale`, next to the model's own `rationale`. `question`, `note` and `labels` are
+for asking (`task: clinical/NAME` in a run-spec), `paraphrase` for tests; of these only the note is measured. `id` is by
+default the field that is called so, or what else people call it, and `target` the one called so.
 """
 
 from __future__ import annotations
@@ -38,6 +41,8 @@ from steelyard.registry import closest
 
 SUITES = Path(__file__).parent.parent / "suites"  # those that come with the program
 SUITE = "suite.yaml"
+ROLES = {"id": "item", "specialty": "group.specialty", "rationale": "target_rationale"}  # fields with another column
+NOT_MEASURED = ("question", "paraphrase", "labels")
 TaskType = Literal["diagnostic_reasoning", "qa", "summarization", "communication"]
 
 
@@ -89,6 +94,12 @@ class SuiteTask:
     @property
     def name(self) -> str:
         return self.spec.name
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns that metrics may read, and the fields of the data that they are."""
+        fields = self.spec.fields
+        return {ROLES.get(role, role): name for role, name in fields.items() if role not in NOT_MEASURED}
 
     @property
     def primary(self) -> str:
