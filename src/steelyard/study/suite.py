@@ -15,9 +15,9 @@
       renormalize_missing: true
 
 Fields are columns, and a few have names of their own: `id` is the item, `specialty` the column `group.specialty`,
-`rationale` the reference's, `target_rationale`, next to the model's own `rationale`. `question`, `note` and `labels` are
-for asking (`task: clinical/NAME` in a run-spec), `paraphrase` for tests; of these only the note is measured. `id` is by
-default the field that is called so, or what else people call it, and `target` the one called so.
+`rationale` the reference's, `target_rationale`, next to the model's own `rationale`. `question`, `note` and `labels`
+are for asking (`task: clinical/NAME` in a run-spec), `paraphrase` for tests; of these only the note is measured. `id`
+is by default the field that is called so, or what else people call it, and `target` the one called so.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from steelyard.errors import UsageError
 from steelyard.records.labels import value_name
 from steelyard.registry import Registry
 from steelyard.runner.backends.contract import Message
-from steelyard.runner.tasks.contract import Item, Task
+from steelyard.runner.tasks.contract import Item, Task, answers_are
 from steelyard.runner.tasks.prompts import shipped
 
 Format = Literal["json", "text"]
@@ -105,6 +105,7 @@ class Asking:
                 "choices": None if task.labels is None else [json.dumps(x, ensure_ascii=False) for x in task.labels],
                 "labels": None if task.labels is None else [value_name(label) for label in task.labels],
                 "range": task.range,
+                "texts": answers_are(task) == "text",
                 "declining": task.may_decline,
                 "reasoning": self.reasoning,
                 "verbalized": self.verbalized,
@@ -128,6 +129,8 @@ def answer_schema(task: Task, *, verbalized: bool, reasoning: bool) -> dict[str,
     answer: dict[str, Any] = {"type": "number"}
     if task.labels is not None:
         answer = {"type": "string" if isinstance(task.labels[0], str) else "integer", "enum": list(task.labels)}
+    elif answers_are(task) == "text":
+        answer = {"type": "string"}
     elif task.range is not None:
         answer |= {"minimum": task.range[0], "maximum": task.range[1]}
     if task.may_decline:
@@ -136,6 +139,7 @@ def answer_schema(task: Task, *, verbalized: bool, reasoning: bool) -> dict[str,
             answer["enum"] = [*answer["enum"], None]
     properties: dict[str, Any] = {
         **({"reasoning": {"type": "string"}} if reasoning else {}),
+        **({"rationale": {"type": "string"}} if answers_are(task) == "text" else {}),
         "answer": answer,
         **({"abstain": {"type": "boolean"}} if task.may_decline else {}),
         "confidence": {"type": "integer", "minimum": 1, "maximum": 5}

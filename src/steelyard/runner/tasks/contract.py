@@ -11,7 +11,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from steelyard.errors import UsageError
 from steelyard.records.sources import Source
@@ -19,6 +19,7 @@ from steelyard.registry import Registry
 
 Label = str | int
 Target = str | int | float
+AnswerKind = Literal["labels", "numbers", "text"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +55,7 @@ class DataSpec:
 
 
 class Task(Protocol):
-    """What can be asked of models."""
+    """What can be asked of models. One whose answers are free texts has an attribute `answers` that says so: "text"."""
 
     @property
     def name(self) -> str: ...
@@ -65,7 +66,7 @@ class Task(Protocol):
 
     @property
     def labels(self) -> tuple[Label, ...] | None:
-        """The answers there are, texts or whole numbers; None where the answer is a number."""
+        """The answers there are, texts or whole numbers; None where the answer is a number or a free text."""
 
     @property
     def spellings(self) -> Mapping[str, Label]:
@@ -97,6 +98,13 @@ class Task(Protocol):
 
 
 tasks: Registry[Task] = Registry("task")
+
+
+def answers_are(task: Task) -> AnswerKind:
+    """Of which kind the answers to a task are."""
+    if task.labels is not None:
+        return "labels"
+    return "text" if getattr(task, "answers", None) == "text" else "numbers"
 
 
 def lot(seed: int, *ids: str | int | None) -> bytes:
