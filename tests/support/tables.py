@@ -66,6 +66,7 @@ def table(rng: np.random.Generator, *, rows: int = 60, clusters: int = 7, numeri
         "input_tokens": rng.integers(1, 50, rows).tolist(),
         "output_tokens": rng.integers(1, 50, rows).tolist(),
         "should_abstain": [None if rng.random() < 0.1 else bool(rng.random() < 0.4) for _ in range(rows)],
+        "note": rng.choice(["a b", "b", "c fever", "no fever"], rows).tolist(),
         "group.site": rng.choice(["x", "y", "z"], rows).tolist(),
     }
     values["gains"], values["judged"] = rankings(rng, rows)

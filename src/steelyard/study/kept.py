@@ -101,7 +101,7 @@ def _each_once(evidence: Mapping[str, Evidence], clusters: npt.NDArray[np.int64]
 
 def describes_question(column: str) -> bool:
     """True for columns that describe the question, not the answer: both runs of a comparison must state them alike."""
-    return column == "should_abstain" or is_group(column)
+    return column in ("should_abstain", "note", "contraindicated", "target_rationale") or is_group(column)
 
 
 def keep(records: Records, slice_: Mapping[str, Any], samples: Sequence[Sample]) -> KeptSlice:

@@ -23,7 +23,7 @@ def entity_agreement(
     both = (reference.asserted & answer.asserted) | denied
     either = reference.asserted | answer.asserted | denied
     if not either:
-        return _by_words(reference, answer, metric)
+        return by_words(reference, answer, metric)
     weight = dict(zip(CATEGORIES, weights, strict=True))
     whole = sum(weight[entry.category] for entry in either)
     score = sum(weight[entry.category] for entry in both) / whole if whole else None
@@ -41,17 +41,17 @@ def entity_agreement(
         score=score,
         components=components,
         counts=counts,
-        matched=_names(both - denied) + tuple(f"no {name}" for name in _names(denied)),
-        missed=_names(missed),
-        extra=_names(extra),
+        matched=said_of(both - denied, denied),
+        missed=names_of(missed),
+        extra=names_of(extra),
         remarks=(*_remarks("reference", reference), *_remarks("answer", answer)),
     )
 
 
-def _by_words(reference: Findings, answer: Findings, metric: str) -> Breakdown:
-    """Both without an entity: 1 if the texts are equal or one is a run of the other's words, else 0."""
+def by_words(reference: Findings, answer: Findings, metric: str, *, runs: bool = True) -> Breakdown:
+    """Both without an entity: 1 if the texts are equal or, with `runs`, one is a run of the other's words, else 0."""
     one, two = reference.words, answer.words
-    score = float(one == two or (bool(one) and bool(two) and (is_run(one, two) or is_run(two, one))))
+    score = float(one == two or (runs and bool(one) and bool(two) and (is_run(one, two) or is_run(two, one))))
     remark = "no entity to compare: the words were compared"
     return Breakdown(metric=metric, score=score, counts={"matched": 0, "missed": 0, "extra": 0}, remarks=(remark,))
 
@@ -62,9 +62,14 @@ def is_run(part: Sequence[str], whole: Sequence[str]) -> bool:
     return any(tuple(whole[i : i + size]) == tuple(part) for i in range(len(whole) - size + 1))
 
 
-def _names(entries: Iterable[Entry]) -> tuple[str, ...]:
+def names_of(entries: Iterable[Entry]) -> tuple[str, ...]:
     """The names of entries, by category."""
     return tuple(entry.name for entry in sorted(entries, key=lambda e: (CATEGORIES.index(e.category), e.name)))
+
+
+def said_of(asserted: Iterable[Entry], denied: Iterable[Entry]) -> tuple[str, ...]:
+    """The names of what is said to be so, and of what is said not to be."""
+    return (*names_of(asserted), *(f"no {name}" for name in names_of(denied)))
 
 
 def _remarks(side: str, findings: Findings) -> list[str]:

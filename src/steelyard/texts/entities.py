@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from steelyard.texts.abbreviations import Ambiguous, ambiguous
 from steelyard.texts.context import Context, Cue, contexts, cues, heads
@@ -38,7 +38,19 @@ class Findings:
     """What a text mentions, and its words."""
 
     mentions: tuple[Mention, ...]
-    words: tuple[str, ...]
+    tokens: Sequence[str] = ()
+    spans: Sequence[tuple[int, int]] = ()  # where the mentions stand among the tokens
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """All words, misspelt ones as they were read."""
+        return tuple(token for token in self.tokens if token not in MARKS)
+
+    @cached_property
+    def rest(self) -> tuple[str, ...]:
+        """The words that belong to no mention."""
+        inside = {i for start, end in self.spans for i in range(start, end)}
+        return tuple(t for i, t in enumerate(self.tokens) if i not in inside and t not in MARKS)
 
     @cached_property
     def asserted(self) -> frozenset[Entry]:
@@ -85,11 +97,13 @@ class Extractor:
             stated - told, frozenset(self._known), {phrase[0] for phrase in lexicon.by_phrase if len(phrase) == 1}
         )
 
-    def findings(self, text: str) -> Findings:
-        """Everything that the text mentions."""
+    def findings(self, text: str, also: Sequence[Entry] = ()) -> Findings:
+        """Everything that the text mentions; `also` are entries that this lexicon does not have."""
         written = tokens(text)
         spelled = self._spelled(written)
-        hits = self._phrases.find(spelled)
+        hits: list[tuple[int, int, Any]] = self._phrases.find(spelled)
+        if also:
+            hits = _merged(hits, Phrases((words(entry.name), entry) for entry in also).find(spelled))
         events = [(start, end, _meant(what, text, spelled, start, end)) for start, end, what in hits]
         events = [event for event in events if event[2] is not None]
         entities = [event for event in events if not isinstance(event[2], Cue)]
@@ -104,7 +118,7 @@ class Extractor:
                 mentions.append(Mention(what, context))
             else:
                 mentions.append(Mention(what, context, " ".join(written[start:end]), " ".join(spelled[start:end])))
-        return Findings(tuple(mentions), tuple(t for t in spelled if t not in MARKS))
+        return Findings(tuple(mentions), spelled, [event[:2] for event in entities])
 
     def _spelled(self, written: list[str]) -> list[str]:
         """The tokens with misspelt words as they should be."""
@@ -112,6 +126,13 @@ class Extractor:
         strange = {t for t in written if len(t) >= SHORTEST and t not in known}
         meant = {word: right for word in strange if (right := self._misspellings.meant(word)) is not None}
         return [meant.get(t, t) for t in written] if meant else written
+
+
+def _merged(known: list[tuple[int, int, Any]], further: list[tuple[int, int, Any]]) -> list[tuple[int, int, Any]]:
+    """Both in their order; where they overlap, the further ones."""
+    taken = {i for start, end, _ in further for i in range(start, end)}
+    rest = [hit for hit in known if taken.isdisjoint(range(hit[0], hit[1]))]
+    return sorted((*rest, *further), key=lambda hit: hit[0])
 
 
 def _meant(

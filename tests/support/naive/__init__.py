@@ -1,6 +1,6 @@
 """Naive oracles: every metric once more, in plain loops over row dicts, from the written definitions alone.
 
-Sources: SEMANTICS (sections 1-6, 10, 12), trec_eval's manual, the documents on selective prediction, run metrics and
+Sources: SEMANTICS (sections 1-6, 10-12), trec_eval's manual, the documents on selective prediction, run metrics and
 abstention. Nothing here looks at the package; None stands for "undefined". `NAIVE` maps the text of a metric to its
 oracle.
 """
@@ -18,6 +18,7 @@ from tests.support.naive.groups import (
     REPEATS_NUMBERS,
 )
 from tests.support.naive.table import Oracle
+from tests.support.naive.texts import TEXTS
 
 NAIVE: dict[str, Oracle] = {
     **BASES,
@@ -28,4 +29,5 @@ NAIVE: dict[str, Oracle] = {
     **REPEATS_NUMBERS,
     **PERTURBED_LABELS,
     **PERTURBED_NUMBERS,
+    **TEXTS,
 }

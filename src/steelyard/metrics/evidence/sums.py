@@ -100,6 +100,7 @@ def sums(
     by: Any = None,
     left_out: Mapping[str, Any] | None = None,
     missing: Mapping[str, Any] | None = None,
+    explained: Sequence[Any] = (),
     **values: Any,
 ) -> Terms:
     """Say what to add up per row: one array or constant per name, optionally under the key(s) `by`.
@@ -110,7 +111,7 @@ def sums(
     """
     keys = () if by is None else by if isinstance(by, tuple) else (by,)
     parts = tuple(part if isinstance(part, Labels) else np.asarray(part) for part in keys)
-    return Terms(values=values, by=parts, left_out=left_out or {}, missing=missing or {})
+    return Terms(values=values, by=parts, left_out=left_out or {}, missing=missing or {}, explained=explained)
 
 
 def row_score(

@@ -1,31 +1,19 @@
-"""How much of a reference does a free text say, and does it say anything that is not so?
+"""How much of the reference do the words of an answer say? Whatever the texts are about.
 
-Scores of texts are row scores with a breakdown each: `sy.explain(metric, target, prediction)` shows one. Declining and
-unreadable replies score 0. What counts as an entity, and in which context, is in docs/texts.md.
+Texts are normalised first (`steelyard.texts.normalise`), but for chrf. Declining and unreadable replies score 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from steelyard.errors import UsageError
-from steelyard.ground.arrays import Floats, Mask
 from steelyard.metrics.contract import metric
-from steelyard.metrics.evidence.sums import Cells, Terms, row_score
-from steelyard.metrics.options import Constant
-from steelyard.records.derive import ANSWERED
+from steelyard.metrics.evidence.sums import Cells, Terms
+from steelyard.metrics.text_rows import scored
 from steelyard.records.table import Records
-from steelyard.records.texts import Texts, by_row, texts_of
-from steelyard.texts.breakdown import Breakdown
-from steelyard.texts.clinical import WEIGHTS, entity_agreement
-from steelyard.texts.entities import Findings, extractor
-from steelyard.texts.lexicon import CATEGORIES
-from steelyard.texts.lexicon import lexicon as lexicon_of
+from steelyard.records.texts import texts_of
+from steelyard.texts import overlap
 
-_WEIGHTS = tuple(WEIGHTS[category] for category in CATEGORIES)
 _COUNTED = ("matched", "missed", "extra")
 
 
@@ -34,109 +22,79 @@ _COUNTED = ("matched", "missed", "extra")
     bounds=(0, 1),
     reads=("target", "prediction"),
     texts=True,
-    formula="Σ_c w_c·|∩_c| / Σ_c w_c·|∪_c| over the entities of each category c",
+    formula="1 if the words are the same in the same order",
 )
-def clinical_accuracy(records: Records, *, weights: tuple[float, ...] = _WEIGHTS, lexicon: Constant) -> Terms:
-    """Share of the clinical entities of both texts that they have in common, weighted by category.
+def exact_match(records: Records) -> Terms:
+    """Share of the answers that are the reference, after normalisation: case, punctuation and spelling do not matter.
 
-    The weights are those of diagnoses, treatments, medications, symptoms and labs, in this order. A denied entity is
-    one thing and an asserted one another; what only one text denies does not count. Without any entity, texts agree if
-    they are equal after normalisation or one is a run of the other's words.
-
-    >>> value("clinical_accuracy", target=["pneumonia with fever"], prediction=["Pneumonia, afebrile"])
-    0.75
+    >>> value("exact_match", target=["Type-2 diabetes", "oedema"], prediction=["type 2 diabetes.", "rash"])
+    0.5
     """
-    if len(weights) != len(CATEGORIES) or not all(_is_weight(w) for w in weights) or not sum(weights):
-        raise UsageError(f"weights are five numbers, at least 0 and not all 0: of {', '.join(CATEGORIES)}")
-    found = Entities(records, lexicon)
-
-    def agreement(reference: str, answer: str) -> Breakdown:
-        return entity_agreement(found.of(reference), found.of(answer), weights)
-
-    names = (*_COUNTED, *(f"{c} {what}" for c in CATEGORIES for what in ("matched", "in either")))
-    return scored(
-        records,
-        texts_of(records, "target"),
-        texts_of(records, "prediction"),
-        ("agreement", weights, lexicon),
-        agreement,
-        names,
-    )
+    return _of_texts(records, "exact_match")
 
 
-@clinical_accuracy.detail
-def _(s: Cells) -> dict[str, Any]:
-    """How many entities matched, were missed, were extra; and of each category the share that matched."""
-    counts = {name: int(getattr(s, name)[0]) for name in _COUNTED}
-    shares = {c: _share(getattr(s, f"{c} matched")[0], getattr(s, f"{c} in either")[0]) for c in CATEGORIES}
-    return {**counts, "by_category": shares}
+@metric(
+    better="higher",
+    bounds=(0, 1),
+    reads=("target", "prediction"),
+    texts=True,
+    formula="2·|common words| / (|words of the answer| + |words of the reference|)",
+    reference="Rajpurkar et al. (2016), SQuAD",
+)
+def token_f1(records: Records) -> Terms:
+    """F1 of the words of answer and reference, each as often as it stands there; two empty texts agree.
+
+    >>> round(value("token_f1", target=["acute otitis media"], prediction=["otitis media"]), 6)
+    0.8
+    """
+    return _of_texts(records, "token_f1", _COUNTED)
 
 
-class Entities:
-    """The findings of texts under the lexicon of a table, each made once."""
+@metric(
+    better="higher",
+    bounds=(0, 1),
+    reads=("target", "prediction"),
+    texts=True,
+    formula="2·LCS / (|words of the answer| + |words of the reference|)",
+    reference="Lin (2004), ROUGE",
+)
+def rouge_l(records: Records) -> Terms:
+    """ROUGE-L: F1 of the longest common subsequence of words, so that their order counts.
 
-    def __init__(self, records: Records, digest: str) -> None:
-        self._extractor = extractor(records.task.lexicon)
-        self._texts, self._digest = Texts(np.zeros(0, np.int64), (), records.kept_of_texts), digest
-
-    def of(self, text: str) -> Findings:
-        return self._texts.made(("findings", self._digest), self._extractor.findings, text)
-
-
-def lexicon_known(table: Records) -> dict[str, Any]:
-    """Which lexicon a table is read with: runs that were read with different ones cannot be compared."""
-    return {"lexicon": lexicon_of(table.task.lexicon).digest}
-
-
-def lexicon_agreed(summaries: Sequence[Any]) -> dict[str, Any]:
-    known = {summary["lexicon"] for summary in summaries}
-    return {
-        "lexicon": summaries[0]["lexicon"],
-        **({} if len(known) == 1 else {"undefined": "the runs were read with different lexicons"}),
-    }
+    >>> round(value("rouge_l", target=["chest pain and fever"], prediction=["fever and chest pain"]), 6)
+    0.5
+    """
+    return _of_texts(records, "rouge_l", _COUNTED)
 
 
-clinical_accuracy.summary(lexicon_known)
-clinical_accuracy.merge(lexicon_agreed)
+@metric(
+    better="higher",
+    bounds=(0, 1),
+    reads=("target", "prediction"),
+    texts=True,
+    formula="F with beta 2 of mean precision and recall over runs of 1 to 6 characters",
+    reference="Popović (2015), chrF; as sacrebleu computes it for a sentence, divided by 100",
+)
+def chrf(records: Records) -> Terms:
+    """chrF: agreement of runs of characters, without white space; kind to inflected and compound words.
+
+    Case and punctuation count here. Two texts without any character agree, which sacrebleu scores 0.
+
+    >>> round(value("chrf", target=["pneumonia"], prediction=["pneumonias"]), 4)
+    0.9682
+    """
+    return _of_texts(records, "chrf")
 
 
-def scored(
-    records: Records,
-    reference: Texts,
-    answer: Texts,
-    what: Any,
-    make: Callable[..., Breakdown],
-    counted: Sequence[str] = (),
-) -> Terms:
-    """A row score of two texts: 0 without an answer, nothing without a reference."""
-    silent = records.outcome != ANSWERED
-    breakdowns = by_row((reference, answer.filled(silent, "")), what, make)
-    score = np.where(silent & ~reference.missing, 0.0, scores(breakdowns))
-    terms: dict[str, Any] = {name: numbers(breakdowns, name) for name in counted}
-    return row_score(score, explained=explained(breakdowns, silent), **terms)
+def _of_texts(records: Records, name: str, counted: tuple[str, ...] = ()) -> Terms:
+    reference, answer = (texts_of(records, column, needed_by=name) for column in ("target", "prediction"))
+    return scored(records, reference, answer, name, getattr(overlap, name), counted)
 
 
-def scores(breakdowns: Sequence[Breakdown | None]) -> Floats:
-    """The score of every row, NaN where there is none."""
-    return np.array([np.nan if b is None or b.score is None else b.score for b in breakdowns], np.float64)
+def _words(s: Cells) -> dict[str, Any]:
+    """How many words matched, were missed, were extra."""
+    return {name: int(getattr(s, name)[0]) for name in _COUNTED}
 
 
-def numbers(breakdowns: Sequence[Breakdown | None], name: str) -> Floats:
-    """A count of every row."""
-    return np.array([0 if b is None else b.counts.get(name, 0) for b in breakdowns], np.float64)
-
-
-def explained(breakdowns: Sequence[Breakdown | None], silent: Mask) -> list[Breakdown | None]:
-    """The breakdowns, with the score 0 where nothing was answered."""
-    return [
-        b if b is None or not quiet else Breakdown(metric=b.metric, score=0.0, counts=b.counts, missed=b.missed)
-        for b, quiet in zip(breakdowns, silent.tolist(), strict=True)
-    ]
-
-
-def _is_weight(weight: Any) -> bool:
-    return isinstance(weight, int | float) and not isinstance(weight, bool) and 0 <= weight < float("inf")
-
-
-def _share(part: float, whole: float) -> float | None:
-    return float(part / whole) if whole else None
+token_f1.detail(_words)
+rouge_l.detail(_words)
