@@ -208,7 +208,7 @@ def _computable(task: SuiteTask, table: Records) -> tuple[list[Metric], dict[str
 
 
 def _compared(suite: Suite, base: Answers, new: Answers, settings: Settings) -> Comparison:
-    """Paired deltas over all tasks and in each of them, with verdicts that allow for their number."""
+    """Paired deltas over all tasks and in each of them; the combined score is judged first, the others among them."""
     unmatched = UnmatchedRows()
     tables = base.records, new.records
     how: dict[str, Any] = {"by": (), "versus": ("model",), "align": "strict", "unmatched": unmatched}
@@ -223,7 +223,7 @@ def _compared(suite: Suite, base: Answers, new: Answers, settings: Settings) -> 
             different = own[-1:] if len(own) == 2 else own  # of one category, the combined score is that category
             every += deltas(pair, different, settings, slice_, "say")
     return Comparison(
-        deltas=tuple(judged(every, settings)),
+        deltas=tuple(judged(every, settings, primary=True)),
         settings=settings,
         population={"base": population_of(tables[0]), "new": population_of(tables[1]), "paired": len(whole)},
         cluster=new.records.cluster_columns,

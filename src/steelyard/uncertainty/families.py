@@ -256,11 +256,14 @@ def _at_bound(s: Sample, settings: Settings, se: float, undefined: int, parts: S
             undefined=undefined,
             notes=("no interval: every cluster, or every resample, gives the same value",),
         )
+    if isinstance(s.evidence, Tasks):
+        value = s.value
+        return Spread(rule=unseen(s).widened(Rule("bound", lambda _: (value, value))), se=se, bounds=limits)
     low, high = limits
 
     def ends(level: float) -> Interval:
-        unseen = (1 - ((1 - level) / 2) ** (1 / parts.fewest)) * (high - low)
-        return (high - unseen, high) if at == high else (low, low + unseen)
+        room = (1 - ((1 - level) / 2) ** (1 / parts.fewest)) * (high - low)
+        return (high - room, high) if at == high else (low, low + room)
 
     return Spread(rule=Rule("bound", ends), se=se, undefined=undefined, bounds=limits)
 
