@@ -19,7 +19,7 @@ from steelyard.records.labels import value_name
 from steelyard.records.plan import Plan
 from steelyard.records.readers import read_as_is
 from steelyard.records.readers.packed import inner_name
-from steelyard.records.schema import ITEM_NAMES
+from steelyard.records.schema import ITEM_NAMES, kind_of, texts
 from steelyard.records.sources import Source
 from steelyard.records.table import Records
 from steelyard.records.task import Task
@@ -138,7 +138,7 @@ def _of_one_file(suite: Suite, path: Path) -> dict[str, _Given]:
             )
         return {names[0]: _Given(table, tuple(range(len(table))))}
     by_task: dict[str, list[int]] = {}
-    for row, task in enumerate(map(value_name, table.column("task").to_pylist())):
+    for row, task in enumerate(map(value_name, stated_values(table, "task"))):
         if task not in names:
             near = closest(task, names)
             hint = f"; did you mean {near}?" if near else ""
@@ -153,7 +153,7 @@ def _model(tables: Sequence[Records], stated: str | None, source: Path) -> str:
         value_name(model)
         for table in tables
         if "model" in table
-        for model in table.column("model").to_pylist()
+        for model in stated_values(table, "model")
         if model is not None
     }
     if len(named) > 1:
@@ -200,7 +200,7 @@ def _cases(task: SuiteTask, cases: Records) -> dict[str, dict[str, Any]]:
     for column, name in fields.items():
         if name not in cases:
             raise UsageError(f"task {task.name}: fields: {column}: {cases.lacks(name, 'it')}")
-    columns = {column: cases.column(name).to_pylist() for column, name in fields.items()}
+    columns = {column: stated_values(cases, name) for column, name in fields.items()}
     known: dict[str, dict[str, Any]] = {}
     for row, id_ in enumerate(columns["item"]):
         if id_ is None:
@@ -209,6 +209,12 @@ def _cases(task: SuiteTask, cases: Records) -> dict[str, dict[str, Any]]:
             raise _at(cases, row, "another case has this id", fields["item"])
         known[value_name(id_)] = {column: values[row] for column, values in columns.items()}
     return known
+
+
+def stated_values(table: Records, name: str) -> list[Any]:
+    """A column's values as they were stated, half characters of texts too."""
+    column = table.column(name)
+    return list(texts(column)) if kind_of(column) == "text" else list(column.to_pylist())
 
 
 def item_column(table: Records) -> str:
@@ -222,7 +228,7 @@ def item_column(table: Records) -> str:
 def _columns(table: Records, item: str) -> dict[str, list[Any]]:
     """The columns of answers as lists; whose they are and to which task is known already."""
     own = [name for name in table.stated if name not in _KEYS or name == item]
-    columns = {("item" if name == item else name): table.column(name).to_pylist() for name in own}
+    columns = {("item" if name == item else name): stated_values(table, name) for name in own}
     if "prediction" not in columns:
         raise InputError("needs a column 'prediction'", file=table.name)
     return columns

@@ -14,6 +14,7 @@ from steelyard.metrics.sources import RowSource
 from steelyard.records.labels import value_name
 from steelyard.records.schema import OUTCOMES
 from steelyard.records.table import Records
+from steelyard.study.answers import stated_values
 from steelyard.study.suite import SuiteTask
 from steelyard.texts.breakdown import Breakdown
 
@@ -39,7 +40,7 @@ def scored_rows(task: SuiteTask, table: Records, *, with_words: bool = False) ->
             scores[row][metric.name] = float(total / count)
         for row, breakdown in _explained(metric, collector):
             parts[row][metric.name] = breakdown.to_dict(with_words=with_words)
-    items = [value_name(item) for item in table.column("item").to_pylist()]
+    items = [value_name(item) for item in stated_values(table, "item")]
     return [
         {"task_id": task.name, "item": item, "outcome": OUTCOMES[outcome], "scores": own}
         | ({"breakdown": made} if made else {})
