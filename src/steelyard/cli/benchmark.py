@@ -15,6 +15,8 @@ from steelyard.cli.progress import progress
 from steelyard.errors import UsageError, printable
 from steelyard.ground.commas import pair_of, split_commas
 
+TABLES = "benchmark-tables"  # the folder of what is CSV
+
 
 @command(writes="benchmark.json")
 def benchmark(
@@ -136,7 +138,7 @@ def benchmark(
     return Shown(
         document=document,
         report=lambda: benchmark_report(result),
-        tables=report_tables(result.report),
+        tables=lambda path: {path.parent / TABLES / name: text for name, text in report_tables(result.report).items()},
         files=files,
         reads=(loaded.source, *(task.data for task in loaded.tasks)),
     )

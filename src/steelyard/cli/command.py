@@ -84,7 +84,7 @@ class Shown:
     reads: tuple[str | Path | None, ...] = ()
     also_writes: Mapping[str, Path] = field(default_factory=dict)
     afterwards: Callable[[str], None] | None = None
-    tables: Mapping[str, str] | None = None  # CSV as a folder of tables, by file name, instead of one file
+    tables: Callable[[Path], Mapping[Path, str]] | None = None  # CSV as several files next to the document, not one
 
 
 def command(*, writes: str = "", prints: bool = True) -> Callable[[Callable[..., Shown]], Callable[..., int]]:
@@ -234,8 +234,7 @@ class _Call:
         if len(self.formats) > 1:
             for name in self.formats:
                 if name == "csv" and shown.tables is not None:
-                    folder = self.document.with_name(f"{self.document.stem}-tables")
-                    yield from ((folder / file, text) for file, text in shown.tables.items())
+                    yield from shown.tables(self.document).items()
                 elif name != "json":
                     yield self.document.with_suffix(_suffix(name)), _text(name, shown)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -46,6 +46,26 @@ def lone(s: Sample) -> Sample | None:
     read_sample(inner, _unit(s))
     same = math.isclose(inner.value, s.value, rel_tol=1e-12, abs_tol=1e-15)
     return inner if same or (math.isnan(inner.value) and math.isnan(s.value)) else None
+
+
+def lone_sides(base: Sample, new: Sample) -> tuple[Sample, Sample]:
+    """Both sides as the one metric that they are made of, where that is all of them."""
+    inner = lone(base), lone(new)
+    if inner[0] is None or inner[1] is None or inner[0].metric != inner[1].metric:
+        return base, new
+    return inner[0], inner[1]
+
+
+def shared_measures(base: Sample, new: Sample) -> tuple[Sample, Sample, tuple[str, ...]]:
+    """Both sides with what has a value in both of a benchmark's tasks, and what must be said of the rest."""
+    known = [measures_with_value(s) for s in (base, new)]
+    shared = [name for name in base.evidence.names if name in known[0] and name in known[1]]
+    planned = dict.fromkeys(n for s in (base, new) for n in (*s.evidence.names, *s.evidence.lacking))
+    if len(shared) == len(planned):
+        return base, new, ()
+    lost = [name for name in planned if name not in shared]
+    kept = [read_sample(replace(s, evidence=s.evidence.of_parts(shared)), _unit(s)) for s in (base, new)]
+    return kept[0], kept[1], (f"{named_measures(lost)} left out: without a value in one run, or in both",)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from steelyard.uncertainty.estimate import about_scarcity
 from steelyard.uncertainty.families import Spread, worth_of
 from steelyard.uncertainty.groups import named
 from steelyard.uncertainty.intervals import Interval, Rule, Worth
-from steelyard.uncertainty.measures import lone, measures_with_value, named_measures
+from steelyard.uncertainty.measures import lone_sides, shared_measures
 from steelyard.uncertainty.number import TOLERATED_UNDEFINED, Caution
 from steelyard.uncertainty.sampling import Sample, jackknife, read_sample, resample
 from steelyard.uncertainty.scarcity import Scarcity, scarcity
@@ -98,7 +98,7 @@ class _Work:
     def of(cls, base: Sample, new: Sample, settings: Settings) -> _Work:
         over_parts = base.metric.definition.over_groups in ("gap", "worst") or _of_tasks(base)
         base, new, lost = _shared_groups(base, new)
-        base, new = _lone(base, new)
+        base, new = lone_sides(base, new)
         present = np.flatnonzero((base.evidence.rows > 0) | (new.evidence.rows > 0))
         delta = new.value - base.value
         kind = "nothing"
@@ -325,7 +325,7 @@ def _same_rows(base: Sample, new: Sample) -> bool:
 def _shared_groups(base: Sample, new: Sample) -> tuple[Sample, Sample, tuple[str, ...]]:
     """Both sides with the groups that have a value in both, and what must be said of the others."""
     if _of_tasks(base):
-        return _shared_measures(base, new)
+        return shared_measures(base, new)
     if not isinstance(base.evidence, Groups) or not base.metric.definition.over_groups:
         return base, new, ()
     source, unit = base.metric.definition.source, Draw(np.ones((1, len(base.evidence.ids))))
@@ -349,27 +349,6 @@ def _shared_groups(base: Sample, new: Sample) -> tuple[Sample, Sample, tuple[str
 
 def _of_tasks(s: Sample) -> bool:
     return isinstance(s.evidence, Tasks)
-
-
-def _shared_measures(base: Sample, new: Sample) -> tuple[Sample, Sample, tuple[str, ...]]:
-    """Both sides with what has a value in both of a benchmark's tasks, and what must be said of the rest."""
-    known = [measures_with_value(s) for s in (base, new)]
-    shared = [name for name in base.evidence.names if name in known[0] and name in known[1]]
-    planned = dict.fromkeys(n for s in (base, new) for n in (*s.evidence.names, *s.evidence.lacking))
-    if len(shared) == len(planned):
-        return base, new, ()
-    lost = [name for name in planned if name not in shared]
-    unit = Draw(np.ones((1, len(base.evidence.ids))))
-    kept = [read_sample(replace(s, evidence=s.evidence.of_parts(shared)), unit) for s in (base, new)]
-    return kept[0], kept[1], (f"{named_measures(lost)} left out: without a value in one run, or in both",)
-
-
-def _lone(base: Sample, new: Sample) -> Sides:
-    """Both sides as the one metric that they are made of, where that is all of them."""
-    inner = lone(base), lone(new)
-    if inner[0] is None or inner[1] is None or inner[0].metric != inner[1].metric:
-        return base, new
-    return inner[0], inner[1]
 
 
 # -- swaps -------------------------------------------------------------------------------------------------------------

@@ -99,7 +99,8 @@ class CaseTask:
 def task_of_suite(name: str, folder: Path) -> CaseTask:
     """The task of a suite: `suite/task`, where the suite is shipped, a folder or a file."""
     source, _, task = name.rpartition("/")
-    suite = load_suite(source if source in shipped_suites() else folder / source)
+    named = source in shipped_suites() or (not (folder / source).exists() and "/" not in source and "." not in source)
+    suite = load_suite(source if named else folder / source)
     known = {each.name: each for each in suite.tasks}
     if task not in known:
         near = closest(task, list(known))
