@@ -298,3 +298,17 @@ def test_patients_that_tasks_share_are_drawn_together(tmp_path: Path) -> None:
     assert result.evaluation.clusters == 20
     evidence = result.evaluation.kept[0].evidence["combined_score"]
     assert evidence.strata is None
+
+
+def test_some_tasks_only(suite: Path, answers: Path, tmp_path: Path) -> None:
+    whole, some = run(suite, answers), run(suite, answers, tasks=["notes", "triage"])
+    assert list(some.report.task_scores) == ["triage", "notes"]
+    assert some.report.task_scores["notes"] == whole.report.task_scores["notes"]
+    assert some.warnings == ()
+    rows = [{**json.loads(line), "task": p.stem} for p in answers.iterdir() for line in p.read_text().splitlines()]
+    (tmp_path / "all.jsonl").write_text(lines(rows))
+    assert run(suite, tmp_path / "all.jsonl", tasks="notes").report.task_scores == {
+        "notes": some.report.task_scores["notes"]
+    }
+    with pytest.raises(UsageError, match="did you mean 'notes'"):
+        run(suite, answers, tasks="note")

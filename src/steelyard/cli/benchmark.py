@@ -52,6 +52,7 @@ def benchmark(
     model_id: Annotated[
         str | None, typer.Option("--model-id", help="The model's name. Default: as the answers say, else their folder.")
     ] = None,
+    task: Annotated[list[str] | None, typer.Option("--task", help="Only this task of the suite. Repeatable.")] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Keep with each score which words matched or were missed: patient data.")
     ] = False,
@@ -110,6 +111,7 @@ def benchmark(
             categories=moved,
             renormalize_missing=False if no_renormalize else None,
             model_id=model_id,
+            tasks=task or (),
             by=by or (),
             settings=uncertainty.settings,
             keep_evidence=keeps,

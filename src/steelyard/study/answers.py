@@ -105,6 +105,8 @@ def _given(suite: Suite, source: Path) -> tuple[dict[str, _Given], list[str]]:
         if path.name.startswith(".") or not path.is_file() or path.name.endswith(".task.yaml"):
             continue
         stem = Path(inner_name(path.name)).stem
+        if stem in suite.all_tasks and stem not in names:
+            continue
         if stem not in names:
             near = closest(stem, names)
             hint = f"; did you mean {near}?" if near else ""
@@ -139,11 +141,12 @@ def _of_one_file(suite: Suite, path: Path) -> dict[str, _Given]:
         return {names[0]: _Given(table, tuple(range(len(table))))}
     by_task: dict[str, list[int]] = {}
     for row, task in enumerate(map(value_name, stated_values(table, "task"))):
-        if task not in names:
+        if task not in suite.all_tasks:
             near = closest(task, names)
             hint = f"; did you mean {near}?" if near else ""
             raise _at(table, row, f"is no task of the suite{hint}", "task")
-        by_task.setdefault(task, []).append(row)
+        if task in names:
+            by_task.setdefault(task, []).append(row)
     return {task: _Given(table, tuple(rows)) for task, rows in by_task.items()}
 
 

@@ -71,6 +71,7 @@ def benchmark(
     categories: Mapping[str, str | None] | None = None,
     renormalize_missing: bool | None = None,
     model_id: str | None = None,
+    tasks: Sequence[str] | str = (),
     by: Sequence[str] | str = (),
     settings: Settings | None = None,
     keep_evidence: bool = False,
@@ -85,11 +86,12 @@ def benchmark(
     baseline    another model's answers, against which paired deltas are taken
     weights     of the categories; by default as the suite says
     categories  further keys of the category map, or other categories for known ones; None takes a metric out
+    tasks       those to measure; by default all
     by          columns: everything over all tasks also for each of their values
     explain     keep with each score of a text what matched, was missed and was extra: words of the texts
     """
     settings = settings or Settings()
-    loaded = suite if isinstance(suite, Suite) else load_suite(suite)
+    loaded = (suite if isinstance(suite, Suite) else load_suite(suite)).only(listed(tasks))
     how = loaded.combining(
         weights=weights, name=combined_name, categories=categories, renormalize_missing=renormalize_missing
     )

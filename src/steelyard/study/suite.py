@@ -23,8 +23,8 @@ is by default the field that is called so, or what else people call it, and `tar
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -127,6 +127,20 @@ class Suite:
     @property
     def name(self) -> str:
         return self.spec.name
+
+    @property
+    def all_tasks(self) -> tuple[str, ...]:
+        """The names of all its tasks, whether they are measured or not."""
+        return tuple(task.name for task in self.spec.tasks)
+
+    def only(self, names: Sequence[str]) -> Suite:
+        """The suite with these tasks only."""
+        for name in names:
+            if name not in self.all_tasks:
+                near = closest(name, list(self.all_tasks))
+                hint = f"did you mean '{near}'?" if near else f"there are: {', '.join(self.all_tasks)}"
+                raise UsageError(f"the suite {printable(self.name)} has no task '{printable(name)}'; {hint}")
+        return replace(self, tasks=tuple(task for task in self.tasks if task.name in names)) if names else self
 
     def combining(
         self,
