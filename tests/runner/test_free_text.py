@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from steelyard.errors import UsageError
 from steelyard.runner.answers import Answers
 from steelyard.runner.parsing import parse
 from steelyard.runner.strategies import strategy_named
 from steelyard.runner.strategies.contract import answer_schema
+from steelyard.runner.tasks import task_named
 from steelyard.runner.tasks.contract import answers_are
 
 
@@ -93,3 +96,28 @@ def test_models_are_asked_for_an_answer_and_a_reason() -> None:
         assert words in message.content
         assert "a number" not in message.content
     assert json.dumps(shape)
+
+
+def test_a_task_file_may_ask_for_free_texts(tmp_path: Path) -> None:
+    rows = [{"id": i, "text": f"Q{i}", "answer": "SECRET gout", "why": "SECRET reason"} for i in range(3)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    described = {"name": "t", "data": "rows.jsonl", "id": "id", "question": "text", "target": "answer"}
+    path = tmp_path / "t.task.yaml"
+    path.write_text(json.dumps({**described, "answers": "text", "rationale": "why"}))
+    asked = task_named("t.task.yaml", tmp_path)
+    assert answers_are(asked) == "text"
+    items = asked.items(None, size=None, seed=0).items
+    assert [item.more for item in items] == [{"target_rationale": "SECRET reason"}] * 3
+    assert "SECRET" not in asked.question(items[0])
+    for wrong, said in (
+        ({"answers": "text", "labels": ["a", "b"]}, "answers are labels where there are labels"),
+        ({"answers": "labels"}, "answers are labels where there are labels"),
+        ({"answers": "text", "range": [0, 1]}, "is of numbers"),
+        ({"answers": "text", "prompt": "{{ why }}", "rationale": "why"}, "must not see"),
+    ):
+        path.write_text(json.dumps({**described, **wrong}))
+        with pytest.raises(UsageError, match=said):
+            task_named("t.task.yaml", tmp_path)
+    path.write_text(json.dumps({**described, "answers": "text", "target": "id", "id": "text", "question": "why"}))
+    with pytest.raises(UsageError, match="answers are texts"):
+        task_named("t.task.yaml", tmp_path).items(None, size=None, seed=0)

@@ -29,7 +29,10 @@ from steelyard.records.plan import Plan
 from steelyard.registry import closest
 
 Label = str | int | bool
-_ASKING = ("name", "data", "id", "question", "target", "prompt", "cluster", "groups", "should_abstain", "decline")
+_ASKING = (
+    *("name", "data", "id", "question", "target", "prompt", "cluster", "groups", "should_abstain", "decline"),
+    *("answers", "rationale"),
+)
 FACTS = ("wall_seconds", "kwh", "co2_kg")
 
 

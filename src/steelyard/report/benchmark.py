@@ -55,7 +55,9 @@ def benchmark_report(result: Benchmark) -> Document:
     for slice_, estimates in by_slice(result.evaluation.estimates):
         if slice_:
             document += [Heading(slice_), *_listed(result, estimates)]
-    return document + [Note(f"warning: {w}") for w in result.warnings]
+    document += [Note(f"warning: {w}") for w in result.warnings]
+    of_both = () if result.comparison is None else result.comparison.warnings
+    return document + [Note(f"warning: {result.baseline}: {w}") for w in of_both if w not in result.warnings]
 
 
 def weights_text(weights: Mapping[str, float]) -> str:
@@ -123,7 +125,7 @@ def _compared(result: Benchmark) -> Document:
     document: Document = [Heading(f"{result.report.model_id} against {result.baseline}")]
     for slice_, deltas in by_slice(comparison.deltas):
         if slice_:
-            document.append(Heading(slice_))
+            document.append(Heading(f"{slice_}, against {result.baseline}"))
         document += noted(delta_columns(comparison.settings.level), deltas, delta_row)
     return document
 
