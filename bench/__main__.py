@@ -389,6 +389,38 @@ def requests() -> Iterator[Row]:
     yield Row(job, f"of {asking.FEW:,} requests", many, few, 1.2, at_most=True, remark="bytes")
 
 
+def texts() -> Iterator[Row]:
+    """The entities of 2,000 different notes of 200 words each, with their contexts."""
+    from steelyard.texts.entities import extractor
+    from steelyard.texts.lexicon import lexicon
+
+    rng = np.random.default_rng(3)
+    names = [phrase for entry in lexicon().entries for phrase in entry.phrases]
+    glue = [
+        "the patient was seen today and reports",
+        "he denies",
+        "no evidence of",
+        "history of",
+        "treated with",
+        "for two days,",
+    ]
+    notes = [_note(rng, names, glue) for _ in range(2_000)]
+    found = extractor()
+    found.findings(notes[0])
+    work = cpu(lambda: [found.findings(note) for note in notes], times=2)
+    job = "entities of 2,000 notes of 200 words"
+    yield Row(job, "one second", work, 1.0, 1.0, at_most=True, remark=f"{2_000 / work:,.0f} notes a second")
+
+
+def _note(rng: np.random.Generator, names: list[str], glue: list[str]) -> str:
+    """200 words: a name of the lexicon after every few words of prose, a full stop now and then."""
+    words: list[str] = []
+    while len(words) < 200:
+        end = "." if rng.random() < 0.4 else ","
+        words += f"{glue[rng.integers(len(glue))]} {names[rng.integers(len(names))]}{end}".split()
+    return " ".join(words[:200])
+
+
 def _judged(confidence: Any, wrong: Any, cluster: Any = None) -> dict[str, Any]:
     """The columns of a table of answers that are right or wrong."""
     size = len(confidence)
@@ -415,6 +447,7 @@ JOBS = (
     gold_rank,
     run_store,
     requests,
+    texts,
     command_line,
 )
 LATER = ("a curve over 1e8 Parquet rows",)

@@ -248,6 +248,7 @@ CASES: dict[str, Case] = {
          "--by", "group.site", "--by", f"group.{w.site}", *FEW),
         (w.file("a.jsonl"), *FEW),
         (w.file("a.jsonl"), "-m", "accuracy", "--pool", "model", "--out", w.file(f"out-{f}"), *FEW),
+        (w.file("a.jsonl"), "-m", "exact_match", "--explain", "2", *FEW),
         (w.file("a.jsonl"), "-m", "accuracy", "--save", "--run-id", f"saved-{f}", "--root", w.file("other"), *FEW),
     ],
     "look": lambda w, f: [(w.file("a.jsonl"),), (w.file("a.jsonl"), "--labels", "exact")],

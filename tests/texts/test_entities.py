@@ -14,6 +14,13 @@ def mentioned(text: str) -> str:
 
 
 CASES = {
+    "Do not continue venlafaxine; lithium with olanzapine": (
+        "negated venlafaxine; asserted lithium; asserted olanzapine"
+    ),
+    "Did not receive heparin": "negated heparin",
+    "Was not treated with warfarin": "negated warfarin",
+    "Does not require dialysis": "negated hemodialysis",
+    "No fever and received heparin": "negated fever; asserted heparin",
     "No fever, chills, or cough. Has rash.": "negated fever; negated chills; negated cough; asserted rash",
     "Denies chest pain but reports palpitations.": "negated chest pain; asserted palpitations",
     "Patient denies any shortness of breath, orthopnea, or PND.": (
@@ -26,13 +33,13 @@ CASES = {
     "Gram-negative bacteremia": "asserted bacteremia",
     "Mother reports fever and cough for 3 days.": "asserted fever; asserted cough",
     "Father died of colon cancer; patient has IBS.": "family colorectal cancer; asserted irritable bowel syndrome",
-    "No family history of breast cancer.": "negated breast cancer",
+    "No family history of breast cancer.": "family breast cancer",
     "Possible sepsis versus dehydration.": "uncertain sepsis; uncertain dehydration",
     "Start aspirin, avoid ibuprofen.": "asserted aspirin; negated ibuprofen",
     "Metformin was discontinued and insulin started.": "negated metformin; asserted insulin",
     "Stop lisinopril; start losartan": "negated lisinopril; asserted losartan",
     "Allergic to penicillin and sulfa.": "negated penicillin; negated sulfonamides",
-    "Blood cultures negative.": "negated blood culture",
+    "Blood cultures negative.": "asserted blood culture",
     "Not only asthma but also COPD": "asserted asthma; asserted chronic obstructive pulmonary disease",
     "History of MI in 2015, now with unstable angina": "historical myocardial infarction; asserted unstable angina",
     "65 y/o F w/ h/o afib on warfarin c/o melena": "historical atrial fibrillation; asserted warfarin; asserted melena",
@@ -89,7 +96,7 @@ CASES = {
     ),
     "He has never had a seizure": "negated seizure",
     "heart attacks, strokes and biopsies": "asserted myocardial infarction; asserted stroke; asserted biopsy",
-    "Negative troponin, elevated D-dimer.": "negated troponin; asserted d dimer",
+    "Negative troponin, elevated D-dimer.": "asserted troponin; asserted d dimer",
     "hypetension": "",
 }
 

@@ -50,6 +50,14 @@ def test_every_name_is_found_as_itself() -> None:
                 assert [m.entry for m in extractor().findings(phrase).mentions] == [entry], phrase
 
 
+def test_no_name_or_its_plural_is_a_plain_word() -> None:
+    """DOE is dyspnea on exertion, "does" is not."""
+    folder = resources.files("steelyard.texts.lexicons")
+    files = [folder.joinpath(f"{name}.txt").read_text(encoding="utf-8") for name in ("plain_words", "stop_words")]
+    plain = {word for text in files for word in text.split()}
+    assert {phrase[0] for phrase in OWN.by_phrase if len(phrase) == 1} & plain == set()
+
+
 def test_classes_are_entries() -> None:
     names = {entry.name for entry in OWN.entries}
     assert {name for entry in OWN.entries for name in entry.classes} <= names

@@ -20,10 +20,14 @@ def explained_report(rows: Sequence[ExplainedRow]) -> Document:
     return document
 
 
+def _part(name: str, value: object) -> str:
+    return value_name(value) if name == "item" else f"{name}={value_name(value)}"
+
+
 def _cells(row: ExplainedRow) -> Row:
     breakdown = row.breakdown
     return (
-        " ".join(value_name(value) for name, value in row.key.items() if name not in ("model", "strategy")),
+        ", ".join(_part(name, value) for name, value in row.key.items()),
         Value(breakdown.score),
         ", ".join(breakdown.matched),
         ", ".join(breakdown.missed),

@@ -93,7 +93,7 @@ def _rows(metric: Metric, records: Records) -> list[ExplainedRow]:
     return [
         ExplainedRow(
             metric=metric.name,
-            key={name: value_of(labels[name], row) for name in known},
+            key={name: value_of(labels[name], row) for name in known if labels[name].codes[row] >= 0},
             line=records.where(row)[1],
             breakdown=breakdown,
         )

@@ -16,7 +16,8 @@ from typing import Literal, get_args
 
 Context = Literal["asserted", "negated", "family", "hypothetical", "historical", "uncertain"]
 Side = Literal["before", "after", "either"]
-_STRONGEST: tuple[Context, ...] = ("negated", "family", "hypothetical", "historical", "uncertain")
+_STRONGEST: tuple[Context, ...] = ("family", "negated", "hypothetical", "historical", "uncertain")
+_RESULT = "negated result"  # a test with a negative result was done: only what is no test is denied
 _BITS: dict[str, int] = {context: 1 << i for i, context in enumerate(_STRONGEST)}
 _STRONGEST_OF: tuple[Context, ...] = tuple(
     next((context for context in _STRONGEST if bits & _BITS[context]), "asserted") for bits in range(1 << len(_BITS))
@@ -27,10 +28,14 @@ _ENDS: dict[str, tuple[str, ...]] = {
     "family told": _STRONGEST,
     "self": ("negated", "family", "historical", "uncertain"),
     "affirm": ("negated", "historical", "uncertain"),
+    "anew": ("negated", "historical", "uncertain"),
 }
+_TESTS = ("labs", "treatments")
+_ARTICLES = (["a"], ["an"], ["the"], ["any"])
 _STATEMENT = frozenset(".;:!?\n")
 _LINKS = frozenset({",", "and", "or", "vs", "versus", "(", "the", "a", "an", "any"})
 _MEANS = frozenset({"on", "by", "via", "per"})
+_NOT = frozenset({"not", "never", "nor", "no", "without", "dont", "didnt", "doesnt", "wasnt", "cannot"})
 _RAISED = frozenset({"elevated", "raised", "increased", "high"})
 _OR = frozenset({",", "or", "nor", "vs", "versus", "a", "an"})
 _COPULAS = frozenset(
@@ -60,6 +65,7 @@ _COPULAS = frozenset(
 )
 _LOOSELY = 4  # words from which a cue of the past is about a list, as "history of" is and "prior" is not
 _LIST_GAP = 6  # words between two members of a list
+_YEARS = range(1930, 2050)
 _HEAD = 5  # words that a section head has at most
 
 
@@ -79,11 +85,15 @@ Event = tuple[int, int, object]  # first token, the one after the last, an entit
 def cues() -> tuple[tuple[tuple[str, ...], Cue], ...]:
     """Every cue and every section head as words, from `lexicons/cues.tsv`."""
     table = resources.files("steelyard.texts.lexicons").joinpath("cues.tsv").read_text(encoding="utf-8")
+    rows = [line.split("\t") for line in table.splitlines() if line and not line.startswith("#")]
+    several = {"{person}": rows.pop()[3].split("|"), "{year}": [str(year) for year in _YEARS]}
     pairs = []
-    for line in table.splitlines():
-        if line and not line.startswith("#"):
-            says, side, reach, phrases = line.split("\t")
-            pairs += [(tuple(phrase.split()), Cue(says, _side(side), int(reach))) for phrase in phrases.split("|")]
+    for says, side, reach, phrases in rows:
+        cue = Cue(says, _side(side), int(reach))
+        for phrase in phrases.split("|"):
+            mark = next((mark for mark in several if mark in phrase), "")
+            meant = [phrase.replace(mark, word) for word in several[mark]] if mark else [phrase]
+            pairs += [(tuple(each.split()), cue) for each in meant]
     return tuple(pairs)
 
 
@@ -100,10 +110,10 @@ def heads() -> dict[tuple[str, ...], str]:
 class _Scope:
     """How far a cue still reaches."""
 
-    __slots__ = ("bit", "closely", "last", "reach")
+    __slots__ = ("bit", "closely", "last", "reach", "result")
 
     def __init__(self, cue: Cue, end: int) -> None:
-        self.bit, self.reach = _BITS[cue.says], end + cue.reach
+        self.bit, self.reach, self.result = _BITS[_kind(cue)], end + cue.reach, cue.says == _RESULT
         self.closely = cue.says == "uncertain" or (cue.says == "historical" and cue.reach < _LOOSELY)
         self.last = -1  # where the last entity that was meant ended
 
@@ -122,11 +132,13 @@ class _Reader:
 
     def __init__(self, tokens: Sequence[str]) -> None:
         self.tokens = tokens
-        self.found: list[list[int]] = []  # of each entity: where it begins and ends, what is said of it
+        self.found: list[
+            list[int]
+        ] = []  # of each entity: where it begins and ends, what is said of it, if it is a test
         self._open: dict[str, _Scope] = {}
         self._section = 0
         self._stops = [i for i, token in enumerate(tokens) if token in _STATEMENT]
-        self._stop, self._line, self._previous = 0, 0, -1
+        self._stop, self._line, self._previous, self._section_line = 0, 0, -1, 0
 
     def read(self, start: int, end: int, what: object, following: Event | None) -> None:
         if self._stop < len(self._stops) and self._stops[self._stop] < start:
@@ -135,7 +147,8 @@ class _Reader:
         if isinstance(what, Cue):
             self._cue(what, start, end, following)
         else:
-            self.found.append([start, end, self._said(start, end)])
+            is_test = getattr(what, "category", "") in _TESTS
+            self.found.append([start, end, self._said(start, end, is_test), is_test])
 
     def _pass_stops(self, start: int) -> None:
         """End what the statements before this place had open; a section head opens or ends a section."""
@@ -145,22 +158,24 @@ class _Reader:
             self._stop += 1
             head = tuple(tokens[self._line : stop]) if stop - self._line <= _HEAD else ()
             if tokens[stop] in ":\n" and head in heads():
-                self._section = _BITS.get(heads()[head], 0)
+                self._section, self._section_line = _BITS.get(heads()[head], 0), self._line
             elif tokens[stop] == ":" and stop == self._previous and self._open:
                 continue  # "denies: fever"
             elif tokens[stop] == ":" and head:
                 self._section = 0
             self._open.clear()
+            if tokens[stop] == "\n" and self._section == _BITS["negated"] and head not in heads():
+                self._section = 0  # a list of allergies ends with its line
             if tokens[stop] in ".\n;":
                 self._line = stop + 1
 
-    def _said(self, start: int, end: int) -> int:
+    def _said(self, start: int, end: int, is_test: bool) -> int:
         """What the open scopes and the section say of an entity; a scope that does not reach it ends."""
         said, tokens = self._section, self.tokens
         if self._open:
             for says, scope in list(self._open.items()):
                 if scope.covers(start, tokens):
-                    said |= scope.bit
+                    said |= 0 if scope.result and is_test else scope.bit
                     scope.last = end
                 else:
                     del self._open[says]
@@ -170,21 +185,25 @@ class _Reader:
 
     def _cue(self, cue: Cue, start: int, end: int, following: Event | None) -> None:
         """Let a cue end scopes, open one, or say something of the entities before it."""
+        if cue.says == "affirm" and start and self.tokens[start - 1] in _NOT:
+            return  # "did not receive": the verb is denied too
         if cue.says in _ENDS:
             for says in _ENDS[cue.says]:
                 self._open.pop(says, None)
-        elif cue.says in _BITS:
+            if self._line > self._section_line and cue.says in ("self", "anew"):
+                self._section = 0  # "PMH: gout. Presents with fever"
+        elif _kind(cue) in _BITS:
             if cue.side == "before" or (cue.side == "either" and self._follows(start, end, following)):
                 self._look_back(cue, start)
             else:
-                self._open[cue.says] = _Scope(cue, end)
+                self._open[_kind(cue)] = _Scope(cue, end)
 
     def _follows(self, start: int, end: int, following: Event | None) -> bool:
         """True if a cue that may stand on either side stands after its entity."""
         if not self.found:
             return False
         between = self.tokens[self.found[-1][1] : start]
-        if any(t not in _COPULAS for t in between):
+        if any(t not in _COPULAS for t in between) or self.tokens[end : end + 1] in _ARTICLES:
             return False
         next_to_it = following is not None and following[0] == end and not isinstance(following[2], Cue)
         return bool(between) or not next_to_it
@@ -199,7 +218,7 @@ class _Reader:
                 return
             if joined and not (all(t in _LINKS for t in between) and (linked or (listed and "," in between))):
                 return
-            entity[2] |= _BITS[cue.says]
+            entity[2] |= 0 if cue.says == _RESULT and entity[3] else _BITS[_kind(cue)]
             after, joined, listed = entity[0], True, listed or linked
 
 
@@ -208,4 +227,8 @@ def contexts(tokens: Sequence[str], events: Sequence[Event]) -> list[Context]:
     reader = _Reader(tokens)
     for (start, end, what), following in zip(events, [*events[1:], None], strict=True):
         reader.read(start, end, what, following)
-    return [_STRONGEST_OF[said] for _, _, said in reader.found]
+    return [_STRONGEST_OF[said] for _, _, said, _ in reader.found]
+
+
+def _kind(cue: Cue) -> str:
+    return "negated" if cue.says == _RESULT else cue.says

@@ -94,7 +94,9 @@ class Extractor:
         told = {word for phrase, _ in cues() for word in phrase} | plain_words()
         self._known = stated | {word for phrase in lexicon.by_phrase for word in phrase} | told
         self._misspellings = Misspellings(
-            stated - told, frozenset(self._known), {phrase[0] for phrase in lexicon.by_phrase if len(phrase) == 1}
+            stated - told,
+            frozenset(self._known),
+            {p[0]: entry.name for p, entry in lexicon.by_phrase.items() if len(p) == 1},
         )
 
     def findings(self, text: str, also: Sequence[Entry] = ()) -> Findings:

@@ -29,6 +29,21 @@ CATEGORIES: tuple[Category, ...] = get_args(Category)
 CRITICAL = "critical"  # a flag: a diagnosis that must not be missed
 _CLASS, _ABSENT = "is:", "!"
 ICD = "icd10cm"  # the name of the lexicon of all ICD-10-CM titles
+_PREFIXES = (
+    "osteo",
+    "gastro",
+    "hyper",
+    "hypo",
+    "pneumo",
+    "cardio",
+    "broncho",
+    "entero",
+    "endo",
+    "peri",
+    "poly",
+    "micro",
+)
+_STEM = 5  # letters after a prefix
 _IRREGULAR = {"diagnosis": "diagnoses", "metastasis": "metastases", "thrombosis": "thromboses", "stenosis": "stenoses"}
 
 
@@ -165,12 +180,16 @@ def _add(
 
 
 def _variants(phrase: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """The phrase with its last word as a plural, and without the s of a possessive."""
+    """The phrase with its last word as a plural, prefixes apart, and without the s of a possessive."""
     *before, last = phrase
-    if len(last) > 3 and last.isalpha() and not last.endswith("s"):
+    if len(last) > 3 and last.isalpha() and not last.endswith("s"):  # the plural of a short form may be a plain word
         yield (*before, _plural(last))
     if last in _IRREGULAR:
         yield (*before, _IRREGULAR[last])
+    for i, word in enumerate(phrase):
+        for prefix in _PREFIXES:  # osteo-arthritis
+            if word.startswith(prefix) and len(word) - len(prefix) > _STEM:
+                yield (*phrase[:i], prefix, word[len(prefix) :], *phrase[i + 1 :])
     for i, word in enumerate(phrase[:-1]):
         if word.endswith("s") and len(word) > 4 and word.isalpha():  # Crohns disease, Crohn disease
             yield (*phrase[:i], word[:-1], *phrase[i + 1 :])

@@ -1,13 +1,13 @@
 """One typing error in a long word: a letter left out, doubled, wrong, or two of them swapped.
 
 A word of at least seven letters that no lexicon and no list of plain words knows is read as the one known word that is
-one edit away; of several, the one that is a name by itself (diabetis: diabetes, not diabetic). Where there are two such
+one edit away; of several, the one that is a name by itself. Where these name two things
 (hypetension), or the first letter differs, it stays what it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 SHORTEST = 7
 _MOST_KEPT = 200_000
@@ -17,9 +17,9 @@ class Misspellings:
     """What unknown words may mean, from the known ones."""
 
     def __init__(
-        self, known: Iterable[str], plain: frozenset[str] = frozenset(), names: Container[str] = frozenset()
+        self, known: Iterable[str], plain: frozenset[str] = frozenset(), names: Mapping[str, str] | None = None
     ) -> None:
-        self._names = names
+        self._names = names or {}
         self._known = frozenset(word for word in known if word.isalpha())
         self._plain = plain
         self._near: dict[str, list[str]] = {}
@@ -44,8 +44,10 @@ class Misspellings:
             return None
         near = {known for form in (word, *_deletions(word)) for known in self._near.get(form, ())}
         close = [known for known in near if known[0] == word[0] and one_edit(word, known)]
-        names = [known for known in close if known in self._names] if len(close) > 1 else close
-        return names[0] if len(names) == 1 else None
+        if len(close) <= 1:
+            return close[0] if close else None
+        names = sorted(known for known in close if known in self._names)
+        return names[0] if len({self._names[name] for name in names}) == 1 else None
 
 
 def one_edit(a: str, b: str) -> bool:
