@@ -30,11 +30,13 @@ def example() -> None:
         "phq8/run.json",
         "phq8/train.json",
         "trec/qrels.txt",
+        "clinical/birch/discharge_summary.jsonl",
         "insurance/queries-drifted.json",
     ):
         path = ROOT / "examples" / made
         if not path.exists():
-            subprocess.run([sys.executable, path.parent / "make.py"], check=True, capture_output=True)
+            folder = ROOT / "examples" / made.partition("/")[0]
+            subprocess.run([sys.executable, folder / "make.py"], check=True, capture_output=True)
 
 
 def refreshed(text: str) -> str:
@@ -94,7 +96,17 @@ def _pictures() -> dict[str, str]:
     }
     figures = {figure.name: figure for found in shown.values() for figure in selection_figures(found)}
     pictures = {name: draw(figures[name])["svg"].decode() for name in shown}
-    return pictures | {f"held-out-gain.{name}": _gain(name) for name in ("drifted", "paraphrased")}
+    pictures |= {f"held-out-gain.{name}": _gain(name) for name in ("drifted", "paraphrased")}
+    return {**pictures, "benchmark-tasks": _tasks()}
+
+
+def _tasks() -> str:
+    """The combined score of the clinical example in every task."""
+    from steelyard.report.figures.benchmark import task_figure
+    from steelyard.report.figures.drawing import draw
+    from steelyard.study.benchmark import benchmark
+
+    return draw(task_figure(benchmark("clinical", ROOT / "examples/clinical/birch")))["svg"].decode()
 
 
 def _gain(name: str) -> str:

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from steelyard.runner.reparsing import reparse as reparse
     from steelyard.runner.run import Run as Run
     from steelyard.runner.run import run as run
+    from steelyard.study.benchmark import Benchmark as Benchmark
+    from steelyard.study.benchmark import benchmark as benchmark
+    from steelyard.study.benchmark_report import BenchmarkReport as BenchmarkReport
     from steelyard.study.calibrating import calibrate as calibrate
     from steelyard.study.comparison import Comparison as Comparison
     from steelyard.study.comparison import compare as compare
@@ -48,10 +51,12 @@ if TYPE_CHECKING:
     from steelyard.uncertainty.number import Delta as Delta
     from steelyard.uncertainty.number import Estimate as Estimate
 
-__version__ = "0.8.0"
+__version__ = "0.9.0"
 
 _HOMES = {
     "BackendError": "steelyard.errors",
+    "Benchmark": "steelyard.study.benchmark",
+    "BenchmarkReport": "steelyard.study.benchmark_report",
     "Calibrator": "steelyard.confidence.calibrators",
     "Comparison": "steelyard.study.comparison",
     "Delta": "steelyard.uncertainty.number",
@@ -67,6 +72,7 @@ _HOMES = {
     "Task": "steelyard.records.task",
     "UsageError": "steelyard.errors",
     "across": "steelyard.metrics.contract",
+    "benchmark": "steelyard.study.benchmark",
     "calibrate": "steelyard.study.calibrating",
     "class_confidence_from_logprobs": "steelyard.confidence.first_token",
     "compare": "steelyard.study.comparison",

@@ -57,6 +57,7 @@ class World:
         self._retrieval()
         self.write(self.file("spec.yaml"), json.dumps(self.spec()))
         self._asking()
+        self._suite()
         self._store()
 
     def word(self, role: str, i: int) -> str:
@@ -164,6 +165,31 @@ class World:
                 "perturbations": ["upper", "name_prefix"]}  # fmt: skip
         self.write(self.file("run.yaml"), json.dumps(spec))
 
+    def _suite(self) -> None:
+        """A suite of two tasks, and two models' answers to it, in one file each."""
+        cases = {
+            task: [
+                {"id": self.word("case", i), "target": self.word("label", i % 3), "site": self.word("site", i % 4)}
+                for i in range(30)
+            ]
+            for task in ("first", "second")
+        }
+        tasks = []
+        for task, rows in cases.items():
+            data = self.file(f"{task}.cases.jsonl").replace("\udc9b", "x")
+            self.write(data, "".join(json.dumps(row) + "\n" for row in rows))
+            tasks.append({"name": task, "type": "qa", "data": data, "metrics": ["accuracy", "f1_macro"],
+                          "fields": {"group.site": "site"}, "description": self.word("about", 3)})  # fmt: skip
+        suite = {"name": self.word("suite", 2), "tasks": tasks, "combined": {"map": {"f1_macro": "safety"}}}
+        self.write(self.file("suite.yaml"), dumps(suite))
+        for name, share in (("c", 4), ("d", 3)):
+            answers = [
+                {"id": row["id"], "task": task, "model": self.word("model", share),
+                 "prediction": row["target"] if i % share else self.word("label", 7)}
+                for task, rows in cases.items() for i, row in enumerate(rows) if i < 28
+            ]  # fmt: skip
+            self.write(self.file(f"{name}.answers.jsonl"), "".join(json.dumps(row) + "\n" for row in answers))
+
     def _store(self) -> None:
         for run, name in (("one", "a"), ("two", "b"), ("extra", "a")):
             label = f"note={self.word('label', 5)}"
@@ -216,6 +242,12 @@ CASES: dict[str, Case] = {
     "doctor": lambda w, f: (w.file("run.yaml"), "--root", w.file("other")),
     "tasks": lambda w, f: [(), (w.file("t.task.yaml"),)],
     "prompts": lambda w, f: (w.file("run.yaml"), "-n", "2"),
+    "benchmark": lambda w, f: [
+        (w.file("suite.yaml"), "--model", w.file("c.answers.jsonl"), "--baseline", w.file("d.answers.jsonl"),
+         "--by", "group.site", *FEW),
+        (w.file("suite.yaml"), "--model", w.file("c.answers.jsonl"), "--out", w.file(f"bench-{f}"), *FEW),
+        (w.file("suite.yaml"), "--categories"),
+    ],
     "evaluate": lambda w, f: [
         (w.file("a.jsonl"), "-m", "accuracy", "-m", "f1", "-m", "fairness_gap(accuracy, by=group.site)",
          "--by", "group.site", "--by", f"group.{w.site}", *FEW),

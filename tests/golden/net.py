@@ -37,6 +37,7 @@ TRIAGE = "examples/triage/answers.jsonl --cluster patient --resamples 300"
 CALM = f"{TRIAGE} --where perturbation=none"
 BIRCH = f"{TRIAGE} --where model=birch-2,perturbation=none"
 ALDER = f"{TRIAGE} --where model=alder-1,perturbation=none"
+CLINICAL = "examples/clinical"
 INSURANCE = "--docs examples/insurance/policies --queries examples/insurance/queries-drifted.json --embedder hash"
 RUN, TRAIN = "--input examples/phq8/run.json", "--input examples/phq8/train.json"
 PER_QUERY = (
@@ -72,6 +73,20 @@ SCENARIOS: dict[str, list[str]] = {
         "convert answers.csv both.inspect.json",
         "convert answers.csv answers.doc",
         "convert answers.csv answers.csv",
+    ],
+    "benchmark": [
+        f"benchmark clinical --model {CLINICAL}/birch --baseline {CLINICAL}/alder --task medication_safety --task "
+        "discharge_summary --resamples 300 --format {table|markdown}",
+        "benchmark suite.yaml --model answers.csv --by group.site --resamples 300 --format json",
+        "benchmark suite.yaml --model answers.csv --combined-weights diagnostics=0.6,safety=0.4 --combined-name index "
+        "--resamples 300 --format md,csv --out out",
+        "benchmark suite.yaml --model answers.csv --save --run-id kept --resamples 300",
+        "gate --run kept --rule 'low(combined_score) >= 0.2' --rule 'low(category.safety) >= 0.2'",
+        f"benchmark --categories --format {STORE}",
+        "benchmark clinical --categories --category token_f1=diagnostics,exact_match=none",
+        f"benchmark clinical --model {CLINICAL}/birch --combined-weights safty=1",
+        "benchmark clincal --model answers",
+        "benchmark clinical --model nothing",
     ],
     "compare": [
         f"compare {CALM} --versus model=alder-1,birch-2 -m accuracy -m selective_accuracy -m aurc -m f1_macro -m ece "
@@ -204,14 +219,29 @@ on_failure: continue
 compare: {metric: accuracy}
 """
 
+SUITE = """\
+name: small
+tasks:
+  - {name: one, type: qa, data: one.csv, fields: {group.site: site}, metrics: [accuracy, f1_macro]}
+  - {name: two, type: communication, data: two.csv, fields: {group.site: site}, metrics: [accuracy]}
+combined: {map: {f1_macro: safety}}
+"""
+
 
 def folder() -> Path:
     """A new folder with the examples and what else the scenarios read."""
     made = Path(tempfile.mkdtemp(prefix="net-"))
     shutil.copytree(EXAMPLES, made / "examples")
-    for name in ("triage", "phq8", "trec", "insurance"):
+    for name in ("triage", "phq8", "trec", "insurance", "clinical"):
         subprocess.run([sys.executable, made / "examples" / name / "make.py"], check=True, capture_output=True)
     (made / "matrix.yaml").write_text(MATRIX)
+    (made / "suite.yaml").write_text(SUITE)
+    cases = {task: [(f"{task}{i}", "abc"[i % 3], "xy"[i % 2]) for i in range(12)] for task in ("one", "two")}
+    for task, rows in cases.items():
+        (made / f"{task}.csv").write_text("id,target,site\n" + "".join(f"{','.join(row)}\n" for row in rows))
+    answers = [f"{task},{id_},{'a' if i % 4 == 1 else label}\n" for task, rows in cases.items()
+               for i, (id_, label, _) in enumerate(rows) if i != 7]  # fmt: skip
+    (made / "answers.csv").write_text("task,id,prediction\n" + "".join(answers))
     grid = np.arange(60.0).reshape(12, 5) % 7 + np.eye(12, 5)
     np.save(made / "vectors.npy", grid)
     rows = json.loads((made / "examples/insurance/queries-drifted.json").read_text())

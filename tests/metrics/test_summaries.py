@@ -37,7 +37,7 @@ def tables_apart(records: Records, part: np.ndarray) -> list[Records]:
     for p in np.unique(part):
         rows = records.take(part == p)
         columns = {name: rows.column(name) for name in rows.stated}
-        found.append(Records.from_columns(columns, cluster="patient", task={"facts": FACTS}))
+        found.append(Records.from_columns(columns, cluster="patient", task=records.task))
     return found
 
 

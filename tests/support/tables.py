@@ -76,8 +76,10 @@ def table(rng: np.random.Generator, *, rows: int = 60, clusters: int = 7, numeri
     values["prediction"] = [p if a else None for p, a in zip(guess.tolist(), answered, strict=True)]
     # a repeat belongs to its item: the key must stay unique
     values["item"] = [f"{i}-{r}" for i, r in zip(values["item"], values["repeat"], strict=True)]
-    facts = {"facts": {"wall_seconds": 30.0, "kwh": 0.4, "co2_kg": 0.15}}
-    return Records.from_columns(values, cluster="patient", task=facts)
+    measured = {"tasks": {"": {"accuracy": "diagnostics", "f1_macro": "safety", "answer_rate": "safety"}}}
+    plan = {**measured, "weights": {"diagnostics": 0.6, "safety": 0.4}}
+    about = {"facts": {"wall_seconds": 30.0, "kwh": 0.4, "co2_kg": 0.15}, "benchmark": plan}
+    return Records.from_columns(values, cluster="patient", task=about)
 
 
 def rankings(rng: np.random.Generator, rows: int) -> tuple[list[Any], list[Any]]:

@@ -84,6 +84,7 @@ class Shown:
     reads: tuple[str | Path | None, ...] = ()
     also_writes: Mapping[str, Path] = field(default_factory=dict)
     afterwards: Callable[[str], None] | None = None
+    tables: Callable[[Path], Mapping[Path, str]] | None = None  # CSV as several files next to the document, not one
 
 
 def command(*, writes: str = "", prints: bool = True) -> Callable[[Callable[..., Shown]], Callable[..., int]]:
@@ -209,10 +210,11 @@ class _Call:
 
         named = {option: [*self.outputs.get(option, ()), *files] for option, files in shown.files.items()}
         named |= {option: [path] for option, path in shown.also_writes.items()}
+        rendered = dict(self._rendered(shown))
+        named |= {"--out": list(rendered)} if rendered and "--out" in self.outputs else {}
         check_outputs({**self.outputs, **{k: dict.fromkeys(v) for k, v in named.items()}}, [*self.inputs, *shown.reads])
         further = {path: given for files in shown.files.values() for path, given in files.items()}
         outputs = {path: given if isinstance(given, Output) else Output(given) for path, given in further.items()}
-        rendered = dict(self._rendered(shown))
         write_files({**{path: output.content for path, output in outputs.items()}, **rendered})
         for path, output in outputs.items():
             say(f"wrote {path}{output.about}")
@@ -231,7 +233,9 @@ class _Call:
         yield self.document, dumps(shown.document)
         if len(self.formats) > 1:
             for name in self.formats:
-                if name != "json":
+                if name == "csv" and shown.tables is not None:
+                    yield from shown.tables(self.document).items()
+                elif name != "json":
                     yield self.document.with_suffix(_suffix(name)), _text(name, shown)
 
     def _print(self, shown: Shown) -> None:

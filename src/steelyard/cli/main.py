@@ -16,6 +16,7 @@ import typer
 
 from steelyard import __version__
 from steelyard.cli import (
+    benchmark,
     calibrate,
     compare,
     convert,
@@ -62,6 +63,7 @@ app.command("doctor")(doctor.doctor)
 app.command("tasks")(tasks.tasks)
 app.command("prompts")(prompts.prompts)
 app.command("evaluate")(evaluate.evaluate)
+app.command("benchmark")(benchmark.benchmark)
 app.command("look")(look.look)
 app.command("convert")(convert.convert)
 app.command("export")(export.export)

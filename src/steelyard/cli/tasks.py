@@ -24,12 +24,11 @@ def tasks(
     """List the tasks that models can be asked. With a name, or a file that describes one, show a prompt."""
     from steelyard.report.asking import task_report, tasks_report
     from steelyard.runner.strategies import strategy_named
-    from steelyard.runner.tasks import task_named
-    from steelyard.runner.tasks import tasks as known
+    from steelyard.runner.tasks import known_tasks, task_named
     from steelyard.runner.wire import task_document, tasks_document
 
     if name is None:
-        every = list(known.values())
+        every = known_tasks()
         return Shown(document=tasks_document(every), report=tasks_report(every))
     asked, how = task_named(name, Path()), strategy_named(strategy)
     if how.examples:

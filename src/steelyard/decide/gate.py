@@ -11,7 +11,7 @@ once and needs no correction; a fail among several confirming rules stands only 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -28,6 +28,7 @@ from steelyard.decide.numbers import (
 )
 from steelyard.decide.profiles import rules_of
 from steelyard.errors import UsageError, printable
+from steelyard.metrics import metrics as registry
 from steelyard.metrics.definition import Metric
 from steelyard.naming import Rule, parse_rule
 from steelyard.study.comparison import Comparison
@@ -82,6 +83,17 @@ class Gate:
     def spelled(self, keys: Sequence[str]) -> Gate:
         """The same rules, with names in another case as the runs or the registry spell them."""
         return replace(self, rules=tuple(spelled(rule, keys) for rule in self.rules))
+
+    def called(self, names: Mapping[str, str]) -> Gate:
+        """The same rules, with what a run calls otherwise under its metric's name: a combined score has any name."""
+        known = {name: meant for name, meant in names.items() if name not in registry}
+        rules = [
+            replace(rule, metric=replace(rule.metric, head=known[rule.metric.head]))
+            if rule.metric.head in known and not rule.metric.args
+            else rule
+            for rule in self.rules
+        ]
+        return replace(self, rules=tuple(rules))
 
     def by(self, columns: Sequence[str]) -> Gate:
         """The same rules, and each of them also for each value of these columns."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from steelyard.decide.decision import Decision
 from steelyard.decide.gate import Gate
-from steelyard.decide.subject import NumberOptions, of_records, of_runs
+from steelyard.decide.subject import NumberOptions, called, of_records, of_runs
 from steelyard.decide.wanted import columns_asked
 from steelyard.errors import UsageError, printable
 from steelyard.records.in_memory import is_frame
@@ -78,6 +78,7 @@ def judge(gate: Gate, request: Request) -> Judgement:
     if unusable is not None:
         raise UsageError(f"{unusable} is for files of answers; a kept run knows its own")
     baseline = None if request.baseline is None else _baseline(request, run)
+    gate = called(gate, run)
     decision = gate.check(of_runs(gate, run, baseline, request.asked))
     data = run.data if EVIDENCE in run.run.files else None
     scope = _scope(run, request.view)

@@ -13,6 +13,7 @@ from steelyard.decide.known import KnownNames
 from steelyard.decide.numbers import Subject, metric_name
 from steelyard.decide.wanted import delta_metrics, has_evidence, kept_slices, named_metrics, slice_columns
 from steelyard.errors import StorageError, UsageError, printable
+from steelyard.metrics.categories import COMBINED
 from steelyard.metrics.definition import Metric, bound, metric_of
 from steelyard.metrics.evidence.combined import Groups
 from steelyard.metrics.sources import met_labels
@@ -20,7 +21,7 @@ from steelyard.records.derive import DERIVED
 from steelyard.records.labels import null_name, value_name
 from steelyard.records.schema import CELL, FIELDS
 from steelyard.records.table import Records
-from steelyard.runs.saved import EVALUATION, EVIDENCE, SEEN, SavedRun, compare_runs
+from steelyard.runs.saved import COMBINED_NAME, EVALUATION, EVIDENCE, SEEN, SavedRun, compare_runs
 from steelyard.study.comparison import Align, Comparison, checked_align, checked_unchanged, compare, kept_population
 from steelyard.study.deltas import Unchanged
 from steelyard.study.evaluation import evaluate
@@ -87,6 +88,12 @@ def of_runs(gate: Gate, run: SavedRun, baseline: SavedRun | None, asked: NumberO
         absent=_absent(run, baseline),
         remarks=(*subject.remarks, *_remarks(baseline)),
     )
+
+
+def called(gate: Gate, run: SavedRun) -> Gate:
+    """The gate with the combined score of a benchmark under its metric's name, where the run calls it otherwise."""
+    name = run.run.labels.get(COMBINED_NAME)
+    return gate if name is None else gate.called({name: COMBINED})
 
 
 def of_records(gate: Gate, new: Records, base: Records | None, asked: NumberOptions | None = None) -> Subject:
@@ -222,6 +229,9 @@ def _of_classes(gate: Gate) -> list[Metric]:
 
 def _members(metric: Metric, part: KeptSlice) -> list[str]:
     """The classes that a run knows of, by what it kept of metrics about them; nothing where that cannot be told."""
+    same = [m.label for m in map(metric_of, part.evidence) if m.definition is metric.definition]
+    if metric.over_tasks:  # its members are categories, not classes
+        return [value_name(label) for label in same if label is not None]
     about = [
         (part.evidence[name], constants["labels"])
         for name, constants in part.constants.items()
@@ -230,7 +240,6 @@ def _members(metric: Metric, part: KeptSlice) -> list[str]:
     if not about:
         return []
     named = [label for evidence, labels in about for label in (labels or met_labels(evidence))]
-    same = [m.label for m in map(metric_of, part.evidence) if m.definition is metric.definition]
     return [value_name(label) for label in (*named, *same) if label is not None]
 
 

@@ -55,6 +55,7 @@ class Collector:
         self._populations: dict[str, Mask | None] = {}
         self._evidence: dict[tuple[Any, ...], Evidence] = {}
         self._missing: dict[tuple[Any, ...], Mask | None] = {}
+        self._within: dict[bytes, Collector] = {}
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -80,8 +81,13 @@ class Collector:
         return self._populations[rows]
 
     def within(self, rows: Mask) -> Collector:
-        """The same clusters, fewer rows."""
-        return Collector(self.records.take(rows), ids=self.ids, cluster=self.cluster[rows], rows=np.flatnonzero(rows))
+        """The same clusters, fewer rows; made once, so that metrics share what is collected from them."""
+        key = rows.tobytes()
+        if key not in self._within:
+            self._within[key] = Collector(
+                self.records.take(rows), ids=self.ids, cluster=self.cluster[rows], rows=np.flatnonzero(rows)
+            )
+        return self._within[key]
 
     def on(self, records: Records) -> Collector:
         """The same clusters and rows with other columns."""

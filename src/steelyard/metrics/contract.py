@@ -39,6 +39,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Literal
 
+from steelyard.metrics.by_task import TaskSource
 from steelyard.metrics.compositions import GroupSource, PartSource
 from steelyard.metrics.definition import Definition, register
 from steelyard.metrics.metric import Metric
@@ -197,6 +198,13 @@ def compose(
         return register(definition)
 
     return define
+
+
+def of_tasks(
+    source: TaskSource, *, better: Better | Literal["as base"] | None = None, bounds: Any = (None, None), **facts: Any
+) -> Callable[[Callable[..., Any]], Definition]:
+    """Define a metric of what a benchmark measures in its tasks: `f(measured)`, the values of the measures."""
+    return lambda function: _defined(function, source, finish=True, better=better, bounds=bounds, **facts)
 
 
 def _of_parts(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from steelyard.errors import UsageError
 from steelyard.ground.arrays import Floats, Mask
+from steelyard.metrics.by_task import TaskSource
 from steelyard.metrics.collector import Collector
 from steelyard.metrics.compositions import GroupSource, PartSource
 from steelyard.metrics.evidence.sums import Cells, Evidence
@@ -84,6 +85,11 @@ class Metric:
         inner = () if self.base is None else self.base.grouped_by
         source = self.definition.source
         return (*inner, source.column(self.values)) if isinstance(source, GroupSource) else inner
+
+    @property
+    def over_tasks(self) -> bool:
+        """True if it is made of what is measured in several tasks."""
+        return isinstance(self.definition.source, TaskSource)
 
     @property
     def unconditional(self) -> Metric:
@@ -186,6 +192,11 @@ class Metric:
         defined = np.isfinite(array) & ("undefined" not in constants)
         return np.where(defined, array, np.nan)
 
+    def of_values(self, values: Any, constants: Constants) -> Floats:
+        """The value that follows from those of the measures of a benchmark."""
+        assert self.definition._finish is not None
+        return np.asarray(self._finish_with(self.definition._finish, values, constants), np.float64)
+
     def noise(self, reading: Any, constants: Constants) -> Floats:
         """The vector whose norm the value is, where the metric has one."""
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -219,6 +230,8 @@ class Metric:
             return None
         if isinstance(self.definition.source, PartSource):
             return self._parts_of_parts(evidence, constants)
+        if isinstance(self.definition.source, TaskSource):
+            return self.definition.source.carried(self, evidence, constants)
         if self.definition._parts is None:
             return np.asarray(evidence.rows > 0)[:, None], np.ones(1)
         parts: tuple[Any, Floats] = self._finish_with(self.definition._parts, evidence, constants)
@@ -244,6 +257,8 @@ class Metric:
         if isinstance(source, PartSource):
             parts = tuple(m.today(e) for m, e in zip(source.metrics(self.values), evidence.parts, strict=True))
             return evidence if all(map(is_, parts, evidence.parts)) else replace(evidence, parts=parts)
+        if isinstance(source, TaskSource):
+            return source.today(evidence)
         return evidence if self.definition._earlier is None else self.definition._earlier(evidence)
 
     def ordered(self, evidence: Any) -> Any:

@@ -9,6 +9,7 @@ Comes from `read(..., task=...)`, or a `.task.yaml` next to the data:
     abstain: ["I don't know"]        # predictions that mean that the model declined
     unparsed: ["N/A"]                # predictions that mean that its reply could not be read
     lexicon: [ward.tsv]              # tables of clinical terms that metrics of texts know besides their own
+    benchmark: {tasks: …}            # what is measured in each task (see `plan`), for scores over all of them
 
 A file that describes how models are asked (`runner.tasks.from_file`) is one too; the keys that are for asking are left
 alone here.
@@ -24,10 +25,14 @@ from typing import Any
 
 from steelyard.errors import UsageError, printable
 from steelyard.ground.yaml import load_yaml
+from steelyard.records.plan import Plan
 from steelyard.registry import closest
 
 Label = str | int | bool
-_ASKING = ("name", "data", "id", "question", "target", "prompt", "cluster", "groups", "should_abstain", "decline")
+_ASKING = (
+    *("name", "data", "id", "question", "target", "prompt", "cluster", "groups", "should_abstain", "decline"),
+    *("answers", "rationale"),
+)
 FACTS = ("wall_seconds", "kwh", "co2_kg")
 
 
@@ -42,6 +47,7 @@ class Task:
     abstain: tuple[str, ...] = ()  # predictions that mean that the model declined
     unparsed: tuple[str, ...] = ()  # predictions that mean that its reply could not be read
     lexicon: tuple[str, ...] = ()  # tables of clinical terms, for metrics of texts
+    benchmark: Plan | None = None  # what is measured in each task of a benchmark, and how its categories are weighed
 
     @classmethod
     def load(cls, path: Path | str) -> Task:
@@ -59,7 +65,7 @@ class Task:
             return cls()
         if not isinstance(document, Mapping):
             raise UsageError(f"{printable(source)}: a mapping with labels, range or direction is expected")
-        known = ["labels", "range", "direction", "facts", "abstain", "unparsed", "lexicon"]
+        known = ["labels", "range", "direction", "facts", "abstain", "unparsed", "lexicon", "benchmark"]
         for key in document:
             if key not in known and key not in _ASKING:
                 near = closest(str(key), known)
@@ -73,6 +79,7 @@ class Task:
             _texts(document.get("abstain"), "abstain", source),
             _texts(document.get("unparsed"), "unparsed", source),
             _texts(document.get("lexicon"), "lexicon", source),
+            Plan.of(document.get("benchmark"), source=source),
         )
 
 

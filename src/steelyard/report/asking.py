@@ -9,7 +9,7 @@ from steelyard.report.document import Count, Document, Heading, Note, Table, Ton
 from steelyard.report.plan import message_part
 from steelyard.runner.doctor import Diagnosis
 from steelyard.runner.strategies import Strategy
-from steelyard.runner.tasks import Item, Task
+from steelyard.runner.tasks import Item, Task, answers_are
 
 _TONES: dict[str, Tone] = {"ok": "good", "warning": "open", "problem": "bad"}
 
@@ -49,4 +49,6 @@ def task_report(task: Task, item: Item, strategy: Strategy, items: int) -> Docum
 def _answers(task: Task) -> str:
     if task.labels is not None:
         return ", ".join(value_name(label) for label in task.labels)
+    if answers_are(task) == "text":
+        return "free text, with a rationale"
     return "numbers" if task.range is None else f"numbers from {task.range[0]:g} to {task.range[1]:g}"

@@ -17,7 +17,9 @@ from steelyard.runner.spec import spec_schema
 from steelyard.runner.tasks.from_file import task_schema
 from steelyard.runs.manifest import ManifestFile
 from steelyard.runs.run_json import RunFile
+from steelyard.study.benchmark_wire import ReportFile
 from steelyard.study.selective_wire import selective_schema
+from steelyard.study.suite import suite_schema
 from steelyard.study.wire import ComparisonFile, EvaluationFile
 
 schemas: Registry[Callable[[], dict[str, Any]]] = Registry("schema")
@@ -31,6 +33,8 @@ schemas.add("segments", lambda: schema(Segments, "Segments file"))
 schemas.add("shift-training-result", lambda: schema(ShiftTrainingResult, "Shift training result"))
 schemas.add("evaluation", lambda: schema(EvaluationFile, "evaluation.json"))
 schemas.add("comparison", lambda: schema(ComparisonFile, "comparison.json"))
+schemas.add("benchmark", lambda: schema(ReportFile, "Benchmark report"))
+schemas.add("suite", suite_schema)
 schemas.add("run", lambda: schema(RunFile, "run.json"))
 schemas.add("run-manifest", lambda: schema(ManifestFile, "run_manifest.json"))
 schemas.add("acceptance-gate", lambda: schema(AcceptanceFile, "acceptance_gate.json"))

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import islice
 from math import isfinite
 
-from steelyard.runner.tasks.contract import Label, Task
+from steelyard.runner.tasks.contract import Label, Task, answers_are
 
 Span = tuple[int, int]
 
@@ -68,10 +68,12 @@ class Answers:
     every: re.Pattern[str] | None
     may_decline: bool
     numbers: bool
+    texts: bool = False  # the answer is whatever the text says
 
     @staticmethod
     def of(task: Task) -> Answers:
-        return _answers(task.labels, tuple(task.spellings.items()), task.may_decline)
+        kind = answers_are(task)
+        return _answers(task.labels, tuple(task.spellings.items()), task.may_decline, kind == "text")
 
     def named(self, text: str) -> Label | None:
         """The label that a text is, whatever its case and what stands around it."""
@@ -125,14 +127,17 @@ class Answers:
 
 
 @lru_cache(maxsize=256)
-def _answers(labels: tuple[Label, ...] | None, spellings: tuple[tuple[str, Label], ...], may_decline: bool) -> Answers:
+def _answers(
+    labels: tuple[Label, ...] | None, spellings: tuple[tuple[str, Label], ...], may_decline: bool, texts: bool
+) -> Answers:
     known = dict(spellings) | {str(label): label for label in labels or ()}
     return Answers(
         by_key={_key(spelling): label for spelling, label in known.items()},
         words=_pattern([each for each in known if len(_key(each)) > 1 and any(map(str.isalpha, each))]),
         every=_pattern(list(known)),
         may_decline=may_decline,
-        numbers=labels is None,
+        numbers=labels is None and not texts,
+        texts=texts,
     )
 
 

@@ -18,6 +18,9 @@ Numbers keep sign and decimals; one with a separator of thousands, a percent sig
 word that scales, bounds or denies it ("5 million", "at least 5"), is unparsed: it may mean two things. Reasoning in
 `<think>` is passed over and counted; without an end, all is.
 
+Where answers are free texts, the answer is the text under `answer`, of an object or after `Answer:` up to the next
+heading, or without either all of the reply; what stands under `rationale` (or `reasoning`) is kept as the reason.
+
 Confidence is a number from 0 to 1, or where it was asked for so, a whole number from 1 to 5. Anything else, such as 85
 or "85%", is no confidence, which `confidence_refused` says.
 """
@@ -51,6 +54,7 @@ class Parsed:
     how: Literal["json", "line", "label", "phrase", ""] = ""
     value_at: Span | None = None  # where the answer's value stands in the text
     reasoning_chars: int = 0
+    rationale: str | None = None  # why, where the answer is a free text and a reason was given
 
 
 def parse(text: str, task: Task, *, verbalized: bool = False) -> Parsed:
@@ -58,7 +62,8 @@ def parse(text: str, task: Task, *, verbalized: bool = False) -> Parsed:
     visible, reasoning = without_reasoning(text)
     if visible is None:
         return Parsed(outcome="unparsed", reasoning_chars=reasoning)
-    reading = _Reading(visible, Answers.of(task), verbalized)
+    answers = Answers.of(task)
+    reading = (_TextReading if answers.texts else _Reading)(visible, answers, verbalized)
     return replace(reading.result(), reasoning_chars=reasoning)
 
 
@@ -234,6 +239,61 @@ class _Reading:
         last = several[-1]
         same = all((each.outcome, each.prediction) == (last.outcome, last.prediction) for each in several)
         return last if same else Parsed(outcome="unparsed")
+
+
+_SECTION = re.compile(
+    r"^[^\w\n]*(?:(?:the|my|final)\s+)*(?P<what>answer|confidence|rationale|reasoning)(?:[ \t]+is)?[*_`\"'’ \t]*[:=]"
+    r"[*_`]*[ \t]*",
+    re.IGNORECASE | re.MULTILINE,
+)
+_REASONS = ("rationale", "reasoning")
+
+
+@dataclass(frozen=True)
+class _TextReading(_Reading):
+    """A reply whose answer is a free text: what stands under `answer`, else all of it."""
+
+    def result(self) -> Parsed:
+        objects = self._objects()
+        if objects is None:
+            return Parsed(outcome="unparsed")
+        if objects:
+            return self._agreed([self._of_object(each) for each in objects])
+        return self._of_sections(list(_SECTION.finditer(self.text)))
+
+    def _of_object(self, members: Mapping[str, Member]) -> Parsed:
+        given = [members[key].value for key in _REASONS if key in members]
+        reason = next((value.strip() for value in given if isinstance(value, str) and value.strip()), None)
+        return replace(super()._of_object(members), rationale=reason)
+
+    def _of_member(self, answer: Member) -> Parsed:
+        value, (start, end) = answer.value, answer.span
+        if isinstance(value, str):
+            return replace(self._of_value(value, start + 1, "json"), value_at=(start + 1, end - 1))
+        plain = isinstance(value, int | float) and not isinstance(value, bool)
+        return self._answered(value_name(value), (start, end), "json") if plain else Parsed(outcome="unparsed")
+
+    def _of_value(self, value: str, start: int, how: Literal["json", "line"]) -> Parsed:
+        text = value.strip()
+        if not text:
+            return Parsed(outcome="unparsed")
+        if self.answers.may_decline and declines(text.strip(AROUND)):
+            return Parsed(outcome="abstained", how=how)
+        first = start + len(value) - len(value.lstrip())
+        return self._answered(text, (first, first + len(text)), how)
+
+    def _of_sections(self, heads: list[re.Match[str]]) -> Parsed:
+        """What a reply in prose says: under `Answer:` up to the next heading; without one, before the first heading."""
+        ends = [*(head.start() for head in heads[1:]), len(self.text)][: len(heads)]
+        by_what: dict[str, list[tuple[str, int]]] = {}
+        for head, end in zip(heads, ends, strict=True):
+            by_what.setdefault(head["what"].casefold(), []).append((self.text[head.end() : end], head.end()))
+        answer = by_what.get("answer", [(self.text[: heads[0].start()] if heads else self.text, 0)])[-1]
+        parsed = self._of_value(*answer, "line")
+        reasons = [text.strip() for what in _REASONS for text, _ in by_what.get(what, ()) if text.strip()]
+        parsed = replace(parsed, rationale="\n".join(reasons) or None)
+        stated = by_what.get("confidence")
+        return parsed if stated is None else self._with_confidence(parsed, stated[-1][0].strip())
 
 
 def _plain_number(value: object) -> float | None:

@@ -32,6 +32,7 @@ from steelyard.runner.energy import scope
 from steelyard.runner.plan import Place, Plan
 from steelyard.runner.samples import combined
 from steelyard.runner.tally import Tally
+from steelyard.runner.tasks import answers_are
 
 _BATCH = 10_000  # rows
 _NOWHERE = -1
@@ -180,8 +181,8 @@ def _record(plan: Plan, place: Place, row: Mapping[str, Any]) -> dict[str, Any]:
     item, reply, parsed = place.item, row["reply"], row["parsed"] or {}
     failed = bool(reply.get("failure"))
     cached = bool(reply.get("cached"))
-    numbers = plan.task.labels is None
-    target = float(item.target) if numbers and item.target is not None else item.target
+    kind = answers_are(plan.task)
+    target = float(item.target) if kind == "numbers" and item.target is not None else item.target
     return {
         "model": place.model.name,
         "strategy": place.strategy.name,
@@ -202,6 +203,7 @@ def _record(plan: Plan, place: Place, row: Mapping[str, Any]) -> dict[str, Any]:
         "retries": reply.get("retries", 0),
         "cost": None if cached else row["cost"],
         "reasoning_chars": parsed.get("reasoning_chars"),
+        **({"rationale": parsed.get("rationale")} if kind == "text" else {}),
         **{f"group.{name}": value for name, value in item.groups.items()},
         **{f"signal.{name}": value for name, value in (row.get("signals") or {}).items()},
         **{f"signal.{name}": value for name, value in plan.held_out.signals(place.strategy, item).items()},

@@ -14,6 +14,7 @@ from steelyard.runner.backends import backends
 from steelyard.runner.plan import Place, Plan
 from steelyard.runner.recorded import columns_of, facts_of, table_of
 from steelyard.runner.samples import combined
+from steelyard.runner.tasks import answers_are
 
 _MOST = 2_000  # items
 _FACTS = {"wall_seconds": 1.0, "kwh": 1.0, "co2_kg": 1.0}
@@ -81,9 +82,16 @@ def _row(plan: Plan, place: Place) -> dict[str, Any]:
     labels = [f"label.{label}" for label in plan.task.labels or ()]
     stated = dict.fromkeys(getattr(backends[place.model.backend], "signals", ()), 0.5)
     verbalized = {"verbalized": 3} if place.strategy.verbalized else {"confidence": 0.5}
+    reason = {"rationale": place.item.target} if answers_are(plan.task) == "text" else {}
     return {
         "reply": {"latency_ms": 1.0, "input_tokens": 1, "output_tokens": 1},
-        "parsed": {"prediction": place.item.target, "outcome": "answered", "reasoning_chars": 0, **verbalized},
+        "parsed": {
+            "prediction": place.item.target,
+            "outcome": "answered",
+            "reasoning_chars": 0,
+            **verbalized,
+            **reason,
+        },
         "cost": None if place.model.price is None else 0.0,
         "signals": {**(dict.fromkeys((*_SIGNALS, *labels), 0.5) if plan.spec.inference.logprobs else {}), **stated},
     }

@@ -14,7 +14,7 @@ from steelyard.runner.plan import Plan, estimated_tokens
 from steelyard.runner.run import Run
 from steelyard.runner.strategies import Strategy
 from steelyard.runner.tally import Tally
-from steelyard.runner.tasks import Item, Task
+from steelyard.runner.tasks import Item, Task, answers_are
 from steelyard.runs.wire import standing_document
 from steelyard.study.wire import comparison_document, evaluation_document
 
@@ -125,6 +125,7 @@ def _task(task: Task) -> dict[str, Any]:
     return {
         "name": task.name,
         "about": task.about,
+        "answers": answers_are(task),
         "labels": None if task.labels is None else list(task.labels),
         "range": None if task.range is None else list(task.range),
         "may_decline": task.may_decline,

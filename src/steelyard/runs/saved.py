@@ -53,6 +53,7 @@ EVALUATORS, ACCEPTANCE, MANIFEST = "evaluators.json", "acceptance_gate.json", ma
 BASELINE, SHIFTED = "eval.perQuery.baseline.json", "eval.perQuery.posneg.json"
 MOST_COUNTS = 250_000  # of confusion matrices in a run.json; evaluation.json holds them all
 SEEN = "shift_seen"  # the label of a run whose shift was learned from its own queries
+COMBINED_NAME = "combined"  # the label of a benchmark's run: what it calls its combined score
 FILES = (
     EVALUATION,
     EVIDENCE,
@@ -284,9 +285,11 @@ def compare_runs(
 ) -> Comparison:
     """Paired deltas of two kept runs, in the slices they were evaluated in: from their rows where both have them.
 
+    Of a benchmark, tasks and what is over all of them are slices that no one table splits into: evidence tells.
+
     `by` adds slices, which only rows can give.
     """
-    if base.records is None or new.records is None:
+    if base.records is None or new.records is None or new.records.task.benchmark is not None:
         compared = compare_kept(base.kept, new.kept, metrics, settings=settings, unchanged=unchanged)
         stated = {side: run.evaluation.get("facts") for side, run in (("base", base), ("new", new))}
         return replace(compared, facts={side: facts for side, facts in stated.items() if facts})
@@ -320,6 +323,8 @@ def _parquet(records: Records) -> bytes:
     }
     if task.lexicon:
         about["task"]["lexicon"] = task.lexicon
+    if task.benchmark is not None:
+        about["task"]["benchmark"] = task.benchmark.to_dict()
     if records.extras:
         kept = {name: records.extra(name) for name in records.extras}
         about["extras"] = {n: {"problem": e.problem.problem, "json": e.is_json} for n, e in kept.items()}

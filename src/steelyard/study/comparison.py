@@ -118,7 +118,7 @@ def compare(
     return Comparison(
         deltas=_judged(parts, settings, unchanged, progress),
         settings=settings,
-        population={"base": _population(base), "new": _population(new), "paired": sum(map(len, cells))},
+        population={"base": population_of(base), "new": population_of(new), "paired": sum(map(len, cells))},
         cluster=base.cluster_columns,
         sources={"base": base.sources, "new": new.sources},
         unmatched=asdict(unmatched),
@@ -220,9 +220,15 @@ def _by_slice(kept: Sequence[KeptSlice], dropped: Sequence[str]) -> dict[tuple[t
 def kept_population(kept: Sequence[KeptSlice]) -> dict[str, int]:
     """The rows of a run by outcome, each counted once: cells do not overlap, other slices do."""
     cells = [k for k in kept if set(k.slice) <= set(CELL)]
+    cells = [k for k in cells if not any(_within(k.slice, other.slice) for other in cells)]
     counts = {outcome: sum(k.counts[outcome] for k in cells) for outcome in OUTCOMES}
     return {"rows": sum(counts.values()), **counts, "clusters": len({i for k in cells for i in k.ids})}
 
 
-def _population(records: Records) -> dict[str, int]:
+def _within(slice_: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """True if another slice is a part of this one, as a task is of a whole benchmark."""
+    return len(slice_) < len(other) and all(column in other and other[column] == v for column, v in slice_.items())
+
+
+def population_of(records: Records) -> dict[str, int]:
     return {"rows": len(records), **records.counts(), "clusters": len(records.cluster[0])}

@@ -216,6 +216,8 @@ def _with_labels(own: Constants, joint: Constants) -> dict[str, Any]:
         both["labels"] = joint["labels"]
     if "parts" in own:
         both["parts"] = tuple(_with_labels(a, b) for a, b in zip(own["parts"], joint["parts"], strict=True))
+    if "tasks" in own:
+        both["tasks"] = {name: _with_labels(c, joint["tasks"][name]) for name, c in own["tasks"].items()}
     if "groups" in own:
         both["overall"] = _with_labels(own["overall"], joint["overall"])
         both["groups"] = {name: _with_labels(c, joint["groups"][name]) for name, c in own["groups"].items()}

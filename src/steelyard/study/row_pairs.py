@@ -90,10 +90,12 @@ class RowPair(Pair):
         return [side.missing(metric, constants) for side, constants in both]
 
     def lost_groups(self, metric: Metric, inner: RowPair) -> list[str]:
-        if metric.definition.over_groups not in ("gap", "worst"):
-            return []
-        left = {value_name(v) for c in metric.grouped_by for v in inner.base.labels(c).values}
-        whole = [value_name(v) for c in metric.grouped_by for v in self.base.labels(c).values]
+        if metric.over_tasks:
+            columns: tuple[str, ...] = ("task",) if "task" in self.base else ()
+        else:
+            columns = metric.grouped_by if metric.definition.over_groups in ("gap", "worst") else ()
+        left = {value_name(v) for c in columns for v in inner.base.labels(c).values}
+        whole = [value_name(v) for c in columns for v in self.base.labels(c).values]
         return [name for name in whole if name not in left]
 
     def unchanged(self, metric: Metric) -> bool:

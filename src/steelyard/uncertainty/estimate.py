@@ -10,6 +10,7 @@ from typing import Any
 from steelyard.ground.arrays import Progress
 from steelyard.metrics.collector import Side
 from steelyard.metrics.definition import Metric
+from steelyard.metrics.evidence.by_task import Tasks
 from steelyard.metrics.evidence.combined import Groups
 from steelyard.uncertainty.families import (
     Spread,
@@ -20,6 +21,7 @@ from steelyard.uncertainty.families import (
 )
 from steelyard.uncertainty.groups import groups_without_value, named, named_samples
 from steelyard.uncertainty.intervals import Rule
+from steelyard.uncertainty.measures import lone, measures_without_value, named_measures
 from steelyard.uncertainty.number import TOLERATED_UNDEFINED, Caution, Estimate
 from steelyard.uncertainty.sampling import Sample, jackknife, resample, sample
 from steelyard.uncertainty.scarcity import FEW_CLUSTERS, Scarcity, scarcity
@@ -54,6 +56,8 @@ def estimates_of(
     samples: Sequence[Sample], settings: Settings, slice_: Mapping[str, Any], progress: Progress | None = None
 ) -> list[Estimate]:
     """The estimates of samples on one list of clusters."""
+    asked = list(samples)
+    samples = [lone(s) or s for s in asked]  # a mean of one metric is as sure as that metric is
     inner = {
         id(s): named_samples(s) for s in samples if s.metric.definition.over_groups == "worst" and settings.by_family
     }
@@ -63,7 +67,20 @@ def estimates_of(
     if not settings.percentiles:
         jackknife([s for s in resampled if s.vector is None or not settings.by_family])
     jackknife([s for s in each if by_jackknife(s) and (settings.by_family or never_resampled(s))])
-    return [_estimate(s, settings, slice_, inner.get(id(s), {})) for s in samples]
+    estimated = [_estimate(s, settings, slice_, inner.get(id(s), {})) for s in samples]
+    return [
+        e if own is s else replace(e, metric=own.metric.name, detail=own.detail, better=own.metric.better)
+        for e, s, own in zip(map(_about_measures, estimated, asked), samples, asked, strict=True)
+    ]
+
+
+def _about_measures(e: Estimate, s: Sample) -> Estimate:
+    """The estimate with what a benchmark planned to measure and could not: no rule passes on what is left of it."""
+    lost = measures_without_value(s) if isinstance(s.evidence, Tasks) else []
+    if not lost or e.value is None:
+        return e
+    note = f"{named_measures(lost)} left out: without a value"
+    return replace(e, notes=(*e.notes, note)).cautioned("missing group")
 
 
 def _estimate(s: Sample, settings: Settings, slice_: Mapping[str, Any], groups: Mapping[Any, Sample]) -> Estimate:

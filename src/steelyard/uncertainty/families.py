@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.ground.arrays import Floats
+from steelyard.ground.arrays import Codes, Floats
+from steelyard.metrics.evidence.by_task import Tasks
 from steelyard.uncertainty import intervals
 from steelyard.uncertainty.groups import GroupRule, disparity_rule, gap_rule, worst_rule
-from steelyard.uncertainty.intervals import Interval, Rule
+from steelyard.uncertainty.intervals import Interval, Rule, Worth
+from steelyard.uncertainty.measures import unseen
 from steelyard.uncertainty.number import Caution
 from steelyard.uncertainty.sampling import Sample
 from steelyard.uncertainty.scarcity import Scarcity, scarcity
@@ -221,12 +223,22 @@ def _resampled(s: Sample, settings: Settings, parts: Scarcity) -> Spread:
         lost = () if ball is not None else ("no interval: the mean that it is relative to is 0",)
         return Spread(rule=ball, se=se, undefined=undefined, notes=lost, bounds=bounds)
     if settings.by_family:
-        return Spread(
-            rule=intervals.bca_rule(s.value, defined, s.left_out, s.clusters), se=se, undefined=undefined, bounds=bounds
-        )
+        rule = intervals.bca_rule(s.value, defined, s.left_out, worth_of(s, s.left_out))
+        if isinstance(s.evidence, Tasks):
+            rule = unseen(s).widened(rule)
+        return Spread(rule=rule, se=se, undefined=undefined, bounds=bounds)
     ends = partial(intervals.bca, s.value, defined, s.left_out)
     rule = Rule("bca", lambda level: ends(intervals.tail_of(level)), 2 / (len(defined) + 1))
     return Spread(rule=rule, se=se, undefined=undefined, bounds=bounds)
+
+
+def worth_of(s: Sample, left_out: Floats, present: Codes | None = None) -> float | Worth:
+    """What the clusters of a resampled value are worth, from the values without each of those that are present."""
+    there = np.flatnonzero(s.evidence.rows > 0) if present is None else present
+    strata = s.strata
+    if strata is None or len(left_out) != len(there):  # blocks of clusters were left out: there are very many
+        return len(there)
+    return Worth.in_strata(left_out, strata[there]) or len(there)
 
 
 def _at_bound(s: Sample, settings: Settings, se: float, undefined: int, parts: Scarcity) -> Spread:
@@ -244,11 +256,14 @@ def _at_bound(s: Sample, settings: Settings, se: float, undefined: int, parts: S
             undefined=undefined,
             notes=("no interval: every cluster, or every resample, gives the same value",),
         )
+    if isinstance(s.evidence, Tasks):
+        value = s.value
+        return Spread(rule=unseen(s).widened(Rule("bound", lambda _: (value, value))), se=se, bounds=limits)
     low, high = limits
 
     def ends(level: float) -> Interval:
-        unseen = (1 - ((1 - level) / 2) ** (1 / parts.fewest)) * (high - low)
-        return (high - unseen, high) if at == high else (low, low + unseen)
+        room = (1 - ((1 - level) / 2) ** (1 / parts.fewest)) * (high - low)
+        return (high - room, high) if at == high else (low, low + room)
 
     return Spread(rule=Rule("bound", ends), se=se, undefined=undefined, bounds=limits)
 

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from steelyard.ground.arrays import Floats
@@ -173,14 +174,53 @@ def tail_of(level: float) -> float:
     return (1 - level) / 2
 
 
-def expanded_tail(level: float, clusters: int) -> float:
+@dataclass(frozen=True)
+class Worth:
+    """What clusters are worth to a resampled interval: 1 + degrees of freedom, and how much too narrow resamples are.
+
+    G clusters drawn together are worth G, and their resamples are too narrow by √(G/(G − 1)).
+    """
+
+    clusters: float
+    widened: float
+
+    @classmethod
+    def of(cls, clusters: float) -> Worth:
+        return cls(clusters, math.sqrt(clusters / (clusters - 1)))
+
+    @classmethod
+    def in_strata(cls, left_out: Floats, strata: npt.NDArray[np.int64]) -> Worth | None:
+        """Of clusters that are drawn within strata, from the values without each of them: each stratum has its own.
+
+        A stratum of n clusters adds V_s to the variance, of which its resamples show (n − 1)/n. None where nothing
+        varies.
+        """
+        shown, true, pieces = 0.0, 0.0, 0.0
+        for each in np.unique(strata):
+            values = left_out[strata == each]
+            values = values[~np.isnan(values)]
+            size = len(values)
+            if size < 2:
+                continue
+            spread = float(((values - values.mean()) ** 2).sum()) * (size - 1) / size
+            shown += spread * (size - 1) / size
+            true += spread
+            pieces += spread**2 / (size - 1)
+        if shown <= 0 or pieces <= 0:
+            return None
+        return cls(1 + true**2 / pieces, math.sqrt(true / shown))
+
+
+def expanded_tail(level: float, clusters: float | Worth) -> float:
     """The tail at which a percentile interval has the width of a t interval with the cluster correction."""
-    return float(ndtr(-math.sqrt(clusters / (clusters - 1)) * quantile_t(level, clusters)))
+    worth = clusters if isinstance(clusters, Worth) else Worth.of(clusters)
+    return float(ndtr(-worth.widened * quantile_t(level, worth.clusters)))
 
 
-def alpha_of_tail(tail: float, clusters: int) -> float:
+def alpha_of_tail(tail: float, clusters: float | Worth) -> float:
     """The α whose expanded tail this is."""
-    return float(2 * stdtr(clusters - 1, ndtri(tail) * math.sqrt((clusters - 1) / clusters)))
+    worth = clusters if isinstance(clusters, Worth) else Worth.of(clusters)
+    return float(2 * stdtr(worth.clusters - 1, float(ndtri(tail)) / worth.widened))
 
 
 def quantiles(replicates: Floats) -> Callable[[float], float]:
@@ -196,7 +236,7 @@ def quantiles(replicates: Floats) -> Callable[[float], float]:
     return at
 
 
-def percentile_rule(replicates: Floats, clusters: int, method: str = "percentile") -> Rule:
+def percentile_rule(replicates: Floats, clusters: float | Worth, method: str = "percentile") -> Rule:
     """Percentiles at the expanded tail; no p-value below what so many resamples can tell."""
     at = quantiles(replicates)
 
@@ -207,7 +247,7 @@ def percentile_rule(replicates: Floats, clusters: int, method: str = "percentile
     return Rule(method, ends, alpha_of_tail(1 / (len(replicates) + 1), clusters))
 
 
-def bca_rule(value: float, replicates: Floats, left_out: Floats, clusters: int) -> Rule:
+def bca_rule(value: float, replicates: Floats, left_out: Floats, clusters: float | Worth) -> Rule:
     """Efron's BCa interval at the expanded tail; percentile there where the bias correction is infinite."""
     correct = _correction(value, replicates, left_out)
     if correct is None:

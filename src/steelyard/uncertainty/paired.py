@@ -17,14 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.ground.arrays import Floats
+from steelyard.metrics.evidence.by_task import Tasks
 from steelyard.metrics.evidence.combined import Groups
 from steelyard.metrics.evidence.sums import Draw
 from steelyard.records.labels import value_name
 from steelyard.uncertainty import intervals
 from steelyard.uncertainty.estimate import about_scarcity
-from steelyard.uncertainty.families import Spread
+from steelyard.uncertainty.families import Spread, worth_of
 from steelyard.uncertainty.groups import named
-from steelyard.uncertainty.intervals import Interval, Rule
+from steelyard.uncertainty.intervals import Interval, Rule, Worth
+from steelyard.uncertainty.measures import lone_sides, shared_measures
 from steelyard.uncertainty.number import TOLERATED_UNDEFINED, Caution
 from steelyard.uncertainty.sampling import Sample, jackknife, read_sample, resample
 from steelyard.uncertainty.scarcity import Scarcity, scarcity
@@ -71,7 +73,8 @@ def paired(sides: Sequence[Sides], settings: Settings) -> list[PairedSample]:
     live = [w for w in work if w.lives]
     resample([s for w in live if w.kind == "resampled" for s in (w.base, w.new)], settings)
     for w in live:
-        if w.kind == "jackknife" or (w.kind == "resampled" and settings.method == "bca"):
+        shaped = settings.method == "bca" or w.base.strata is not None
+        if w.kind == "jackknife" or (w.kind == "resampled" and shaped):
             jackknife([w.base, w.new], w.present)
     _swap(live, settings)
     return [w.sample(settings) for w in work]
@@ -88,11 +91,14 @@ class _Work:
     present: npt.NDArray[np.int64]
     swapped: Swapped | None = None
     lost_groups: tuple[str, ...] = ()  # what must be said of groups without a value
+    over_parts: bool = False  # whether no rule may pass where one of them is without a value
     unconverted: bool = False
 
     @classmethod
     def of(cls, base: Sample, new: Sample, settings: Settings) -> _Work:
+        over_parts = base.metric.definition.over_groups in ("gap", "worst") or _of_tasks(base)
         base, new, lost = _shared_groups(base, new)
+        base, new = lone_sides(base, new)
         present = np.flatnonzero((base.evidence.rows > 0) | (new.evidence.rows > 0))
         delta = new.value - base.value
         kind = "nothing"
@@ -103,7 +109,7 @@ class _Work:
                 shifts = settings.by_family and base.metric.bootstrap_shifts
                 never = base.metric.definition.spread == "t"  # a bootstrap is off by what it should be free of
                 kind = "jackknife" if shifts or never else "resampled"
-        work = cls(base=base, new=new, kind=kind, delta=delta, present=present, lost_groups=lost)
+        work = cls(base=base, new=new, kind=kind, delta=delta, present=present, lost_groups=lost, over_parts=over_parts)
         if _same_rows(base, new) and not math.isnan(delta):
             totals, rows = work.differences
             work.delta = float(totals.sum() / rows.sum())  # differences averaged: digits that both share cancel
@@ -149,7 +155,7 @@ class _Work:
             cautions.append("doubtful")
         if self.base.metric.norm is not None:
             notes.append("biased towards 0: noise makes both values larger")
-        if lost and self.base.metric.definition.over_groups in ("gap", "worst"):
+        if lost and self.over_parts:
             cautions.append("missing group")
         more, also = about_scarcity(parts, len(self.present), with_interval=spread.rule is not None)
         return replace(
@@ -242,7 +248,7 @@ class _Work:
         """Percentiles of the resampled difference at the expanded tail, or what was asked for."""
         drawn = self.new.drawn - self.base.drawn
         defined = drawn[~np.isnan(drawn)]
-        undefined, count = len(drawn) - len(defined), len(self.present)
+        undefined = len(drawn) - len(defined)
         if len(defined) < 2:
             return Spread(rule=None, undefined=undefined, notes=("no interval: undefined in nearly every resample",))
         se = float(defined.std(ddof=1))
@@ -253,12 +259,19 @@ class _Work:
             rule = Rule("percentile", lambda level: (at(tail(level)), at(1 - tail(level))), 2 / (len(defined) + 1))
             return Spread(rule=rule, se=se, undefined=undefined)
         if settings.method == "bca":
-            rule = intervals.bca_rule(self.delta, defined, self.new.left_out - self.base.left_out, count)
+            rule = intervals.bca_rule(self.delta, defined, self.new.left_out - self.base.left_out, self._worth)
         else:
-            rule = intervals.percentile_rule(defined, count)
+            rule = intervals.percentile_rule(defined, self._worth)
         delta = self.delta
         stretched = Rule(rule.method, lambda level: intervals.containing(rule.at(level), delta), rule.least)
         return Spread(rule=stretched, se=se, undefined=undefined)
+
+    @property
+    def _worth(self) -> float | Worth:
+        """What the clusters are worth to percentiles of the difference."""
+        if self.base.strata is None:
+            return len(self.present)
+        return worth_of(self.base, self.new.left_out - self.base.left_out, self.present)
 
     def _degenerate(self, se: float, *, plain: bool = False) -> Spread:
         """Every resample gives the same difference: where the metric is bounded, what so many clusters could hide."""
@@ -311,6 +324,8 @@ def _same_rows(base: Sample, new: Sample) -> bool:
 
 def _shared_groups(base: Sample, new: Sample) -> tuple[Sample, Sample, tuple[str, ...]]:
     """Both sides with the groups that have a value in both, and what must be said of the others."""
+    if _of_tasks(base):
+        return shared_measures(base, new)
     if not isinstance(base.evidence, Groups) or not base.metric.definition.over_groups:
         return base, new, ()
     source, unit = base.metric.definition.source, Draw(np.ones((1, len(base.evidence.ids))))
@@ -330,6 +345,10 @@ def _shared_groups(base: Sample, new: Sample) -> tuple[Sample, Sample, tuple[str
     said = [f"{named(alone)} left out: without a value in one run"] if alone else []
     said += [f"{named(neither)} left out: without a value in both runs"] if neither else []
     return kept[0], kept[1], tuple(said)
+
+
+def _of_tasks(s: Sample) -> bool:
+    return isinstance(s.evidence, Tasks)
 
 
 # -- swaps -------------------------------------------------------------------------------------------------------------

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.ground.arrays import Floats, Progress
+from steelyard.ground.arrays import Codes, Floats, Progress
 from steelyard.metrics.collector import Side
 from steelyard.metrics.definition import UNIT, Metric
+from steelyard.metrics.evidence.by_task import Tasks
 from steelyard.metrics.evidence.sums import Draw, Sums
 from steelyard.uncertainty.jackknife import leave_one_out
 from steelyard.uncertainty.settings import Settings
@@ -76,6 +77,11 @@ class Sample:
         return int(np.count_nonzero(self.evidence.rows))
 
     @property
+    def strata(self) -> Codes | None:
+        """Which clusters are drawn together, where they are not all: those of tasks that share none are apart."""
+        return self.evidence.strata if isinstance(self.evidence, Tasks) else None
+
+    @property
     def is_score(self) -> bool:
         """True for a row mean."""
         return isinstance(self.evidence, Sums) and self.evidence.is_score and self.up_to is None
@@ -129,6 +135,20 @@ def resample(samples: Sequence[Sample], settings: Settings, progress: Progress |
     """Read every sample under the same weights, block by block."""
     if not samples:
         return
+    groups: dict[bytes | None, list[Sample]] = {}
+    for s in samples:
+        groups.setdefault(None if s.strata is None else s.strata.tobytes(), []).append(s)
+    for done, together in enumerate(groups.values()):
+        inside = None if progress is None else _share_of(progress, done, len(groups))
+        _resampled_alike(together, settings, inside)
+
+
+def _share_of(progress: Progress, done: int, count: int) -> Progress:
+    return lambda share: progress((done + share) / count)
+
+
+def _resampled_alike(samples: Sequence[Sample], settings: Settings, progress: Progress | None) -> None:
+    """Read samples whose clusters are drawn alike: all of them together, or within the same strata."""
     ids = samples[0].evidence.ids
     weights = Weights(
         len(ids),
@@ -136,6 +156,7 @@ def resample(samples: Sequence[Sample], settings: Settings, progress: Progress |
         seed=settings.seed,
         stream=settings.stream,
         order=legacy_order(ids) if settings.stream == "legacy" else None,
+        strata=samples[0].strata,
     )
     widths = {id(s.evidence): s.evidence.width for s in samples}
     width = max(sum(widths.values()), len(ids), 1)

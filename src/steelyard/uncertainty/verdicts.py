@@ -15,9 +15,17 @@ from steelyard.uncertainty.significance import holm
 _NO_VERDICT: frozenset[Caution] = frozenset({"scarce", "unequal missing", "missing group", "lost clusters"})
 
 
-def judged(deltas: Sequence[Delta], settings: Settings) -> Iterator[Delta]:
-    """The deltas with verdicts: the interval excludes 0 and the p-value, Holm-adjusted over all, is at most α."""
-    adjusted = holm([p_of(d) for d in deltas])
+def judged(deltas: Sequence[Delta], settings: Settings, *, primary: bool = False) -> Iterator[Delta]:
+    """The deltas with verdicts: the interval excludes 0 and the p-value, Holm-adjusted over all, is at most α.
+
+    With `primary` the first delta is judged by itself, before the others: they are adjusted among themselves, and none
+    of them is surer than it. So a combined score pays nothing for the parts that it is shown with.
+    """
+    p_values = [p_of(d) for d in deltas]
+    if primary and p_values and not math.isnan(p_values[0]):
+        adjusted = [p_values[0], *(max(p, p_values[0]) for p in holm(p_values[1:]))]
+    else:
+        adjusted = holm(p_values)
     for d, p in zip(deltas, adjusted, strict=True):
         verdict = verdict_of(d, p, settings.level)
         aimless = (_direction(d.metric),) if verdict == "differs" else ()

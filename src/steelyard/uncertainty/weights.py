@@ -2,7 +2,8 @@
 
 One set serves every metric of a table and both sides of a comparison. The default stream is counter-based: any block
 of resamples can be drawn alone and does not depend on row order, partitions or workers. Above a hundred thousand
-clusters the multinomial is replaced by independent Poisson counts. The legacy stream repeats NumPy's
+clusters the multinomial is replaced by independent Poisson counts. Of strata, such as the tasks of a benchmark, each
+keeps its number of clusters in every resample. The legacy stream repeats NumPy's
 `RandomState(seed).randint(0, P, P)` per resample over the sorted clusters.
 """
 
@@ -49,13 +50,21 @@ class Weights:
     """The weights of `resamples` resamples of `clusters` clusters."""
 
     def __init__(
-        self, clusters: int, *, resamples: int, seed: int, stream: str = "counter", order: Places | None = None
+        self,
+        clusters: int,
+        *,
+        resamples: int,
+        seed: int,
+        stream: str = "counter",
+        order: Places | None = None,
+        strata: Places | None = None,
     ) -> None:
         if stream not in STREAMS:
             raise UsageError(f"stream is counter or legacy, not '{stream}'")
         if resamples < 1:
             raise UsageError("resamples is at least 1")
         self.clusters, self.resamples, self.seed, self.stream = clusters, resamples, seed, stream
+        self._strata = None if strata is None else strata.astype(np.int64).tobytes()  # drawn apart from each other
         self.order = order  # the column of the legacy stream that each cluster has, where that is not its own place
 
     def blocks(self, size: int) -> Iterator[Counts]:
@@ -69,14 +78,14 @@ class Weights:
             counts = _legacy(self.clusters, self.resamples, self.seed)[first:last]
             return counts if self.order is None else counts[:, self.order]
         if self.clusters * self.resamples <= _KEPT:
-            return _all(self.clusters, self.resamples, self.seed)[first:last]
+            return _all(self.clusters, self.resamples, self.seed, self._strata)[first:last]
         compiled = self.clusters * self.resamples >= _COMPILED
-        return _draw(self.seed, first, last, self.clusters, compiled=compiled)
+        return _draw(self.seed, first, last, self.clusters, self._strata, compiled=compiled)
 
 
 @lru_cache(maxsize=4)
-def _all(clusters: int, resamples: int, seed: int) -> Counts:
-    return _draw(seed, 0, resamples, clusters, compiled=clusters * resamples >= _COMPILED)
+def _all(clusters: int, resamples: int, seed: int, strata: bytes | None) -> Counts:
+    return _draw(seed, 0, resamples, clusters, strata, compiled=clusters * resamples >= _COMPILED)
 
 
 @lru_cache(maxsize=2)
@@ -85,10 +94,12 @@ def _legacy(clusters: int, resamples: int, seed: int) -> Counts:
     return _tally(draws, clusters)
 
 
-def _draw(seed: int, first: int, last: int, clusters: int, *, compiled: bool = False) -> Counts:
+def _draw(
+    seed: int, first: int, last: int, clusters: int, strata: bytes | None = None, *, compiled: bool = False
+) -> Counts:
     if scheme(clusters, "counter") == "poisson":
         return _poisson(seed, first, last, clusters)
-    if compiled and compiling.available():
+    if compiled and strata is None and compiling.available():
         return passes.tally(seed, first, last, clusters)
     step = max(1, 4_000_000 // max(clusters, 1))
     parts = []
@@ -96,8 +107,20 @@ def _draw(seed: int, first: int, last: int, clusters: int, *, compiled: bool = F
         stop = min(last, start + step)
         bits = words(seed, start, stop, (clusters + 1) // 2)
         halves = np.stack([bits & np.uint64(0xFFFFFFFF), bits >> np.uint64(32)], -1).reshape(stop - start, -1)
-        parts.append(_tally((halves[:, :clusters] * np.uint64(clusters)) >> np.uint64(32), clusters))
+        parts.append(_tally(_chosen(halves[:, :clusters], strata), clusters))
     return np.concatenate(parts)
+
+
+def _chosen(random: npt.NDArray[np.uint64], strata: bytes | None) -> npt.NDArray[Any]:
+    """The cluster that each random word draws: any of them, or of strata one of the stratum whose place it has."""
+    if strata is None:
+        return (random * np.uint64(random.shape[1])) >> np.uint64(32)
+    chosen = np.empty(random.shape, np.int64)
+    stratum = np.frombuffer(strata, np.int64)
+    for each in np.unique(stratum):
+        members = np.flatnonzero(stratum == each)
+        chosen[:, members] = members[(random[:, members] * np.uint64(len(members))) >> np.uint64(32)]
+    return chosen
 
 
 def _tally(draws: npt.NDArray[Any], clusters: int) -> Counts:

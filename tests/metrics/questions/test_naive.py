@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from steelyard.metrics import metrics as registry
 from steelyard.metrics.definition import metric_of
 from tests.support.naive import NAIVE
+from tests.support.naive.benchmark import BENCHMARK, PLAN, WEIGHTS, combined_score
 from tests.support.naive.calibration import (
     CALIBRATION,
     brier,
@@ -70,6 +73,12 @@ def test_no_oracle_is_left_of_a_metric_that_is_gone() -> None:
     assert heads() <= set(registry)
 
 
+PLANNED = {
+    "tasks": {task: {m: c or None for t, m, c in PLAN if t == task} for task in ("x", "y", "z")},
+    "weights": WEIGHTS,
+}
+
+
 # -- one family after the other ----------------------------------------------------------------------------------------
 
 
@@ -113,6 +122,14 @@ def test_cost_and_row_scores(table: Table) -> None:
 @given(label_tables(("group.site",)))
 def test_groups_of_labels(table: Table) -> None:
     check(GROUPS_LABELS, table)
+
+
+@fixed
+@given(label_tables(("task",)))
+def test_tasks_of_a_benchmark(table: Table) -> None:
+    check(BENCHMARK, replace(table, plan=PLANNED))
+    apart = {**PLANNED, "renormalize_missing": False}
+    check({"combined_score": partial(combined_score, renormalize=False)}, replace(table, plan=apart))
 
 
 @fixed

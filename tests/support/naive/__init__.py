@@ -7,6 +7,7 @@ oracle.
 
 from __future__ import annotations
 
+from tests.support.naive.benchmark import BENCHMARK
 from tests.support.naive.groups import (
     BASES,
     GROUPS_LABELS,
@@ -21,6 +22,7 @@ from tests.support.naive.texts import TEXTS
 
 NAIVE: dict[str, Oracle] = {
     **BASES,
+    **BENCHMARK,
     **GROUPS_LABELS,
     **GROUPS_NUMBERS,
     **REPEATS_LABELS,

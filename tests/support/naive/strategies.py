@@ -35,6 +35,7 @@ EXTRA: dict[str, st.SearchStrategy[Any]] = {
     "cost": st.one_of(st.none(), st.sampled_from([0.0, 0.25, 3.0]), st.floats(0, 1e3)),
     "score": st.one_of(st.none(), st.floats(-1e6, 1e6)),
     "group.site": st.sampled_from(["x", "y", "z", None]),
+    "task": st.sampled_from(["x", "y", "z"]),
 }
 
 
@@ -133,6 +134,8 @@ def records(table: Table) -> Records:
         task["range"] = table.width
     facts = {name: getattr(table, name) for name in ("wall_seconds", "kwh", "co2_kg")}
     task["facts"] = {name: fact for name, fact in facts.items() if fact is not None}
+    if table.plan is not None:
+        task["benchmark"] = table.plan
     return Records.from_columns(columns, cluster=table.cluster, task=task)
 
 

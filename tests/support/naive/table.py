@@ -22,6 +22,7 @@ class Table:
     kwh: float | None = None
     co2_kg: float | None = None
     cluster: str = "item"
+    plan: Any = None  # what a benchmark measures
 
     def of(self, rows: list[Row]) -> Table:
         """The same task with other rows."""

@@ -21,7 +21,7 @@ from steelyard.errors import UsageError
 from steelyard.records.labels import value_name
 from steelyard.registry import Registry
 from steelyard.runner.backends.contract import Message
-from steelyard.runner.tasks.contract import Item, Label, Task, context_of
+from steelyard.runner.tasks.contract import Item, Label, Task, answers_are, context_of
 from steelyard.runner.tasks.prompts import shipped
 
 Format = Literal["json", "text"]
@@ -135,6 +135,7 @@ class Asking:
                 "choices": None if options is None else [json.dumps(label, ensure_ascii=False) for label in options],
                 "labels": None if options is None else [value_name(label) for label in options],
                 "range": task.range,
+                "texts": answers_are(task) == "text",
                 "declining": task.may_decline,
                 "reasoning": self.reasoning,
                 "verbalized": self.verbalized,
@@ -168,6 +169,8 @@ def answer_schema(task: Task, options: Sequence[Label] | None, *, verbalized: bo
     answer: dict[str, Any] = {"type": "number"}
     if options is not None:
         answer = {"type": "string" if isinstance(options[0], str) else "integer", "enum": list(options)}
+    elif answers_are(task) == "text":
+        answer = {"type": "string"}
     elif task.range is not None:
         answer |= {"minimum": task.range[0], "maximum": task.range[1]}
     if task.may_decline:
@@ -176,6 +179,7 @@ def answer_schema(task: Task, options: Sequence[Label] | None, *, verbalized: bo
             answer["enum"] = [*answer["enum"], None]
     properties: dict[str, Any] = {
         **({"reasoning": {"type": "string"}} if reasoning else {}),
+        **({"rationale": {"type": "string"}} if answers_are(task) == "text" else {}),
         "answer": answer,
         **({"abstain": {"type": "boolean"}} if task.may_decline else {}),
         "confidence": {"type": "integer", "minimum": 1, "maximum": 5}

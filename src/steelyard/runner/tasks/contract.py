@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from steelyard.errors import UsageError
 from steelyard.ground.chance import lot
@@ -20,6 +20,7 @@ from steelyard.registry import Registry
 
 Label = str | int
 Target = str | int | float
+AnswerKind = Literal["labels", "numbers", "text"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +61,7 @@ class DataSpec:
 
 
 class Task(Protocol):
-    """What can be asked of models."""
+    """What can be asked of models. One whose answers are free texts has an attribute `answers` that says so: "text"."""
 
     @property
     def name(self) -> str: ...
@@ -71,7 +72,7 @@ class Task(Protocol):
 
     @property
     def labels(self) -> tuple[Label, ...] | None:
-        """The answers there are, texts or whole numbers; None where the answer is a number."""
+        """The answers there are, texts or whole numbers; None where the answer is a number or a free text."""
 
     @property
     def spellings(self) -> Mapping[str, Label]:
@@ -116,6 +117,13 @@ def too_few(items: Sequence[Item], size: int | None, what: str) -> tuple[str, ..
     if size is None or len(items) >= size:
         return ()
     return (f"there are {len(items):,} {what}, fewer than the {size:,} asked for",)
+
+
+def answers_are(task: Task) -> AnswerKind:
+    """Of which kind the answers to a task are."""
+    if task.labels is not None:
+        return "labels"
+    return "text" if getattr(task, "answers", None) == "text" else "numbers"
 
 
 def sampled(items: Sequence[Item], size: int | None, seed: int) -> tuple[Item, ...]:

@@ -5,21 +5,21 @@
     id: message_id                      # the names of columns
     question: text
     target: urgency
-    labels: [low, medium, high]         # without labels, answers are numbers
+    labels: [low, medium, high]         # without labels, answers are numbers, or with `answers: text` free texts
     prompt: |                           # optional: a Jinja template; the question alone without one
       A {{ age }}-year-old patient writes: {{ question }}
       How urgent is it?
     context: Urgency is …                # optional, and so are the next: what the strategy contextual begins with
-    reason: why                         # a column that says why the target is right, shown in examples with reasons
     cluster: patient
     groups: [site]
+    rationale: why                      # a column that says why the target is right; models see it in examples alone
     should_abstain: unclear             # a column of true and false; models are then told that they may decline
     decline: true                       # whether they are told so, if that does not follow from should_abstain
     range: [0, 10]                      # of numbers
     direction: higher
 
 A template names columns, with an underscore for every character that no name has, and `question`. Columns that it does
-not name never reach a prompt; the target, should_abstain and reason cannot be named. The shape is published as a JSON
+not name never reach a prompt; the target, should_abstain and rationale cannot be named. The shape is published as a JSON
 Schema.
 
 A Python file adds one task to `steelyard.runner.tasks.tasks`. To load it is to run it: as with any program, it should
@@ -49,7 +49,19 @@ from steelyard.records.readers import read_as_is
 from steelyard.records.schema import SHOWN, kind_of
 from steelyard.records.table import Records
 from steelyard.registry import closest
-from steelyard.runner.tasks.contract import DataSpec, Item, Items, Label, Target, Task, sampled, tasks, too_few
+from steelyard.runner.tasks.contract import (
+    AnswerKind,
+    DataSpec,
+    Item,
+    Items,
+    Label,
+    Target,
+    Task,
+    answers_are,
+    sampled,
+    tasks,
+    too_few,
+)
 from steelyard.runner.tasks.prompts import Prompt
 from steelyard.runner.tasks.rows import ids_of, names_of_rows, values_of
 
@@ -69,11 +81,12 @@ class TaskFile(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     question: Column
     target: Column
     labels: list[str | int] | None = None
+    answers: AnswerKind | None = None
     prompt: Annotated[str, Meta(min_length=1)] | None = None
     context: Annotated[str, Meta(min_length=1)] | None = None
-    reason: Column | None = None
     cluster: Column | None = None
     groups: list[Column] = []
+    rationale: Column | None = None
     should_abstain: Column | None = None
     decline: bool | None = None
     range: Annotated[list[float], Meta(min_length=2, max_length=2)] | float | None = None
@@ -152,6 +165,10 @@ class FileTask:
         return None if self.file.labels is None else tuple(self.file.labels)
 
     @property
+    def answers(self) -> AnswerKind:
+        return self.file.answers or ("numbers" if self.file.labels is None else "labels")
+
+    @property
     def spellings(self) -> Mapping[str, Label]:
         return {}
 
@@ -216,10 +233,15 @@ def _check(task: FileTask) -> None:
         _check_labels(task, file.labels)
         if file.range is not None:
             raise task.problem(("range",), "is of numbers, and the answers are labels")
+    if (task.answers == "labels") != (file.labels is not None):
+        raise task.problem(("answers",), "answers are labels where there are labels, and else numbers or text")
+    if task.answers == "text" and file.range is not None:
+        raise task.problem(("range",), "is of numbers, and the answers are texts")
     ends = task.range
     if ends is not None and not ends[0] < ends[1]:
         raise task.problem(("range",), "[low, high] or a positive width is expected")
-    for key, column in (("target", file.target), ("should_abstain", file.should_abstain), ("reason", file.reason)):
+    hidden = (("target", file.target), ("should_abstain", file.should_abstain), ("rationale", file.rationale))
+    for key, column in hidden:
         if column is not None and column == file.question:
             raise task.problem((key,), "is the question's column, which models are shown")
         if column is not None and variable(column) in task.prompt.names - {_QUESTION}:
@@ -258,8 +280,8 @@ def _rows(task: FileTask, records: Records, left_out: Counter[str]) -> Iterator[
         if file.cluster is None
         else names_of_rows(records, _there(task, records, file.cluster, "cluster"), "cluster")
     )
-    reasons = None if file.reason is None else values_of(records, _there(task, records, file.reason, "reason"))
     declining = None if file.should_abstain is None else _truths(task, records, file.should_abstain)
+    reasons = None if file.rationale is None else values_of(records, _there(task, records, file.rationale, "rationale"))
     for row in range(len(records)):
         if questions[row] is None or targets[row] is None:
             left_out["no question" if questions[row] is None else "no target"] += 1
@@ -272,6 +294,7 @@ def _rows(task: FileTask, records: Records, left_out: Counter[str]) -> Iterator[
             groups={name: values[row] for name, values in groups.items()},
             should_abstain=None if declining is None else declining[row],
             reason=None if reasons is None or reasons[row] is None else str(reasons[row]),
+            more={"target_rationale": reasons[row]} if reasons is not None and answers_are(task) == "text" else {},
         )
 
 
@@ -285,7 +308,7 @@ def _shown_columns(task: FileTask, records: Records) -> dict[str, str]:
         near = closest(name, list(columns))
         hint = f"did you mean '{printable(near)}'?" if near else f"there are: {', '.join(map(printable, columns))}"
         raise task.problem(("prompt",), f"there is no column for '{printable(name)}'; {hint}")
-    hidden = {task.file.target, task.file.should_abstain, task.file.reason}
+    hidden = {task.file.target, task.file.should_abstain, task.file.rationale}
     for name in sorted(task.prompt.names):
         if columns[name] in hidden:
             raise task.problem(("prompt",), f"'{printable(name)}' is a column that models must not see")
@@ -302,9 +325,11 @@ def _targets(task: FileTask, records: Records) -> list[Target | None]:
     """The targets, which are labels of the task, or numbers."""
     file, column = task.file, _there(task, records, task.file.target, "target")
     kind, values = kind_of(records.column(column)), values_of(records, column)
-    wanted = ("int", "float") if file.labels is None or isinstance(file.labels[0], int) else ("text",)
+    numbers = task.answers == "numbers" or (file.labels is not None and isinstance(file.labels[0], int))
+    wanted = ("int", "float") if numbers else ("text",)
     if kind not in (*wanted, "null"):
         expected = "labels are needed, or numbers" if file.labels is None else f"labels are {SHOWN[wanted[0]]}"
+        expected = "answers are texts" if task.answers == "text" else expected
         raise task.problem(("target",), f"{expected}; the column '{printable(column)}' holds {SHOWN[kind]}")
     if file.labels is None:
         return values
