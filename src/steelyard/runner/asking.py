@@ -153,7 +153,7 @@ class Asking:
         kept = reply.document()
         row: dict[str, Any] = {}
         if not reply.failure and reply.text is not None:
-            parsed = parse(reply.text, task, verbalized=place.strategy.verbalized)
+            parsed = parse(reply.text, task, verbalized=place.strategy.verbalized, finish=reply.finish)
             if self.plan.spec.inference.logprobs:
                 signals = signals_of(reply, parsed, task.labels, task.spellings)
                 row = {"signals": dict(signals.values), "missing": signals.missing}
