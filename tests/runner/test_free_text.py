@@ -87,12 +87,12 @@ def test_the_kinds_of_answers() -> None:
 
 
 def test_models_are_asked_for_an_answer_and_a_reason() -> None:
-    shape = answer_schema(task(), verbalized=False, reasoning=False)
+    shape = answer_schema(task(), None, verbalized=False, reasoning=False)
     assert list(shape["properties"]) == ["rationale", "answer", "confidence"]
     assert shape["properties"]["answer"] == {"type": "string"}
     asked = task(background=lambda: "", question=lambda item: "Q?")
     for format_, words in (("json", '"rationale": why'), ("text", "Rationale: why")):
-        (message,) = strategy_named("zero-shot").messages(asked, SimpleNamespace(), format=format_)  # type: ignore[arg-type]
+        (message,) = strategy_named("zero-shot").messages(asked, SimpleNamespace(options=None), format=format_)  # type: ignore[arg-type]
         assert words in message.content
         assert "a number" not in message.content
     assert json.dumps(shape)

@@ -62,7 +62,15 @@ ANSWERED = [
     (CKD, "Answer: ckd", "ckd", "line"),
     (CKD, "**Final Answer:** notCKD.", "notckd", "line"),
     (CKD, "answer : 'ckd'\nConfidence: 0.7", "ckd", "line"),
-    (CKD, "Answer: notckd\nOn second thought:\nAnswer: ckd", "ckd", "line"),
+    (CKD, "Answer: ckd\nAs I said:\nFinal answer: CKD.", "ckd", "line"),
+    (CKD, "## Answer:\n\nAnswer: ckd", "ckd", "line"),
+    (CKD, "Answer: ckd\nAbstain: false\nConfidence: 0.8", "ckd", "line"),
+    (CKD, "**Abstain:** No, the case is clear.\r\n**Answer:** ckd\r\n", "ckd", "line"),
+    (CKD, "I could set abstain: true, but the case is clear.\nAnswer: ckd", "ckd", "line"),
+    (CKD, "The set {x | x > 3} is large.\nAnswer: ckd", "ckd", "line"),
+    (CKD, "ckd\nAbstain: false\nConfidence: 0.8", "ckd", "label"),
+    (CKD, '{"answer": "ckd"}\nAbstain: false', "ckd", "json"),
+    (CKD, '{"answer": "ckd", "why": {"egfr": [41, {"unit": "mL"}]}}', "ckd", "json"),
     (CKD, "It could be ckd or notckd.\nANSWER = ckd", "ckd", "line"),
     (CKD, "Answer:\n\nckd\n", "ckd", "line"),
     (CKD, "The answer is: ckd", "ckd", "line"),
@@ -112,6 +120,11 @@ ABSTAINED = [
     (CKD, '{"answer": "abstain"}', "json"),
     (CKD, '{"answer": "I don\'t know", "abstain": false}', "json"),
     (CKD, "Answer: abstain", "line"),
+    (CKD, "Answer: ckd\nConfidence: 0.8\nAbstain: true", "line"),
+    (CKD, "abstain: true\nAnswer: ckd", "line"),
+    (CKD, "{abstain: true, answer: ckd}", "line"),
+    (CKD, "Answer: ckd\r**Abstain**: Yes.\rConfidence: 0.2", "line"),
+    (CKD, "Abstain = true, because the values contradict each other", "line"),
     (CKD, "The findings are those of ckd, or of notckd.\nAnswer: cannot be determined", "line"),
     (CKD, "I abstain.", "phrase"),
     (CKD, "I don't know", "phrase"),
@@ -181,6 +194,24 @@ UNPARSED = [
     (STAGE, "Answer: 3.5"),
     (STAGE, "Answer: -3"),
     (RISK, "The risk is high, or very high."),
+    (CKD, "Answer: notckd\nOn second thought:\nAnswer: ckd"),
+    (CKD, "Answer: ckd\nAnswer: abstain"),
+    (NUMBER, "Answer: 5\nAnswer: 5 million"),
+    # an abstention that keeps to no form
+    (CKD, '{"result":{"answer":"ckd","abstain":true}}'),
+    (CKD, '{\n  "result": {\n    "answer": "ckd",\n    "abstain": true\n  }\n}'),
+    (CKD, '{"results": [{"Answer": "ckd"}]}'),
+    (CKD, '{"answer": "ckd", "details": {"abstain": true}}'),
+    (CKD, '{"result": "{\\"answer\\": \\"ckd\\", \\"abstain\\": true}"}'),
+    (CKD, "{answer: ckd, abstain: true}"),
+    (CKD, "{answer: ckd, abstain: false}"),
+    (CKD, "answer=ckd; abstain=True"),
+    (CKD, "Answer: ckd (abstain: true)"),
+    (CKD, "Answer: ckd abstain: true"),
+    (CKD, '{"answer": "ckd"}\nAbstain: true'),
+    (CKD, "Answer: ckd\nAbstain: perhaps"),
+    (CKD, "Answer: ckd\nAbstain: true\nAbstain: false"),
+    (RISK, "Answer: high\nAbstain: true"),
     # cut off, or no JSON
     (CKD, '{"answer": "ckd'),
     (CKD, '{"answer": "ckd", "confid'),
@@ -299,6 +330,54 @@ def test_where_the_value_stands_in_the_reply_as_it_was_given(task: Task, text: s
     assert parsed.value_at is not None
     first, last = parsed.value_at
     assert (text[first:last], first) == value
+
+
+# -- cut off -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("finish", ["length", "max_tokens"])
+@pytest.mark.parametrize(
+    ("task", "text"),
+    [
+        (NUMBER, "Answer: 1"),
+        (NUMBER, "Answer: 1."),
+        (NUMBER, "Answer: 5 mil"),
+        (NUMBER, "Answer:\n1"),
+        (NUMBER, "1"),
+        (CKD, "Answer: ckd"),
+        (CKD, "Answer: **ckd**"),
+        (CKD, "Answer: ckd, which is"),
+        (CKD, "Answer: abstain"),
+        (CKD, "ckd"),
+        (CKD, "The patient has ckd. Or rather"),
+        (CKD, "I don't know"),
+        (CKD, "Answer: ckd\nAbstain: no"),
+        (STAGE, "Reasoning.\n\nAnswer: 3"),
+    ],
+)
+def test_a_value_that_may_have_gone_on_is_not_read(task: Task, text: str, finish: str) -> None:
+    assert parse(text, task, finish="stop").outcome != "unparsed" or text.endswith(("mil", "rather", "is"))
+    assert parse(text, task, finish=finish).outcome == "unparsed"
+
+
+@pytest.mark.parametrize(
+    ("task", "text", "answer"),
+    [
+        (NUMBER, "Answer: 15\n", 15.0),
+        (NUMBER, "Answer: 15\nConf", 15.0),
+        (CKD, "Answer: ckd. The eGFR is", "ckd"),
+        (CKD, '{"answer": "ckd"}', "ckd"),
+        (CKD, '{"answer": "ckd", "confidence": 0.7}\n\nThe reason', "ckd"),
+    ],
+)
+def test_what_has_ended_before_a_reply_was_cut_is_read(task: Task, text: str, answer: Any) -> None:
+    assert parse(text, task, finish="length").prediction == answer
+
+
+def test_a_confidence_that_may_have_gone_on_is_none() -> None:
+    parsed = parse("Answer: ckd\nConfidence: 0.8", CKD, finish="length")
+    assert (parsed.prediction, parsed.confidence, parsed.confidence_refused) == ("ckd", None, True)
+    assert parse("Answer: ckd\nConfidence: 0.8\n", CKD, finish="length").confidence == 0.8
 
 
 # -- confidence --------------------------------------------------------------------------------------------------------
@@ -451,20 +530,3 @@ def test_any_label_comes_back_in_an_object(given_labels: list[str]) -> None:
 def test_any_number_comes_back(number: float) -> None:
     for text in (rendered(number), json.dumps({"answer": str(number)}), f"Answer: {number}", f"{number}."):
         assert parse(text, NUMBER).prediction == number
-
-
-def test_a_reply_that_repeats_itself_is_read_to_its_end() -> None:
-    for piece in (
-        "ckd. ",
-        "ckd\n",
-        "Answer: ckd\n",
-        "{ ",
-        '{"a": 1} ',
-        "<think>",
-        "</think>",
-        "3 ",
-        "not ckd ",
-        "the my ",
-    ):
-        parse(piece * 20_000, CKD)
-        parse(piece * 20_000, NUMBER)

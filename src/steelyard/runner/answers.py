@@ -43,7 +43,7 @@ _DENIED = (
     r"|rul(?:e[sd]?|ing)|rather than|instead of|other than|anything but|far from|opposite|against|den(?:y|ies|ied|ying)"
     r"|reject(?:s|ed|ing)?|refut(?:e[sd]?|ing)|disagree[sd]?|contradict\w*|contrary|false|wrong|incorrect|mistaken?"
     r"|untrue|negative|absen(?:t|ce)|lack(?:s|ed|ing)?|free (?:of|from)|cleare?d? of|inconsistent|incompatible"
-    r"|too little|hardly|barely|scarcely"
+    r"|too little|hardly|barely|scarcely|abst(?:ain\w*|ention)"
     r"|kein\w*|nicht|nie|ohne|pas|sans|aucun\w*|sin|ning[uú]n\w*|senza|nessun\w*|geen|niet|ikke|inte|n[aã]o|sem"
 )
 _DOUBTED = (

@@ -240,7 +240,7 @@ def read(plan: Plan, strategy: Strategy, reply: Reply) -> dict[str, Any]:
     """What a reply says, as the journal keeps it: the answer, and where they are wanted, the signals of its tokens."""
     row: dict[str, Any] = {"parsed": None}
     if not reply.failure and reply.text is not None:
-        parsed = parse(reply.text, plan.task, verbalized=strategy.verbalized)
+        parsed = parse(reply.text, plan.task, verbalized=strategy.verbalized, finish=reply.finish)
         row["parsed"] = _stated(parsed, reply)
         if plan.spec.inference.logprobs:
             signals = signals_of(reply, parsed, plan.task.labels, plan.task.spellings)

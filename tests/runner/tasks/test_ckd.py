@@ -181,6 +181,14 @@ def test_cells_are_cleaned_and_rows_without_egfr_left_out_and_counted(tmp_path: 
     assert [item.id for item in staged.items] == [0, 1, 6, 7]  # a stage needs no diagnosis
 
 
+@pytest.mark.parametrize("cell", ["1_0", "١", "0x1", "1e", "."])
+def test_a_cell_that_is_no_plain_number_is_none(tmp_path: Path, cell: str) -> None:
+    data = table(tmp_path, "0,48,80,1,1.2,yes,yes,ckd", f"1,48,80,1,{cell},yes,yes,ckd")
+    made = tasks["ckd_detection"].items(data, size=None, seed=0)
+    assert [item.id for item in made.items] == [0]
+    assert made.left_out == {"no creatinine above 0": 1}
+
+
 def test_a_column_of_sex_is_used(tmp_path: Path) -> None:
     data = table(tmp_path, "1,60,1.2,female", "2,60,1.2,M", header="id,age,sc,sex")
     one, two = tasks["ckd_staging"].items(data, size=None, seed=0).items

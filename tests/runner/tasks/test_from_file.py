@@ -76,6 +76,12 @@ def test_everything_that_may_be_said(tmp_path: Path) -> None:
     assert file(tmp_path, TASK + "decline: true\n").may_decline
 
 
+def test_a_label_that_is_a_phrase_of_declining_is_one_where_nobody_may_decline(tmp_path: Path) -> None:
+    data = "number,text,urgency\n1,a,low\n2,b,I don't know\n"
+    task = file(tmp_path, TASK.replace("high]", "I don't know]"), data)
+    assert [item.target for item in task.items(None, size=None, seed=0).items] == ["low", "I don't know"]
+
+
 def test_columns_that_the_template_does_not_name_are_not_even_in_the_item(tmp_path: Path) -> None:
     task = file(tmp_path, TASK + 'prompt: "{{ question }} {{ site }}"\ncluster: patient\nshould_abstain: unclear\n')
     for item in task.items(None, size=None, seed=0).items:
@@ -126,6 +132,14 @@ def test_any_format_and_another_file_of_the_same_form(tmp_path: Path) -> None:
         (TASK.replace("[low, medium, high]", "[low, Low]"), "my.task.yaml:6: labels: two labels differ by case"),
         (TASK.replace("[low, medium, high]", "[low, ' ']"), "my.task.yaml:6: labels: a label is empty"),
         (TASK.replace("[low, medium, high]", "[no, high]"), "my.task.yaml:6: this word means something else in YAML"),
+        (
+            TASK.replace("high]", "Abstain]") + "decline: true\n",
+            "my.task.yaml:6: labels: a label is a phrase of declining",
+        ),
+        (
+            TASK.replace("high]", "I don't know]") + "should_abstain: unclear\n",
+            "labels: a label is a phrase of declining",
+        ),
         (TASK + "range: [0, 1]\n", "my.task.yaml:7: range: is of numbers"),
         (TASK + "direction: up\n", "my.task.yaml:7: direction: one of higher, lower is expected"),
         (TASK.replace("name: triage", "name: a/b"), "my.task.yaml:1: name: a name has letters"),

@@ -68,6 +68,11 @@ def test_a_loop_and_choices() -> None:
         "{{ a | map('upper') }}",
         "{% with b = a %}{{ b }}{% endwith %}",
         "{% filter upper %}x{% endfilter %}",
+        "{{ self }}",
+        "{{ self.x }}",
+        "{{ self | upper }}",
+        "{% for x in a %}{{ loop }}{% endfor %}",
+        "{% for x in a %}{{ loop ~ x }}{% endfor %}",
         "{{ a",
         "{% if a %}",
         "{{ a | nothing }}",
@@ -86,6 +91,30 @@ def test_what_a_prompt_has_no_use_for_is_refused_before_it_runs(template: str) -
 def test_attributes_of_python_are_out_of_reach() -> None:
     with pytest.raises(UsageError, match="cannot be made"):
         made("{{ a.__class__ }}", a="x")
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ a.upper }}",
+        "{{ a.upper | upper }}",
+        "{{ a.upper ~ '!' }}",
+        "{{ a['upper'] }}",
+        "{% if a.upper %}yes{% endif %}",
+        "{% for x in b %}{{ loop.cycle }}{% endfor %}",
+        "{{ b.append }}",
+        "{{ b[0].real.bit_length }}",
+    ],
+)
+def test_methods_are_no_values(template: str) -> None:
+    with pytest.raises(UsageError, match=r"is a method, and no part of a value|cannot be made"):
+        made(template, a="Mrs Smith", b=[1, 2])
+
+
+def test_a_mapping_has_its_keys_whatever_they_are_called() -> None:
+    assert made("{{ a.items }} {{ a['keys'] }} {{ a.b }}", a={"items": 3, "keys": "k", "b": None}) == "3 k not recorded"
+    with pytest.raises(UsageError, match="cannot be made"):
+        made("{{ a.values }}", a={"b": 1})
 
 
 def test_sizes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

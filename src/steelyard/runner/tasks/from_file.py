@@ -19,8 +19,8 @@
     direction: higher
 
 A template names columns, with an underscore for every character that no name has, and `question`. Columns that it does
-not name never reach a prompt; the target, should_abstain and rationale cannot be named. The shape is published as a JSON
-Schema.
+not name never reach a prompt; the target, should_abstain and rationale cannot be named. The shape is published as a
+JSON Schema.
 
 A Python file adds one task to `steelyard.runner.tasks.tasks`. To load it is to run it: as with any program, it should
 come from somebody who is trusted.
@@ -45,6 +45,7 @@ from steelyard.errors import InputError, SteelyardError, UsageError, printable
 from steelyard.ground.specs import Place, at, spec_of
 from steelyard.ground.structs import schema
 from steelyard.ground.yaml import load_yaml, places
+from steelyard.records.declining import declines
 from steelyard.records.readers import read_as_is
 from steelyard.records.schema import SHOWN, kind_of
 from steelyard.records.table import Records
@@ -255,6 +256,12 @@ def _check_labels(task: FileTask, labels: list[str | int]) -> None:
         raise task.problem(("labels",), "a label is empty")
     if len({" ".join(str(label).casefold().split()) for label in labels}) != len(labels):
         raise task.problem(("labels",), "two labels differ by case or white space only, and replies are read without")
+    if task.may_decline and any(declines(str(label), whole=True) for label in labels):
+        raise task.problem(
+            ("labels",),
+            "a label is a phrase of declining, and models may decline: a reply could mean either. Leave the label out, "
+            "or set decline to false",
+        )
 
 
 def variable(column: str) -> str:

@@ -11,6 +11,7 @@ has no sex, so that eGFR is that of men; a column `sex` is used if there is one.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -68,6 +69,7 @@ _STAGES = (  # how many patients have at most this stage, and its eGFR
     (1.00, (5.0, 15.0)),
 )
 _CONFLICTS = 0.10
+_PLAIN_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)  # Python reads 1_0 as ten
 _LEAST, _MOST = 4.0, 125.0  # of a generated eGFR
 _DRAWS = 24
 
@@ -212,12 +214,11 @@ def _cells(records: Records, column: str) -> list[Any]:
 def _cleaned(value: Any) -> Any:
     if isinstance(value, str):
         value = value.strip()
-        if value in ("", "?"):
+        if value.casefold() in ("", "?", "nan"):
             return None
-        try:
-            value = float(value)
-        except ValueError:
+        if not _PLAIN_NUMBER.fullmatch(value):
             return value
+        value = float(value)
     if isinstance(value, float):
         return None if not isfinite(value) else int(value) if value.is_integer() else value
     return value

@@ -2,8 +2,8 @@
 
 A template is trusted with data but not with the machine: it may print, choose and loop, over what it is given. There
 are no calls, assignments, macros, imports or nested loops, and few filters, so that none runs away or grows without
-bound; it runs in Jinja's sandbox besides. A field that is missing from an item is an error, a field without a value
-prints as "not recorded".
+bound; it runs in Jinja's sandbox besides. What belongs to Python and not to the data, such as the methods of a text, is
+no part of a value. A field that is missing from an item is an error, a field without a value prints as "not recorded".
 """
 
 from __future__ import annotations
@@ -44,6 +44,10 @@ _NODES = {
 }  # fmt: skip
 
 
+class _MethodError(Exception):
+    """A template asks for a method of a value."""
+
+
 class Prompt:
     """A template: the names of the fields that it shows, and its text for an item.
 
@@ -79,6 +83,8 @@ class Prompt:
                 parts.append(part)
         except UsageError:
             raise
+        except _MethodError as problem:
+            raise self._refused(f"'{printable(str(problem))}' is a method, and no part of a value") from None
         except Exception as problem:  # whatever it does with a value; the message might show the value
             raise self._refused(f"the prompt of an item cannot be made ({type(problem).__name__})") from None
         return "".join(parts).strip()
@@ -119,6 +125,10 @@ class Prompt:
         if isinstance(node, nodes.Filter) and node.name not in _FILTERS:
             known = ", ".join(_FILTERS)
             raise self._refused(f"line {node.lineno}: unknown filter '{printable(node.name)}'; there are: {known}")
+        if isinstance(node, nodes.Name) and node.name in ("self", "super"):
+            raise self._refused(f"line {node.lineno}: '{node.name}' is Jinja's own, and no field")
+        if isinstance(node, nodes.For) and _shows_loop(node):
+            raise self._refused(f"line {node.lineno}: 'loop' is no value; loop.index is, or loop.last")
         if isinstance(node, nodes.For) and (node.recursive or any(True for part in node.body for _ in _loops(part))):
             raise self._refused(f"line {node.lineno}: a loop within a loop is more than a prompt needs")
 
@@ -138,7 +148,20 @@ def _environment() -> ImmutableSandboxedEnvironment:
     from jinja2 import StrictUndefined
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-    environment = ImmutableSandboxedEnvironment(
+    class Environment(ImmutableSandboxedEnvironment):
+        """Looks into values for data alone: a mapping has its keys, and nothing has methods."""
+
+        def getattr(self, obj: Any, attribute: str) -> Any:
+            if isinstance(obj, Mapping):
+                return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
+            return _data(super().getattr(obj, attribute), attribute)
+
+        def getitem(self, obj: Any, argument: Any) -> Any:
+            if isinstance(obj, Mapping):
+                return obj[argument] if argument in obj else self.undefined(obj=obj, name=argument)
+            return _data(super().getitem(obj, argument), argument)
+
+    environment = Environment(
         undefined=StrictUndefined,
         autoescape=False,  # a prompt is no page
         optimized=False,  # nothing is computed before it was looked at
@@ -149,6 +172,22 @@ def _environment() -> ImmutableSandboxedEnvironment:
     environment.globals.clear()
     environment.filters = {name: environment.filters[name] for name in _FILTERS}
     return environment
+
+
+def _data(value: Any, name: object) -> Any:
+    from jinja2 import Undefined
+
+    if callable(value) and not isinstance(value, Undefined):
+        raise _MethodError(name)
+    return value
+
+
+def _shows_loop(loop: nodes.For) -> bool:
+    """True if a loop uses the name `loop` for itself, and not for what it knows."""
+    from jinja2 import nodes
+
+    looked_into = {id(each.node) for each in loop.find_all(nodes.Getattr)}
+    return any(name.name == "loop" and id(name) not in looked_into for name in loop.find_all(nodes.Name))
 
 
 def _loops(node: nodes.Node) -> Any:
