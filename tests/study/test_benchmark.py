@@ -312,3 +312,22 @@ def test_some_tasks_only(suite: Path, answers: Path, tmp_path: Path) -> None:
     }
     with pytest.raises(UsageError, match="did you mean 'notes'"):
         run(suite, answers, tasks="note")
+
+
+def test_a_suite_may_bring_terms_of_its_own(suite: Path, answers: Path) -> None:
+    changed = copy.deepcopy(SUITE)
+    changed["lexicon"] = ["ward.tsv"]
+    changed["tasks"][1]["metrics"] = ["clinical_accuracy"]
+    path = write_suite(suite.parent, changed)
+    (suite.parent / "ward.tsv").write_text("zorbles\tdiagnoses\tthe zorbles|zorblitis\n")
+    cases = [{"id": f"recall-{i}", "target": "the zorbles and cough", "site": "x"} for i in range(24)]
+    (suite.parent / "recall.jsonl").write_text(lines(cases))
+    (answers / "recall.jsonl").write_text(lines([{"id": case["id"], "prediction": "zorblitis"} for case in cases]))
+    with_terms = run(path, answers).report.task_scores["recall"]["clinical_accuracy"]
+    changed.pop("lexicon")
+    assert with_terms == pytest.approx(0.75)  # three of four parts: the diagnosis weighs 3, the symptom 1
+    path = write_suite(suite.parent, changed)
+    (suite.parent / "recall.jsonl").write_text(lines(cases))
+    assert run(path, answers).report.task_scores["recall"]["clinical_accuracy"] == 0
+    given = run(path, answers, lexicon=str(suite.parent / "ward.tsv")).report
+    assert given.task_scores["recall"]["clinical_accuracy"] == pytest.approx(0.75)

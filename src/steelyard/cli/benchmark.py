@@ -57,6 +57,7 @@ def benchmark(
         bool, typer.Option("--explain", help="Keep with each score which words matched or were missed: patient data.")
     ] = False,
     by: of.By = None,
+    lexicon: of.Lexicon = None,
     uncertainty: Intervals,
     plot: Annotated[Path | None, typer.Option("--plot", help="A folder for pictures as PNG, SVG and PDF.")] = None,
     save: Annotated[
@@ -113,6 +114,7 @@ def benchmark(
             model_id=model_id,
             tasks=task or (),
             by=by or (),
+            lexicon=lexicon or (),
             settings=uncertainty.settings,
             keep_evidence=keeps,
             explain=explain,

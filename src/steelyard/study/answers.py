@@ -69,7 +69,14 @@ class _Given:
     rows: tuple[int, ...]
 
 
-def joined_answers(suite: Suite, source: str | os.PathLike[str], plan: Plan, *, model_id: str | None = None) -> Answers:
+def joined_answers(
+    suite: Suite,
+    source: str | os.PathLike[str],
+    plan: Plan,
+    *,
+    model_id: str | None = None,
+    lexicon: Sequence[str] = (),
+) -> Answers:
     """The answers in a folder or a file, joined to the cases of a suite."""
     given, warnings = _given(suite, Path(source))
     model = _model([each.table for each in given.values()], model_id, Path(source))
@@ -83,7 +90,7 @@ def joined_answers(suite: Suite, source: str | os.PathLike[str], plan: Plan, *, 
     records = Records.from_columns(
         {**rows.columns, "model": [model] * rows.size},
         cluster=suite.spec.cluster,
-        task=Task(benchmark=plan),
+        task=Task(benchmark=plan, lexicon=(*suite.lexicon, *lexicon)),
         sources=rows.sources,
     )
     return Answers(records, model, missing, tuple(warnings))

@@ -73,6 +73,7 @@ def benchmark(
     model_id: str | None = None,
     tasks: Sequence[str] | str = (),
     by: Sequence[str] | str = (),
+    lexicon: Sequence[str] | str = (),
     settings: Settings | None = None,
     keep_evidence: bool = False,
     explain: bool = False,
@@ -88,6 +89,7 @@ def benchmark(
     categories  further keys of the category map, or other categories for known ones; None takes a metric out
     tasks       those to measure; by default all
     by          columns: everything over all tasks also for each of their values
+    lexicon     tables of clinical terms that metrics of texts know besides their own and the suite's
     explain     keep with each score of a text what matched, was missed and was extra: words of the texts
     """
     settings = settings or Settings()
@@ -96,8 +98,9 @@ def benchmark(
         weights=weights, name=combined_name, categories=categories, renormalize_missing=renormalize_missing
     )
     plan = loaded.plan(how)
-    given = joined_answers(loaded, answers, plan, model_id=model_id)
-    base = None if baseline is None else joined_answers(loaded, baseline, plan)
+    terms = listed(lexicon)
+    given = joined_answers(loaded, answers, plan, model_id=model_id, lexicon=terms)
+    base = None if baseline is None else joined_answers(loaded, baseline, plan, lexicon=terms)
     told = (lambda share: progress(share / 2)) if progress is not None and base is not None else progress
     evaluation, lacking = _evaluated(loaded, given, listed(by), settings, keep_evidence=keep_evidence, progress=told)
     comparison = None if base is None else _compared(loaded, base, given, settings)

@@ -38,6 +38,7 @@ from steelyard.metrics.categories import COMBINED, WEIGHTS, CategoryMap, checked
 from steelyard.metrics.definition import UNIT, Metric, metric_of, single
 from steelyard.records.plan import Measure, Plan
 from steelyard.registry import closest
+from steelyard.texts.lexicon import ICD
 
 SUITES = Path(__file__).parent.parent / "suites"  # those that come with the program
 SUITE = "suite.yaml"
@@ -68,13 +69,17 @@ class CombinedSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class SuiteSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """A suite of tasks. `cluster` is the column whose values are resampled together; by default the task's items."""
+    """A suite of tasks. `cluster` is the column whose values are resampled together; by default the task's items.
+
+    `lexicon` are tables of clinical terms, next to the file, that metrics of texts know besides their own.
+    """
 
     name: str
     tasks: Annotated[list[TaskSpec], msgspec.Meta(min_length=1)]
     description: str = ""
     version: str = ""
     cluster: str | None = None
+    lexicon: list[str] = []
     combined: CombinedSpec = CombinedSpec()
 
 
@@ -127,6 +132,12 @@ class Suite:
     @property
     def name(self) -> str:
         return self.spec.name
+
+    @property
+    def lexicon(self) -> tuple[str, ...]:
+        """The tables of terms that the suite names: `icd10cm`, or files next to it."""
+        folder = Path(self.source).parent
+        return tuple(name if name == ICD else str(folder / name) for name in self.spec.lexicon)
 
     @property
     def all_tasks(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from steelyard.cli.command import PLUGINS, READS, Bundle, Reads, say, shell_text
+from steelyard.cli.command import PLUGINS, READS, Bundle, say, shell_text
 from steelyard.errors import UsageError, printable
 from steelyard.ground.commas import listed, pair_of, split_commas, unquoted
 
@@ -104,7 +104,7 @@ Lexicon = Annotated[
         "--lexicon",
         help="A table of clinical terms that metrics of texts know besides their own, or icd10cm. Repeatable.",
     ),
-    Reads(lambda given: given),
+    READS,
 ]
 Versus = Annotated[str | None, typer.Option("--versus", help="Two parts of one table: model=old,new.")]
 
