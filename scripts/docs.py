@@ -15,6 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 STORES = re.compile(r"build/docs/[a-z]+")  # every page has its own
+MEASURED = re.compile(r"\d[\d.,e+-]*(?= )")  # seconds, energy: never the same twice
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 
 
@@ -58,7 +59,7 @@ def _output(command: str) -> str:
     script = "from steelyard.cli.main import main; main()"
     done = subprocess.run([sys.executable, "-c", script, *arguments], cwd=ROOT, capture_output=True, text=True)
     said = [line for line in done.stderr.splitlines() if not line.startswith(("wrote", "saved", "asked"))]
-    shown = re.sub(r"(?m)^it took \S+ s\b", "it took … s", done.stdout)
+    shown = re.sub(r"(?m)^it took .*$", lambda line: MEASURED.sub("…", line.group()), done.stdout)
     return shown + "".join(f"{line}\n" for line in said)
 
 

@@ -16,7 +16,6 @@ from steelyard.errors import UsageError
 from steelyard.runner.spec import RunSpec, load_spec
 from steelyard.uncertainty.settings import Settings
 
-LATER = {("sustainability",)}  # has an extra of its own
 EVERYTHING: dict[str, Any] = {
     "id": "everything",
     "description": "all there is to say",
@@ -39,6 +38,7 @@ EVERYTHING: dict[str, Any] = {
     "perturbations": ["typos", "reordered_options"],
     "repeat": 2,
     "metrics": ["accuracy", "failure_rate"],
+    "sustainability": {"codecarbon": True, "country_iso": "DEU"},
     "cluster": "group.project",
     "gate": ["accuracy >= 0 for each cell"],
     "seed": 5,
@@ -63,7 +63,7 @@ def _inner(kind: Any) -> list[Any]:
     return [each for part in getattr(kind, "__args__", ()) for each in _inner(part)]
 
 
-FIELDS = [(place, name) for place, name in structs(RunSpec) if (*place, name)[:1] not in LATER]
+FIELDS = list(structs(RunSpec))
 
 
 def at(document: Any, place: tuple[Any, ...]) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 from steelyard.records.labels import value_name
 from steelyard.report.document import Document, Heading, Note, Row, Table, interval_text, number
-from steelyard.report.evaluation import population
+from steelyard.report.evaluation import population, taken
 from steelyard.report.rows import Numbered, files, level_name
 from steelyard.study.evaluation import Evaluation
 from steelyard.uncertainty.number import Estimate
@@ -29,6 +29,8 @@ def cells_report(evaluation: Evaluation) -> Document:
     """The evaluation, metric by metric."""
     clusters = f"{evaluation.clusters:,} clusters ({', '.join(evaluation.cluster)})"
     document: Document = [Note(f"{files(evaluation.sources)}: {population(evaluation.population)}; {clusters}")]
+    if evaluation.facts:
+        document.append(Note(f"it took {taken(evaluation.facts)}"))
     for name in dict.fromkeys(each.metric for each in evaluation.estimates):
         estimates = [each for each in evaluation.estimates if each.metric == name]
         document += [Heading(_title(estimates[0], evaluation.settings.level)), *_grid(estimates)]
