@@ -135,9 +135,9 @@ COMPILE = $(RESOLVE) pyproject.toml
 # A lowered bound is a pin that still fits: `make lock UPGRADE="--upgrade-package numpy"` moves that one down.
 lock: ## resolve the requirements*.lock files again (needs uv)
 	$(COMPILE) --extra fast --group build -o requirements.lock
-	$(COMPILE) --extra fast --extra embeddings --extra xlsx --extra mlflow --extra local --extra energy --extra dev --group build -c requirements.lock -o requirements-dev.lock
+	$(COMPILE) --extra fast --extra embeddings --extra xlsx --extra mlflow --extra local --extra energy --extra icd --extra dev --group build -c requirements.lock -o requirements-dev.lock
 	$(COMPILE) --extra fast --extra bench --group build -c requirements-dev.lock -o requirements-bench.lock
-	$(COMPILE) --resolution lowest-direct --extra fast --extra embeddings --extra xlsx --extra mlflow --extra local --extra energy --extra test --group build -o requirements-lowest.lock
+	$(COMPILE) --resolution lowest-direct --extra fast --extra embeddings --extra xlsx --extra mlflow --extra local --extra energy --extra icd --extra test --group build -o requirements-lowest.lock
 	$(RESOLVE) --group interop-inspect -o requirements-interop-inspect.lock
 	$(SOURCES) --group interop-lm-eval -o requirements-interop-lm-eval.lock
 	@! grep -nE '://|--(index|extra-index|find-links|trusted-host)|@ ' requirements*.lock
