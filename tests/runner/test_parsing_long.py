@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.runner import parsing
+from steelyard.runner import reading
 from steelyard.runner.parsing import parse
 from steelyard.runner.tasks import tasks
 from tests.support.tasks import TextTask
@@ -83,7 +83,7 @@ def test_a_megabyte_is_read(piece: str) -> None:
 
 
 def test_no_beginning_of_a_line_reaches_into_the_next() -> None:
-    pattern = parsing._LINE
+    pattern = reading._LINE
     assert pattern.match("the\nanswer: 5") is None
     for what in ("\\s*", "\\s+"):
         assert what not in pattern.pattern
