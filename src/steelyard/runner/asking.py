@@ -34,6 +34,7 @@ from steelyard.runner.strategies import Strategy
 from steelyard.runner.tally import Tally, cost_of
 
 WATCHED = 0.25  # seconds between two looks at the progress
+COST_UNKNOWN = "replies come without counts of tokens, so that no limit of cost can be kept; leave out max_cost"
 NOTED = 15.0  # seconds between two rows about energy
 BREATH = 0.05  # seconds after which others get a turn: replies from a cache or a function may never wait for anything
 Tallies = Mapping[str, Tally]
@@ -103,6 +104,7 @@ class Asking:
         self._began = time.monotonic()
         self._breathed, self._appended = self._began, 0
         self._unsynced: deque[tuple[int, Backend, Request, Reply]] = deque()
+        self._own: set[bytes] = set()  # what was asked now: an equal question is another one, not a reply from before
         self._spend()
 
     async def run(self) -> None:
@@ -168,12 +170,18 @@ class Asking:
     def _break(self, model: Model, why: str) -> None:
         """Ask nothing more of the models that are reached in the same way, with the same key."""
         for each in self.plan.spec.models:
-            if (each.backend, _address(each), each.api_key_env) == (model.backend, _address(model), model.api_key_env):
+            if self._is_reached_alike(each, model):
                 self.broken.setdefault(each.name, why)
+
+    def _is_reached_alike(self, one: Model, other: Model) -> bool:
+        backend = self.backends[one.name]
+        if backend is self.backends[other.name] or getattr(backend, "computes_here", False):
+            return backend is self.backends[other.name]
+        return (one.backend, _address(one), one.api_key_env) == (other.backend, _address(other), other.api_key_env)
 
     async def _ask(self, place: Place) -> None:
         backend, request = self.backends[place.model.name], self.plan.request(place)
-        reply = None if self.cache is None else self.cache.get(backend, request)
+        reply = self._from_before(backend, request)
         if reply is None:
             reply = await backend.ask(request)
         row = self._row(place, reply)
@@ -182,10 +190,28 @@ class Asking:
         self.is_done[place.number] = 1
         self.tallies[place.model.name].add(row)
         self._spend()
+        if self._hides_cost(place, row):
+            self._break(place.model, COST_UNKNOWN)
         worth = not (reply.cached or reply.failure or reply.finish == "length")
         if self.cache is not None and self.keeps_texts and worth:
             self._unsynced.append((self._appended, backend, request, reply))
         self._keep_synced()
+
+    def _from_before(self, backend: Backend, request: Request) -> Reply | None:
+        """A reply from an earlier run, if there is one and it may be used."""
+        if self.cache is None or request.repeat > 1 or not request.inference.is_deterministic:
+            return None
+        own = bytes.fromhex(request.digest)[:12] + id(backend).to_bytes(8)
+        if own in self._own:
+            return None
+        self._own.add(own)
+        return self.cache.get(backend, request)
+
+    def _hides_cost(self, place: Place, row: Mapping[str, Any]) -> bool:
+        """Whether a reply was paid for and nobody knows how much, where there is a limit."""
+        reply, is_limited = row["reply"], self.plan.spec.limits.max_cost is not None
+        unknown = row["cost"] is None and not reply.get("failure") and not reply.get("cached")
+        return is_limited and place.model.price is not None and unknown
 
     def _row(self, place: Place, reply: Reply) -> dict[str, Any]:
         """What the journal keeps of a request that ended."""

@@ -68,8 +68,8 @@ def cache_of(scope: Scope) -> Path:
     return inside(scope.root, scope.cache)
 
 
-def begun(scope: Scope, plan: Plan) -> RunningFolder:
-    """The folder of a new run, with its spec in it."""
+def begun(scope: Scope, plan: Plan, *, asked_as: str | None = None) -> RunningFolder:
+    """The folder of a new run, with its spec in it; `asked_as` is the digest of the plan that was asked, if another."""
     spec = plan.spec
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     name = checked("run id", f"{spec.id}-{spec.hash}-{stamp}-{secrets.token_hex(3)}")
@@ -83,7 +83,7 @@ def begun(scope: Scope, plan: Plan) -> RunningFolder:
         **head(KIND),
         "run_id": name,
         "hash": spec.hash,
-        "plan": plan.digest,
+        "plan": asked_as or plan.digest,
         "items": plan.items_digest,
         "folder": str(plan.file.folder.resolve()),
         "requests": plan.count,

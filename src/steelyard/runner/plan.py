@@ -25,18 +25,17 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
-from steelyard.errors import UsageError, printable
+from steelyard.errors import UsageError
 from steelyard.ground.digests import file_digest
 from steelyard.records.sources import Source
-from steelyard.registry import closest
 from steelyard.runner.backends import Inference, Message, Request
-from steelyard.runner.examples import EMBEDDER, OFFLINE, POOL, HeldOut
+from steelyard.runner.choosing import chosen_items
+from steelyard.runner.examples import EMBEDDER, OFFLINE, HeldOut
 from steelyard.runner.perturbations import altered_item, perturbations, perturbed
 from steelyard.runner.spec import Model, RunSpec, SpecFile
 from steelyard.runner.strategies import Strategy, strategy_named
 from steelyard.runner.strategies.contract import Format
-from steelyard.runner.strategies.few_shot import cluster_of, held_out
-from steelyard.runner.tasks import DataSpec, Item, Items, Task, sampled, task_named
+from steelyard.runner.tasks import Item, Task, task_named
 from steelyard.texts.embedders import embedder
 
 _CHARACTERS = 4  # of a token, about
@@ -263,7 +262,7 @@ def planned(file: SpecFile) -> Plan:
     except UsageError as problem:
         raise file.problem(("task",), str(problem)) from None
     strategies = _strategies(file)
-    examples, chosen = _chosen(file, task, strategies)
+    examples, chosen = chosen_items(file, task, strategies)
     if spec.confidence == "consistency" and not any(strategy.samples > 1 for strategy in strategies):
         raise file.problem(
             ("confidence",), "consistency needs a strategy that takes samples, such as self-consistency-5"
@@ -339,58 +338,3 @@ def _changed(file: SpecFile, task: Task, items: Sequence[Item]) -> Mapping[str, 
             raise file.problem(("perturbations", number), f"{name} changes no question of {task.name}; leave it out")
         changed[name] = places
     return changed
-
-
-def _chosen(file: SpecFile, task: Task, strategies: Sequence[Strategy]) -> tuple[tuple[Item, ...], Items]:
-    """The examples, and the items that are asked about: as many as wanted, where examples are held out of more."""
-    spec = file.spec
-    data = (
-        None
-        if spec.data is None
-        else DataSpec(path=str(file.path(spec.data.path)), map=spec.data.map, where=spec.data.where)
-    )
-    size, seed = spec.sample_size, spec.seed
-    count = max(strategy.examples for strategy in strategies)
-    pool = POOL if any(strategy.similar for strategy in strategies) else count
-    found = task.items(data, size=size, seed=seed)
-    items, more = _clustered(file, found.items), max(count, pool)
-    examples: tuple[Item, ...] = ()
-    while count:
-        if size is not None and len(found.items) == size:
-            items = _clustered(file, task.items(data, size=size + more, seed=seed).items)
-        examples, rest = held_out(items, max(count, min(pool, _spare(items, size))), seed)
-        is_all = size is None or len(items) < size + more
-        if size is None or len(rest) >= size or is_all:
-            items = sampled(rest, size, seed)
-            break
-        more *= 2
-    return examples, replace(found, items=tuple(items))
-
-
-def _spare(items: Sequence[Item], size: int | None) -> int:
-    """How many clusters can be held out: those that are not wanted, or a fifth of all."""
-    clusters = len({cluster_of(item) for item in items})
-    return max(clusters // 5, 0 if size is None else clusters - size)
-
-
-def _clustered(file: SpecFile, items: Sequence[Item]) -> tuple[Item, ...]:
-    """The items, with what the spec calls their cluster."""
-    name = file.spec.cluster
-    if name in (None, "cluster"):
-        return tuple(items)
-    if name == "item":
-        return tuple(replace(item, cluster=item.id) for item in items)
-    assert name is not None
-    return tuple(replace(item, cluster=_cluster(file, item, name)) for item in items)
-
-
-def _cluster(file: SpecFile, item: Item, name: str) -> str | int:
-    known = {**item.fields, **item.more, **{f"group.{group}": value for group, value in item.groups.items()}}
-    if name not in known:
-        near = closest(name, list(known))
-        hint = f"did you mean '{printable(near)}'?" if near else f"there are: {', '.join(map(printable, known))}"
-        raise file.problem(("cluster",), f"the items have no '{printable(name)}'; {hint}")
-    value = known[name]
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise file.problem(("cluster",), f"'{printable(name)}' is no name: a text or a whole number per item is needed")
-    return value

@@ -25,7 +25,7 @@ from steelyard.runner.backends import Reply
 from steelyard.runner.folders import RunningFolder, begun, check_room
 from steelyard.runner.plan import Plan, planned
 from steelyard.runner.recorded import Standing
-from steelyard.runner.run import How, Prepared, Run, Say, concluded
+from steelyard.runner.run import How, Prepared, Run, Say, concluded, silent_models
 from steelyard.runner.spec import SpecFile, load_spec
 from steelyard.runs.environment import domain_of, root_of, tenant_of
 from steelyard.runs.index import Index, RunEntry
@@ -69,12 +69,13 @@ def read_again(run: str, view: View, how: How) -> Run:
     _check_texts(entry, old)
     prepared = Prepared(plan=plan, backends={}, scope=entry.scope, workflow=entry.workflow)
     check_room(entry.scope, plan)
-    place = begun(entry.scope, plan)
+    place = begun(entry.scope, plan, asked_as=old.document()["plan"])
     try:
         others = _copied(plan, old, place)
         standing = Standing.of(plan, place.journal)
         how.say(f"{others:,} of {standing.done:,} replies are read otherwise than in run {entry.run_id}")
-        return concluded(prepared, place, standing, (), clock, replace(how, reparsed_from=entry.run_id))
+        problems = silent_models(standing)
+        return concluded(prepared, place, standing, problems, clock, replace(how, reparsed_from=entry.run_id))
     except BaseException:
         if not place.is_finished:  # it must not be taken for a run that was stopped
             shutil.rmtree(place.folder, ignore_errors=True)

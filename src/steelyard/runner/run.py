@@ -11,7 +11,7 @@ that was stopped goes on with `resume=True`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -302,8 +302,14 @@ def _problems(asking: Asking, standing: Standing) -> tuple[str, ...]:
     if asking.spent and not standing.is_complete:
         most = asking.plan.spec.limits.max_cost
         found.append(f"the limit of cost, {most:g}, is reached; nothing more is asked")
+    return (*found, *silent_models(standing, asking.broken))
+
+
+def silent_models(standing: Standing, others: Container[str] = ()) -> tuple[str, ...]:
+    """Which models never replied, and why; `others` are spoken of already."""
+    found = []
     for name, tally in standing.tallies.items():
-        if tally.done and not tally.replied and name not in asking.broken:
+        if tally.done and not tally.replied and name not in others:
             (why, _), *_ = tally.failures.most_common(1)
             found.append(f"{printable(name)} gave no reply to any of {tally.done:,} requests: {why}")
     return tuple(found)

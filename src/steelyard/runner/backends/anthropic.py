@@ -76,6 +76,8 @@ class Anthropic(ChatServer):
     def open(cls, options: Options) -> Self:
         added = further(options, "anthropic", _OWN)
         inference = options.inference
+        if not isinstance(added.get("output_config", {}), Mapping):
+            raise UsageError("the option output_config of the backend 'anthropic' is a mapping")
         if options.needs_logprobs:
             raise UsageError(
                 "the backend 'anthropic' gives no log-probabilities, from which the spec wants its confidence; "

@@ -15,7 +15,10 @@ from steelyard.runner.perturbations.contract import Altered, Shown, perturbation
 
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _YEARS = range(1900, 2100)
-_NUMBER = re.compile(r"(?<![\w.,:/#+-])(?:0|[1-9]\d*)(?:\.\d+)?(?![\w:/%‰+-]|[.,]\d)", re.ASCII)
+_NUMBER = re.compile(  # no part of a name, a sum of money, a formula, or a number in groups of three
+    r"(?<![\w.,:/#+$€£=−-])(?<![0-9][ \u00a0\u202f])(?:0|[1-9][0-9]*)(?:\.[0-9]+)?"
+    r"(?![\w:/%‰+-]|[.,][0-9]|[ \u00a0\u202f][0-9]{3}(?![0-9]))"
+)
 
 
 class WrittenFloat(float):

@@ -14,12 +14,15 @@ from steelyard.runner.strategies.contract import Asking, Strategy, number_of_exa
 from steelyard.runner.tasks.contract import Item, Target
 
 
-def held_out(items: Sequence[Item], count: int, seed: int) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+def held_out(
+    items: Sequence[Item], count: int, seed: int, *, in_turns: int | None = None
+) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
     """Examples, one from a cluster each, and the items of all other clusters, which are left to be scored.
 
     Clusters come at random, and labels take turns, in an order that is random too, as far as there are clusters that
-    have them. Items that should rather be declined are taken last. With the same seed, fewer examples are the
-    first of more.
+    have them; beyond the first `in_turns`, labels come as often as they are, so that a large pool does not take the
+    rare ones away from what is scored. Items that should rather be declined are taken last. With the same seed, fewer
+    examples are the first of more.
     """
     if count == 0:
         return (), tuple(items)
@@ -38,13 +41,17 @@ def held_out(items: Sequence[Item], count: int, seed: int) -> tuple[tuple[Item, 
     )
     examples: list[Item] = []
     used: set[str | int] = set()
-    for label in _turns(waiting, count, seed):
+    for label in _turns(waiting, count if in_turns is None else min(count, in_turns), seed):
         example = next((each for each in waiting if each.target == label and cluster_of(each) not in used), None)
         if example is not None:
             examples.append(example)
             used.add(cluster_of(example))
-        if len(examples) == count:
+        if len(examples) == (count if in_turns is None else min(count, in_turns)):
             break
+    for item in waiting:
+        if len(examples) < count and cluster_of(item) not in used:
+            examples.append(item)
+            used.add(cluster_of(item))
     if len(examples) < count:
         raise UsageError(f"{count} examples are asked for; only {len(examples)} clusters have a solved one")
     return tuple(examples), tuple(item for item in items if cluster_of(item) not in used)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from steelyard.errors import InputError
 from steelyard.ground.chance import lot
 from steelyard.runner.tasks.contract import DataSpec, Item, Items, Label, sampled, tasks, too_few
 from steelyard.runner.tasks.issues import GENERATED, PRIORITIES, Issue, generated_bug, read_issues
@@ -52,6 +53,8 @@ class Prioritization:
             return Items(items=items)
         found = read_issues(data, "priority")
         pairs = _paired(found.issues, seed)
+        if not pairs:
+            raise InputError("no two issues of one project differ in priority: there is no pair", file=data.path)
         items = sampled([_item(number, pair) for number, pair in enumerate(pairs)], size, seed)
         alone = len(found.issues) - 2 * len(pairs)
         return Items(
