@@ -187,6 +187,38 @@ def test_without_texts_a_row_has_nothing_that_a_server_wrote(tmp_path: Path, mon
     assert b"MARK" not in (tmp_path / "journal").read_bytes()
 
 
+def test_equal_questions_of_one_run_are_asked_each(tmp_path: Path) -> None:
+    twins = plan(tmp_path, ("a", "one"))
+    rows = [{"n": n, "text": "the same", "label": "yes"} for n in range(20)]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    twins = planned(load_spec(tmp_path / "spec.yaml"))
+    found = asked(twins, tmp_path, cache=tmp_path / "cache")
+    assert len(Watched.asked) == 20
+    assert found.tallies["a"].cached == 0
+
+
+def test_a_limit_of_cost_needs_counts_of_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask(self: Watched, request: Request) -> Reply:
+        Watched.asked.append(request)
+        return Reply(text="Answer: yes")
+
+    monkeypatch.setattr(Watched, "ask", ask)
+    found = asked(plan(tmp_path, ("a", "one"), limits={"concurrency": 2, "max_cost": 7}), tmp_path)
+    assert "without counts of tokens" in found.broken["a"]
+    assert len(Watched.asked) <= 4
+
+
+def test_a_model_that_is_computed_here_is_given_up_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Watched, "computes_here", True, raising=False)
+    Watched.refuses = {"a"}
+    plan(tmp_path, ("a", "one"), ("b", "one"))
+    spec = json.loads((tmp_path / "spec.yaml").read_text())
+    spec["models"][1]["options"] = {"gguf": "other"}
+    (tmp_path / "spec.yaml").write_text(json.dumps(spec))
+    found = asked(planned(load_spec(tmp_path / "spec.yaml")), tmp_path)
+    assert set(found.broken) == {"a"}
+
+
 def test_the_limit_of_cost_ends_it(tmp_path: Path) -> None:
     found = asked(plan(tmp_path, ("a", "one"), limits={"concurrency": 2, "max_cost": 7}), tmp_path)
     assert found.spent

@@ -91,3 +91,27 @@ def test_signals_are_in_the_records(tmp_path: Path) -> None:
     assert frame[frame.strategy == "zero-shot"]["signal.retrieval_similarity_max"].isna().all()
     answered = run.records.filter({"strategy": "few-shot-similar-2"})
     assert sy.selective(answered, confidence="retrieval_similarity_max", resamples=100) is not None
+
+
+def test_a_large_pool_leaves_rare_labels_to_be_scored(tmp_path: Path) -> None:
+    path = spec(tmp_path, rows=400, adaptation={"strategy": ["few-shot-similar-3"]})
+    rare = [{"n": n, "text": f"question {n}", "label": "y" if n % 20 == 0 else "n"} for n in range(400)]
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rare))
+    task = json.loads((tmp_path / "t.task.yaml").read_text())
+    del task["cluster"]
+    (tmp_path / "t.task.yaml").write_text(json.dumps(task))
+    found = planned(load_spec(path))
+    assert len(found.held_out.items) == 50
+    assert sum(item.target == "y" for item in found.items) >= 12  # 20 of 400; turns alone would leave none
+    assert {item.target for item in found.held_out.items[:3]} == {"y", "n"}
+
+
+def test_what_an_example_asks_is_not_asked_again(tmp_path: Path) -> None:
+    path = spec(tmp_path, rows=60, adaptation={"strategy": ["few-shot-3"]})
+    rows = [{"n": n, "text": f"question {n // 2}", "label": "yn"[n % 2], "team": n} for n in range(60)]
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows))
+    found = planned(load_spec(path))
+    solved = {found.task.question(item) for item in found.held_out.items}
+    assert not solved & {found.task.question(item) for item in found.items}
+    assert found.left_out["the same question as a solved example"] == 3
+    assert any("because examples were held out of 60" in warning for warning in found.warnings)

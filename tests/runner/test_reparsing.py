@@ -170,3 +170,22 @@ def test_every_row_is_read_again_at_its_place(tmp_path: Path, old: sy.Run) -> No
     new = reparse(tmp_path, old)
     assert [row["key"] for row in Rows(new.journal)] == [row["key"] for row in Rows(old.journal)]
     assert list(Rows(new.journal)) == list(Rows(old.journal))
+
+
+def test_a_model_that_never_replied_is_still_a_problem(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    (tmp_path / "models.py").write_text("def model(item, prompt):\n    raise ValueError\n")
+    silent = sy.run(path, root=tmp_path / "store", settings=FEW)
+    assert silent.exit_code == 4
+    again = reparse(tmp_path, silent)
+    assert (again.exit_code, again.problems) == (4, silent.problems)
+
+
+def test_replies_to_other_prompts_are_not_mixed_with_new_ones(tmp_path: Path, old: sy.Run) -> None:
+    path = write(tmp_path, word="odd, or even")
+    new = reparse(tmp_path, old)
+    asked = json.loads((old.journal.parent / "spec.json").read_text())["plan"]
+    assert json.loads((new.journal.parent / "spec.json").read_text())["plan"] == asked
+    said: list[str] = []
+    sy.run(path, root=tmp_path / "store", settings=FEW, retry_failed=True, say=said.append)
+    assert not any("is kept already" in line for line in said)

@@ -142,6 +142,7 @@ def test_informal_says_the_same() -> None:
         ("It has 12, 13 or 1200000 rows", "It has twelve, 13 or 1,200,000 rows"),
         ("v2 of ISSUE-3 #4 1.2.3 5% -3 10:30", "v2 of ISSUE-3 #4 1.2.3 5% -3 10:30"),
         ("in 1999 and 2100", "in 1999 and 2,100"),
+        ("10 000 ms, $5, x=5, −5 °C, Версия2, 3é", "10 000 ms, $5, x=5, −5 °C, Версия2, 3é"),
     ],
 )
 def test_numbers_keep_their_value(text: str, expected: str) -> None:

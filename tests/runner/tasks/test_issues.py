@@ -187,6 +187,8 @@ def test_a_table_is_paired_within_its_projects(tmp_path: Path) -> None:
     assert len(found.items) == 11
     again = tasks["prioritization_jira"].items(table(tmp_path, rows[::-1]), size=None, seed=0)
     assert again.items == found.items
+    with pytest.raises(InputError, match="there is no pair"):
+        tasks["prioritization_jira"].items(table(tmp_path, [row(n, "Major") for n in range(6)]), size=None, seed=0)
 
 
 @pytest.mark.parametrize("value", ["-1", "many", "true"])
