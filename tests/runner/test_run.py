@@ -200,6 +200,8 @@ def test_a_function_that_never_returns_lets_the_program_end(folder: Path) -> Non
         ({"models": [{"name": "a", "options": {"extra": [{"Authorization": "x"}]}}]}, "looks like a key"),
         ({"models": [{"name": "a", "options": {"access_token": "x"}}]}, "looks like a key"),
         ({"models": [{"name": "a", "options": {"grammar": "x" * 5000}, "api_key_env": "NO_KEY_HERE"}]}, "NO_KEY_HERE"),
+        ({"metrics": ["accuracy", "co2_kg"]}, "metrics[1]: energy is measured with sustainability"),
+        ({"metrics": ["gco2_per_f1_point"]}, "metrics[0]: energy is measured with sustainability"),
         ({"metrics": ["acuracy"]}, "metrics"),
         ({"gate": "acuracy >= 1"}, "gate"),
         ({"gate": "delta(accuracy) >= 0"}, "compares with a baseline"),

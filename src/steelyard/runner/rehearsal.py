@@ -27,6 +27,7 @@ def rehearse(plan: Plan) -> None:
     from steelyard.study.evaluation import evaluate
 
     spec, records = plan.spec, _invented(plan)
+    _check_energy(plan)
     try:
         if spec.metrics:
             evaluate(records, spec.metrics, resamples=100)
@@ -42,6 +43,23 @@ def rehearse(plan: Plan) -> None:
             _: Decision = _decision(spec.rules, records)
         except (UsageError, InputError) as problem:
             raise plan.file.problem(("gate",), _reason(problem)) from None
+
+
+def _check_energy(plan: Plan) -> None:
+    """Refuse metrics of energy where none is measured: they would have no value in the end."""
+    from steelyard.metrics.definition import metric_of
+
+    if plan.spec.sustainability is not None and plan.spec.sustainability.codecarbon:
+        return
+    for number, name in enumerate(plan.spec.metrics):
+        try:
+            reads = metric_of(name).reads
+        except UsageError:  # which is said with the others
+            continue
+        if {"facts.kwh", "facts.co2_kg"} & {*reads}:
+            raise plan.file.problem(
+                ("metrics", number), "energy is measured with sustainability: {codecarbon: true, country_iso: DEU}"
+            )
 
 
 def _decision(rules: list[str], records: Records) -> Any:
