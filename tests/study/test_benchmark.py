@@ -184,6 +184,16 @@ def test_a_rationale_of_the_reference_is_the_suites(suite: Path, answers: Path) 
     assert "'target_rationale' (differs in 24)" in result.warnings[0]
 
 
+@pytest.mark.parametrize("column", ["id", "prediction", "rationale", "confidence"])
+def test_a_column_of_two_kinds_is_told_with_its_line(suite: Path, answers: Path, column: str) -> None:
+    rows = [{**json.loads(line), "rationale": "x"} for line in (answers / "recall.jsonl").read_text().splitlines()]
+    rows = [{**row, "confidence": 0.5} for row in rows]
+    rows[0][column] = 7 if column != "confidence" else "much"
+    (answers / "recall.jsonl").write_text(lines(rows))
+    with pytest.raises(InputError, match=rf"recall.jsonl:[12]: {column}: "):
+        run(suite, answers)
+
+
 def test_repeats_of_a_case_are_answers_too(suite: Path, answers: Path) -> None:
     for task in ("triage", "recall", "notes"):
         rows = [json.loads(line) for line in (answers / f"{task}.jsonl").read_text().splitlines()]

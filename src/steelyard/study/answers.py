@@ -20,7 +20,7 @@ from steelyard.records.labels import value_name
 from steelyard.records.plan import Plan
 from steelyard.records.readers import read_as_is
 from steelyard.records.readers.packed import inner_name
-from steelyard.records.schema import ITEM_NAMES, kind_of, texts
+from steelyard.records.schema import FIELDS, ITEM_NAMES, kind_of, texts
 from steelyard.records.sources import Source
 from steelyard.records.table import Records
 from steelyard.records.task import Task
@@ -30,6 +30,7 @@ from steelyard.study.suite import Suite, SuiteTask
 
 _KEYS = ("task", "item", "model")
 _OF_THE_SUITE = ("target", "mark", "cluster")  # besides what describes the question
+_TEXTS = ("rationale",)  # that metrics read besides the columns of the vocabulary
 _FEW = 5  # columns that are named in one warning
 
 
@@ -278,9 +279,13 @@ def item_column(table: Records) -> str:
 
 
 def _columns(table: Records, item: str) -> dict[str, list[Any]]:
-    """The columns of answers as lists; whose they are and to which task is known already."""
-    own = [name for name in table.stated if name not in _KEYS or name == item]
-    columns = {("item" if name == item else name): stated_values(table, name) for name in own}
+    """The columns of answers as lists; whose they are and to which task is known already.
+
+    A column that is measured and cannot be read is an error with its line.
+    """
+    measured = [name for name in table.extras if (name in FIELDS or name in _TEXTS) and not _is_the_suites(name)]
+    own = [name for name in (*table.stated, *measured) if name not in (*_KEYS, item)]
+    columns = {"item": stated_values(table, item), **{name: stated_values(table, name) for name in own}}
     if "prediction" not in columns:
         raise InputError("needs a column 'prediction'", file=table.name)
     return columns
