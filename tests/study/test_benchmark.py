@@ -153,6 +153,47 @@ def test_a_bad_value_is_told_with_file_and_line(suite: Path, answers: Path) -> N
         run(suite, answers)
 
 
+@pytest.mark.parametrize("column", ["target", "mark", "group.site", "patient", "note", "contraindicated", "cluster"])
+def test_answers_cannot_bring_what_is_right(suite: Path, answers: Path, column: str) -> None:
+    """Whatever a column of the answers says of the question or the right answer, the scores are the suite's."""
+    suite.write_text(suite.read_text().replace("group.site: site", "group.site: site\n    patient: site"))
+    honest = run(suite, answers, by="group.site")
+    for path in answers.iterdir():
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        values = {"target": [row["prediction"] for row in rows], "mark": [1] * len(rows)}.get(column, ["c"] * len(rows))
+        path.write_text(lines([{**row, column: value} for row, value in zip(rows, values, strict=True)]))
+    result = run(suite, answers, by="group.site")
+    assert result.report.overall_scores == honest.report.overall_scores
+    assert [e.interval for e in result.evaluation] == [e.interval for e in honest.evaluation]
+    said = [warning for warning in result.warnings if f"'{column}'" in warning]
+    assert len(said) == 3
+    assert said[0].startswith("task triage: 1 column of the answers not used in 30 rows: ")
+    assert "the suite says what is asked and what is right" in said[0]
+
+
+def test_a_rationale_of_the_reference_is_the_suites(suite: Path, answers: Path) -> None:
+    changed = copy.deepcopy(SUITE)
+    changed["tasks"][1]["metrics"] = ["reasoning_quality"]
+    changed["tasks"][1]["fields"]["rationale"] = "site"
+    path = write_suite(suite.parent, changed)
+    rows = [json.loads(line) for line in (answers / "recall.jsonl").read_text().splitlines()]
+    same = {"rationale": "Pneumonia with fever.", "target_rationale": "Pneumonia with fever."}
+    (answers / "recall.jsonl").write_text(lines([{**row, **same} for row in rows]))
+    result = run(path, answers)
+    assert result.report.task_scores["recall"]["reasoning_quality"] == 0
+    assert "'target_rationale' (differs in 24)" in result.warnings[0]
+
+
+@pytest.mark.parametrize("column", ["id", "prediction", "rationale", "confidence"])
+def test_a_column_of_two_kinds_is_told_with_its_line(suite: Path, answers: Path, column: str) -> None:
+    rows = [{**json.loads(line), "rationale": "x"} for line in (answers / "recall.jsonl").read_text().splitlines()]
+    rows = [{**row, "confidence": 0.5} for row in rows]
+    rows[0][column] = 7 if column != "confidence" else "much"
+    (answers / "recall.jsonl").write_text(lines(rows))
+    with pytest.raises(InputError, match=rf"recall.jsonl:[12]: {column}: "):
+        run(suite, answers)
+
+
 def test_repeats_of_a_case_are_answers_too(suite: Path, answers: Path) -> None:
     for task in ("triage", "recall", "notes"):
         rows = [json.loads(line) for line in (answers / f"{task}.jsonl").read_text().splitlines()]

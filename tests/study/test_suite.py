@@ -85,6 +85,13 @@ def test_nan_is_no_weight(tmp_path: Path) -> None:
         load_suite(path)
 
 
+@pytest.mark.parametrize("text", ["name: x\na: [", "name: x\n\ttasks: []\n", "name: x\nname: y\n", "? [a]\n: b\n"])
+def test_what_is_no_yaml_is_said_with_its_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "suite.yaml").write_text(text)
+    with pytest.raises(UsageError, match=r"suite.yaml:\d+: "):
+        load_suite(tmp_path)
+
+
 def test_a_name_that_is_no_suite_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="neither a suite file"):
         load_suite("nothing")

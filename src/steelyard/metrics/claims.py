@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from steelyard.errors import InputError
 from steelyard.ground.arrays import Floats, Mask
 from steelyard.records.derive import same_kind
 from steelyard.records.labels import is_named, value_name
 from steelyard.records.table import Records
+from steelyard.records.texts import holds_texts
 
 
 def class_names(records: Records) -> tuple[str, ...]:
@@ -19,6 +21,11 @@ def class_names(records: Records) -> tuple[str, ...]:
     if fixed is not None:
         return tuple(map(value_name, fixed))
     same_kind(records)
+    if holds_texts(records):
+        raise InputError(
+            "targets and predictions are texts, which name no classes; ask for f1_macro, or declare the task's labels",
+            file=records.name,
+        )
     return tuple(map(value_name, sorted({*records.labels("target").values, *records.labels("prediction").values})))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,22 @@ from steelyard.ground.arrays import Codes
 from steelyard.records.schema import kind_of, texts
 
 _NARROW = 100_000  # a range of whole numbers this small needs no dictionary
+_LONGEST_NAME, _MOST_WORDS = 60, 5  # characters and words of one label
+_MOST_NAMES = 100  # different labels, where some have several words
+
+
+def are_names(labels: Iterable[Any]) -> bool:
+    """True if these are names of classes, which may be shown; false if they are texts, which may be about people.
+
+    Names are short, none of more than 60 characters or 5 words; and there are at most 100, unless each is one word.
+
+    >>> are_names(["yes", "no"]), are_names(["yes", "Seen on Monday with a cough and fever"])
+    (True, False)
+    """
+    known = {str(label) for label in labels}
+    most = max((len(label.split()) for label in known), default=0)
+    few = len(known) <= _MOST_NAMES or most <= 1
+    return few and most <= _MOST_WORDS and all(len(label) <= _LONGEST_NAME for label in known)
 
 
 class Labels:

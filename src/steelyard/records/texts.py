@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from steelyard.errors import InputError, printable
 from steelyard.ground.arrays import Codes
+from steelyard.records.labels import are_names
 from steelyard.records.schema import SHOWN, kind_of, texts
 
 if TYPE_CHECKING:
@@ -84,3 +85,11 @@ def texts_of(records: Records, name: str, *, needed_by: str = "this") -> Texts:
     encoded = column.dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     return Texts(codes, tuple(str(text) for text in texts(encoded.dictionary)), records.kept_of_texts)
+
+
+def holds_texts(records: Records) -> bool:
+    """True if targets and predictions are free texts; labels that the task declares are none."""
+    if records.task.labels is not None:
+        return False
+    columns = [name for name in ("target", "prediction") if name in records and kind_of(records.column(name)) == "text"]
+    return not are_names(value for name in columns for value in records.labels(name).values)

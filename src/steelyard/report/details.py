@@ -21,8 +21,8 @@ def asked_details(evaluation: Evaluation, asked: Sequence[str]) -> Document:
     names = {parse(text).head for text in asked}
     known = {key: value for key, value in details(evaluation).items() if detail_name(key) in names}
     missing = "confusion_matrix" in names and not any(detail_name(key) == "confusion_matrix" for key in known)
-    too_many = [Note(f"no confusion_matrix: there are no rows, or more than {SHOWN_LABELS} labels")] if missing else []
-    return [*details_report(known), *too_many]
+    why = f"there are no rows, more than {SHOWN_LABELS} labels, or texts that the task does not declare as labels"
+    return [*details_report(known), *([Note(f"no confusion_matrix: {why}")] if missing else [])]
 
 
 def details_report(known: Mapping[str, Any]) -> Document:

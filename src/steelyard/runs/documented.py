@@ -182,6 +182,8 @@ def _class_numbers(e: Estimate, slice_: Mapping[str, Any]) -> Iterator[tuple[Par
         yield ("per_class", ".".join(expr.labels), expr.head), Documented(e.value or 0.0, e.better, e)
     elif expr.head == "f1_macro" and isinstance(e.detail, Mapping):
         labels = e.detail["labels"]
+        if labels is None:
+            return  # they are texts, and have no names
         if set(slice_) - set(CELL) and len(labels) > SHOWN_LABELS:
             return  # every label in every slice of a column may be millions of numbers
         counts = (e.detail[name] for name in ("hits", "support", "predicted"))

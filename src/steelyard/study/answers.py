@@ -1,13 +1,14 @@
 """A model's answers to a suite: one file per task, or one with a column `task`, joined to the cases by their ids.
 
 A case without an answer is a row that failed: it is counted and said, and never lost. An answer to a case that the task
-does not have is an error.
+does not have is an error. What is asked and what is right is the suite's alone: columns of answers that state it are
+never used, and that is said.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,18 @@ from steelyard.records.labels import value_name
 from steelyard.records.plan import Plan
 from steelyard.records.readers import read_as_is
 from steelyard.records.readers.packed import inner_name
-from steelyard.records.schema import ITEM_NAMES, kind_of, texts
+from steelyard.records.schema import FIELDS, ITEM_NAMES, kind_of, texts
 from steelyard.records.sources import Source
 from steelyard.records.table import Records
 from steelyard.records.task import Task
 from steelyard.registry import closest
+from steelyard.study.kept import describes_question
 from steelyard.study.suite import Suite, SuiteTask
 
 _KEYS = ("task", "item", "model")
+_OF_THE_SUITE = ("target", "mark", "cluster")  # besides what describes the question
+_TEXTS = ("rationale",)  # that metrics read besides the columns of the vocabulary
+_FEW = 5  # columns that are named in one warning
 
 
 @dataclass
@@ -82,7 +87,8 @@ def joined_answers(
     model = _model([each.table for each in given.values()], model_id, Path(source))
     rows, missing = _Rows(), dict[str, int]()
     for task in suite.tasks:
-        lacking = _add_task(rows, task, read_as_is(task.data), given.get(task.name))
+        lacking, said = _add_task(rows, task, read_as_is(task.data), given.get(task.name))
+        warnings += said
         if lacking:
             missing[task.name] = lacking
             where = "there are no answers" if task.name not in given else f"{lacking} cases have no answer"
@@ -174,13 +180,16 @@ def _model(tables: Sequence[Records], stated: str | None, source: Path) -> str:
 # -- cases and answers joined ------------------------------------------------------------------------------------------
 
 
-def _add_task(rows: _Rows, task: SuiteTask, cases: Records, given: _Given | None) -> int:
-    """Add a task's rows: one per answer, and one per case without; how many of the latter."""
+def _add_task(rows: _Rows, task: SuiteTask, cases: Records, given: _Given | None) -> tuple[int, list[str]]:
+    """Add a task's rows: one per answer, and one per case without; how many of the latter, and what must be said."""
     known = _cases(task, cases)
     answered: dict[tuple[str, Any], int] = {}
+    warnings: list[str] = []
     if given is not None:
         item = item_column(given.table)
         columns = _columns(given.table, item)
+        declared = {name for case in known.values() for name in case} - {"item"}
+        unused = _Unused({name for name in columns if name in declared or _is_the_suites(name)})
         for row in given.rows:
             answer = {name: values[row] for name, values in columns.items()}
             case = value_name(answer.pop("item"))
@@ -191,14 +200,48 @@ def _add_task(rows: _Rows, task: SuiteTask, cases: Records, given: _Given | None
                 first = given.table.where(answered[key])[1]
                 raise _at(given.table, row, f"answers a case again that line {first} answers", item)
             answered[key] = row
-            rows.add({"task": task.name, **known[case], **answer})
+            rows.add({"task": task.name, **known[case], **unused.without(answer, known[case])})
         rows.came_from(given.table, given.rows)
+        warnings += unused.said(task, len(given.rows))
     met = {case for case, _ in answered}
     lacking = [(row, case) for row, case in enumerate(known) if case not in met]
     for _, case in lacking:
         rows.add({"task": task.name, **known[case], "prediction": None, "outcome": "failed"})
     rows.came_from(cases, [row for row, _ in lacking])
-    return len(lacking)
+    return len(lacking), warnings
+
+
+def _is_the_suites(column: str) -> bool:
+    """True for columns that say what was asked or what is right, whether the suite states them or not."""
+    return column in _OF_THE_SUITE or describes_question(column)
+
+
+@dataclass
+class _Unused:
+    """Columns of answers that only a suite may state, and in how many rows they say something else than it does."""
+
+    names: set[str]
+    different: dict[str, int] = field(default_factory=dict)
+
+    def without(self, answer: Mapping[str, Any], case: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer without these columns."""
+        for name in self.names:
+            stated = answer[name]
+            self.different[name] = self.different.get(name, 0) + (stated is not None and stated != case.get(name))
+        return {name: value for name, value in answer.items() if name not in self.names}
+
+    def said(self, task: SuiteTask, rows: int) -> list[str]:
+        """One warning, if there are such columns."""
+        if not self.names:
+            return []
+        named = sorted(self.names)
+        shown = [f"'{printable(name)}' (differs in {self.different.get(name, 0):,})" for name in named[:_FEW]]
+        more = f" and {len(named) - _FEW} more" if len(named) > _FEW else ""
+        columns = f"{len(named)} columns" if len(named) > 1 else "1 column"
+        return [
+            f"task {task.name}: {columns} of the answers not used in {rows:,} row{'s' if rows != 1 else ''}: "
+            f"{', '.join(shown)}{more}; the suite says what is asked and what is right: leave such columns out"
+        ]
 
 
 def _cases(task: SuiteTask, cases: Records) -> dict[str, dict[str, Any]]:
@@ -236,9 +279,13 @@ def item_column(table: Records) -> str:
 
 
 def _columns(table: Records, item: str) -> dict[str, list[Any]]:
-    """The columns of answers as lists; whose they are and to which task is known already."""
-    own = [name for name in table.stated if name not in _KEYS or name == item]
-    columns = {("item" if name == item else name): stated_values(table, name) for name in own}
+    """The columns of answers as lists; whose they are and to which task is known already.
+
+    A column that is measured and cannot be read is an error with its line.
+    """
+    measured = [name for name in table.extras if (name in FIELDS or name in _TEXTS) and not _is_the_suites(name)]
+    own = [name for name in (*table.stated, *measured) if name not in (*_KEYS, item)]
+    columns = {"item": stated_values(table, item), **{name: stated_values(table, name) for name in own}}
     if "prediction" not in columns:
         raise InputError("needs a column 'prediction'", file=table.name)
     return columns

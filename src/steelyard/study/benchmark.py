@@ -29,6 +29,7 @@ from steelyard.study.comparison import Comparison, population_of
 from steelyard.study.deltas import deltas
 from steelyard.study.evaluation import Evaluation, listed
 from steelyard.study.kept import KeptSlice, keep
+from steelyard.study.label_names import without_texts
 from steelyard.study.row_pairs import UnmatchedRows, paired_slices
 from steelyard.study.scored_rows import scored_rows
 from steelyard.study.suite import Combining, Suite, SuiteTask, load_suite
@@ -162,7 +163,7 @@ def _evaluated(
         if progress is not None:
             progress((done + 1) / len(parts))
     evaluation = Evaluation(
-        estimates=tuple(estimated),
+        estimates=tuple(without_texts(estimated, records)),
         settings=settings,
         population={"rows": len(records), **records.counts()},
         cluster=records.cluster_columns,

@@ -25,6 +25,7 @@ from steelyard.study.defaults import default_stack
 from steelyard.study.explaining import ExplainedRow, worst_rows
 from steelyard.study.frames import estimates_frame
 from steelyard.study.kept import KeptSlice, keep
+from steelyard.study.label_names import without_texts
 from steelyard.study.warnings import class_warnings, table_warnings
 from steelyard.uncertainty.estimate import estimates
 from steelyard.uncertainty.number import Estimate
@@ -106,7 +107,7 @@ def evaluate(
         if keep_evidence:
             kept.append(keep(table, slice_, [sample for _, sample in measured]))
     return Evaluation(
-        estimates=tuple(estimated),
+        estimates=tuple(without_texts(estimated, records)),
         settings=settings,
         population={"rows": len(records), **records.counts()},
         cluster=records.cluster_columns,

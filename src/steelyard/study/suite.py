@@ -212,8 +212,8 @@ def load_suite(source: str | os.PathLike[str]) -> Suite:
         path = path / SUITE
     if not path.is_file() and path.suffix not in (".yaml", ".yml"):
         path = _shipped(os.fspath(source))
-    lines = places(path) if path.is_file() else {}
-    spec = spec_of(load_yaml(path), SuiteSpec, source=str(path), lines=lines)
+    raw, lines = load_yaml(path), places(path)
+    spec = spec_of(raw, SuiteSpec, source=str(path), lines=lines)
     return _checked(spec, path, lines)
 
 

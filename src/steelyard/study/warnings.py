@@ -14,19 +14,19 @@ from steelyard.metrics.questions.calibration import class_probability
 from steelyard.naming import label_text
 from steelyard.records.answers import LabelRules
 from steelyard.records.asked import uneven_items
+from steelyard.records.labels import are_names
 from steelyard.records.schema import kind_of
 from steelyard.records.table import Records
 from steelyard.registry import closest
 from steelyard.uncertainty.scarcity import FEW_CLUSTERS
 
-SHOWN_LABELS = 50  # labels that a table may have in all for them to be shown
-_LONGEST_LABEL = 60  # characters; what is longer is a text
+SHOWN_LABELS = 50  # labels that a table may have in all for them to be listed
 
 
 def may_show(labels: Iterable[Any]) -> bool:
-    """True if these are labels, and no texts of people: few and short ones."""
+    """True if these are names of classes, and few enough for a list."""
     known = {*labels}
-    return len(known) <= SHOWN_LABELS and all(len(str(label)) <= _LONGEST_LABEL for label in known)
+    return len(known) <= SHOWN_LABELS and are_names(known)
 
 
 _FEW = 5  # labels that are named in one warning

@@ -12,6 +12,7 @@ import steelyard as sy
 from steelyard.errors import InputError, UsageError
 from steelyard.metrics import metrics as registry
 from steelyard.records.table import Records
+from steelyard.texts.reasoning import PARTS
 from tests.support.naive.strategies import check, fixed
 from tests.support.naive.table import Table
 from tests.support.naive.texts import CATEGORY, STATEMENTS, TEXTS
@@ -121,6 +122,21 @@ def test_rationales_are_read_where_the_table_has_both() -> None:
     assert sy.value("reasoning.overlap_f1", **columns) == 1.0
     del columns["rationale"]
     assert sy.value("reasoning.overlap_f1", **columns) == 0.0
+
+
+@pytest.mark.parametrize("name", ["reasoning_quality", *(f"reasoning.{part}" for part in PARTS)])
+def test_an_answer_without_a_rationale_scores_nothing(name: str) -> None:
+    """Leaving the reasons out must not pay: only rows without a reference are left out."""
+    why = "First, fever suggests pneumonia; obviously everyone knows that. Therefore, consistent with infection."
+    rows = [
+        {"item": 1, "target": "a", "prediction": "a", "target_rationale": why, "rationale": why},
+        {"item": 2, "target": "a", "prediction": "a", "target_rationale": why, "rationale": None},
+        {"item": 3, "target": "a", "prediction": "a", "target_rationale": None, "rationale": why},
+    ]
+    both, one = (sy.evaluate(table, [name], resamples=0)[name] for table in (rows, rows[:1]))
+    assert both.n == 2
+    assert both.value == pytest.approx(one.value / 2)
+    assert one.value > 0
 
 
 def test_a_list_of_contraindications_is_read_too() -> None:

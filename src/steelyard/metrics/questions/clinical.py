@@ -187,8 +187,8 @@ def reasoning_quality(records: Records, *, weights: tuple[float, ...] = rational
     """How good a rationale is: what it shares with the reference, how it is built, what it rests on, minus fallacies.
 
     Reads `rationale` and `target_rationale` where the table has both, else `prediction` and `target`. The weights are
-    those of overlap_f1, structure, evidence and factual; `reasoning.overlap_f1` and so on are the parts. Two empty
-    texts have no score.
+    those of overlap_f1, structure, evidence and factual; `reasoning.overlap_f1` and so on are the parts. An answer
+    without a rationale scores 0; two empty texts have no score.
 
     >>> text = "Fever and cough suggest infection; therefore, given the infiltrate, pneumonia."
     >>> round(value("reasoning_quality", target=[text], prediction=["It is pneumonia."]), 4)
@@ -236,8 +236,10 @@ def _reasoned(records: Records, weights: tuple[float, ...], lexicon: str) -> lis
     named = {*records.stated, *records.extras}
     own = {"target_rationale", "rationale"} <= named
     reference, answer = ("target_rationale", "rationale") if own else ("target", "prediction")
-    texts = _columns(records, "reasoning_quality", reference, answer)
-    return breakdowns_of(records, *texts, ("reasoning", weights, lexicon), composed)
+    wanted, given = _columns(records, "reasoning_quality", reference, answer)
+    if own:
+        given = given.filled(given.missing, "")  # an answer without reasons
+    return breakdowns_of(records, wanted, given, ("reasoning", weights, lexicon), composed)
 
 
 def _as(breakdowns: list[Breakdown | None], part: str) -> list[Breakdown | None]:
