@@ -83,7 +83,7 @@ def _folded(text: str) -> str:
         text = "".join(c for c in text if not unicodedata.combining(c))
     if "\n" in text:
         text = _unwrapped(text)
-    text = text.lower()
+    text = text.lower().replace("(-)", " absent ").replace("(+)", " present ")
     if "/" in text:
         text = _SLASHED.sub(lambda match: _SHORT.get(match[0], match[0]), text)
     text = text.translate(_FOLDED)
