@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError, UsageError
@@ -80,6 +80,7 @@ NAMES = st.sampled_from(list(WEIGHTS))
     st.dictionaries(NAMES, st.floats(0, 5), min_size=1).filter(lambda w: sum(w.values()) > 1e-9),
     st.booleans(),
 )
+@example({"a": {"communication": 0.5}}, {"diagnostics": 1.0, "communication": 5e-324}, True)
 def test_the_combined_score_is_its_definition(
     tasks: dict[str, dict[str, float]], weights: dict[str, float], renormalize: bool
 ) -> None:

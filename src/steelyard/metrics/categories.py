@@ -91,6 +91,9 @@ def mean_of(values: Sequence[Floats], size: int) -> Floats:
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
+_TINY, _LARGER = 1e-290, 2.0**256  # only the ratio of weights counts, and a power of two changes no digit
+
+
 def combined_of(
     categories: Mapping[str, Floats], weights: Mapping[str, float], size: int, *, renormalize_missing: bool
 ) -> Floats:
@@ -100,6 +103,8 @@ def combined_of(
     """
     total, present = np.zeros(size), np.zeros(size)
     there = np.zeros(size, bool)
+    if any(0 < weight < _TINY for weight in weights.values()):  # times a score it would be lost
+        weights = {name: weight * _LARGER for name, weight in weights.items()}
     for name, weight in weights.items():
         values = np.asarray(categories.get(name, np.full(size, np.nan)), np.float64)
         defined = ~np.isnan(values)
