@@ -179,3 +179,14 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path, more: dict[str, Any], p
     with pytest.raises(UsageError, match=problem):
         sy.run(spec(tmp_path, **more), root=tmp_path / "store", settings=FEW)
     assert not (tmp_path / "store").exists()
+
+
+def test_a_sum_of_which_a_part_is_unknown_is_unknown() -> None:
+    parsed = {"outcome": "answered", "prediction": "yes"}
+    whole = {"reply": {"text": "yes", "input_tokens": 5, "output_tokens": 1}, "parsed": parsed, "cost": 0.5}
+    silent = {"reply": {"text": "yes", "output_tokens": 1}, "parsed": parsed, "cost": None}
+    failed = {"reply": {"failure": "no answer", "retries": 2}, "parsed": None, "cost": None}
+    assert combined([whole, whole, failed])["reply"] == {"input_tokens": 10, "output_tokens": 2, "retries": 2}
+    assert combined([whole, whole, failed])["cost"] == 1.0
+    part = combined([whole, silent])
+    assert (part["reply"].get("input_tokens"), part["reply"]["output_tokens"], part["cost"]) == (None, 2, None)

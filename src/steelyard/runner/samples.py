@@ -5,7 +5,8 @@
                  `unparsed` where most have none otherwise; `failed` only if every sample failed
     confidence   the mean of what the samples with that answer stated, and so are the signals of tokens
     tokens, cost, latency_ms, retries
-                 sums over the samples: what the answer took, asked one after another
+                 sums over the samples that replied: what the answer took, asked one after another; null where one of
+                 them does not say
 
 Samples that failed have no vote. The signals are those of repeated answers (`confidence.repeats`):
 consistency_modal_score, consistency_modal_count, consistency_modal_confidence, consistency_score_std and
@@ -21,14 +22,15 @@ from typing import Any
 from steelyard.confidence.repeats import consistency
 
 Row = Mapping[str, Any]
-_SUMMED = ("latency_ms", "input_tokens", "output_tokens", "retries")
+_SUMMED = ("latency_ms", "input_tokens", "output_tokens")
 
 
 def combined(rows: Sequence[Row]) -> Row:
     """One row of a journal for the samples of one answer."""
     replied = [row for row in rows if not row["reply"].get("failure")]
-    cost = _sum(row["cost"] for row in rows)
-    reply = {name: total for name in _SUMMED if (total := _sum(row["reply"].get(name) for row in rows)) is not None}
+    cost = _sum(row["cost"] for row in replied)
+    reply = {name: total for name in _SUMMED if (total := _sum(row["reply"].get(name) for row in replied)) is not None}
+    reply["retries"] = sum(row["reply"].get("retries", 0) for row in rows)
     if not replied:
         failure = {**reply, "failure": rows[0]["reply"]["failure"]}
         return {**rows[0], "reply": failure, "parsed": None, "cost": cost, "signals": {}}
@@ -68,8 +70,9 @@ def _signals(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def _sum(values: Iterable[Any]) -> Any:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    """The sum; None where a part is not known, because it would be too small."""
+    parts = list(values)
+    return sum(parts) if parts and None not in parts else None
 
 
 def _mean(values: Iterable[Any]) -> float | None:
