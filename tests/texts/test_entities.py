@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from steelyard.texts.entities import extractor
@@ -32,7 +32,7 @@ CASES = {
     "No change in chronic kidney disease.": "asserted chronic kidney disease",
     "Gram-negative bacteremia": "asserted bacteremia",
     "Mother reports fever and cough for 3 days.": "asserted fever; asserted cough",
-    "Father died of colon cancer; patient has IBS.": "family colorectal cancer; asserted irritable bowel syndrome",
+    "Father died of colon cancer; patient has IBS.": "family colon cancer; asserted irritable bowel syndrome",
     "No family history of breast cancer.": "family breast cancer",
     "Possible sepsis versus dehydration.": "uncertain sepsis; uncertain dehydration",
     "Start aspirin, avoid ibuprofen.": "asserted aspirin; negated ibuprofen",
@@ -59,14 +59,14 @@ CASES = {
     "MS with optic neuritis; MS change overnight": (
         "asserted multiple sclerosis; asserted optic neuritis; asserted altered mental status"
     ),
-    "CVA tenderness present, no CVA": "asserted flank pain; negated stroke",
+    "CVA tenderness present, no CVA": "asserted costovertebral angle tenderness; negated stroke",
     "PE: lungs clear, no wheezes": "negated wheezing",
     "Assessment: PE": "asserted pulmonary embolism",
     "Family History: asthma, diabetes. Social History: smoker with COPD.": (
         "family asthma; family diabetes mellitus; asserted chronic obstructive pulmonary disease"
     ),
     "Type II diabetes mellitus, non-insulin-dependent": "asserted type 2 diabetes mellitus",
-    "No evidence of acute intracranial hemorrhage, mass effect or midline shift": "negated hemorrhagic stroke",
+    "No evidence of acute intracranial hemorrhage, mass effect or midline shift": "negated intracranial hemorrhage",
     "afebrile, anicteric": "negated fever; negated jaundice",
     "patient with AIDS uses hearing aids": "asserted acquired immunodeficiency syndrome",
     "not febrile": "negated fever",
@@ -159,6 +159,9 @@ TERMS = st.sampled_from(
 
 
 @given(st.lists(TERMS, max_size=30).map(" ".join))
+@example("PE :")
 def test_cues_in_any_order_are_read(text: str) -> None:
     found = extractor().findings(text)
-    assert len(found.mentions) == sum(text.split().count(word) for word in ("pneumonia", "fever", "PE"))
+    words = [".", *text.split(), "."]
+    heads = sum(words[i] == "PE" and words[i - 1] == "." and words[i + 1] == ":" for i in range(1, len(words)))
+    assert len(found.mentions) == sum(words.count(word) for word in ("pneumonia", "fever", "PE")) - heads

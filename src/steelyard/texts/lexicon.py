@@ -180,7 +180,7 @@ def _add(
 
 
 def _variants(phrase: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """The phrase with its last word as a plural, prefixes apart, and without the s of a possessive."""
+    """The phrase with its last word as a plural, prefixes apart, and with or without the s of a possessive."""
     *before, last = phrase
     if len(last) > 3 and last.isalpha() and not last.endswith("s"):  # the plural of a short form may be a plain word
         yield (*before, _plural(last))
@@ -193,6 +193,8 @@ def _variants(phrase: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     for i, word in enumerate(phrase[:-1]):
         if word.endswith("s") and len(word) > 4 and word.isalpha():  # Crohns disease, Crohn disease
             yield (*phrase[:i], word[:-1], *phrase[i + 1 :])
+        elif len(word) > 3 and word.isalpha():  # Wilson disease, Wilson's disease
+            yield (*phrase[:i], f"{word}s", *phrase[i + 1 :])
 
 
 def _plural(word: str) -> str:

@@ -2,7 +2,8 @@
 
 A word of at least seven letters that no lexicon and no list of plain words knows is read as the one known word that is
 one edit away; of several, the one that is a name by itself. Where these name two things
-(hypetension), or the first letter differs, it stays what it is.
+(hypetension), or the first letter differs, it stays what it is. So it does where a wrong letter sounds different: a
+slip of the pen keeps the sound (omeprezole), another word does not (cefixime is no cefepime, dysphasia no dysphagia).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 SHORTEST = 7
+_ALIKE = ("aeiouy", "cksxz", "mn", "dt", "fvp", "bp", "gj", "lr")  # letters that are written for one another
 _MOST_KEPT = 200_000
 
 
@@ -51,10 +53,10 @@ class Misspellings:
 
 
 def one_edit(a: str, b: str) -> bool:
-    """True if one letter was left out, added, replaced or swapped with its neighbour.
+    """True if one letter was left out, added, replaced by one that sounds alike, or swapped with its neighbour.
 
-    >>> one_edit("pnuemonia", "pneumonia"), one_edit("hypotension", "hypertension")
-    (True, False)
+    >>> one_edit("pnuemonia", "pneumonia"), one_edit("hypotension", "hypertension"), one_edit("cefixime", "cefepime")
+    (True, False, False)
     """
     if len(a) > len(b):
         a, b = b, a
@@ -63,7 +65,9 @@ def one_edit(a: str, b: str) -> bool:
     i = next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), len(a))
     if len(a) < len(b):
         return a[i:] == b[i + 1 :]
-    return a[i + 1 :] == b[i + 1 :] or (a[i : i + 2] == b[i : i + 2][::-1] and a[i + 2 :] == b[i + 2 :])
+    if a[i + 1 :] == b[i + 1 :]:
+        return any(a[i] in letters and b[i] in letters for letters in _ALIKE)
+    return a[i : i + 2] == b[i : i + 2][::-1] and a[i + 2 :] == b[i + 2 :]
 
 
 def _deletions(word: str) -> Iterator[str]:

@@ -9,5 +9,21 @@ from importlib import resources
 @cache
 def plain_words() -> frozenset[str]:
     """The words of `lexicons/plain_words.txt`."""
-    text = resources.files("steelyard.texts.lexicons").joinpath("plain_words.txt").read_text(encoding="utf-8")
+    return _listed("plain_words")
+
+
+@cache
+def stop_words() -> frozenset[str]:
+    """The words of `lexicons/stop_words.txt`: they say nothing by themselves."""
+    return _listed("stop_words")
+
+
+@cache
+def modifiers() -> frozenset[str]:
+    """The words of `lexicons/modifiers.txt`: how bad, how long, on which side; they make no other disease of a name."""
+    return _listed("modifiers")
+
+
+def _listed(name: str) -> frozenset[str]:
+    text = resources.files("steelyard.texts.lexicons").joinpath(f"{name}.txt").read_text(encoding="utf-8")
     return frozenset(text.split())

@@ -23,7 +23,7 @@ from steelyard.texts.breakdown import Breakdown
 from steelyard.texts.entities import Findings
 from steelyard.texts.normalise import words
 from steelyard.texts.overlap import f1_of
-from steelyard.texts.plain_words import plain_words
+from steelyard.texts.plain_words import plain_words, stop_words
 
 PARTS = ("overlap_f1", "structure", "evidence", "factual", "penalty")
 WEIGHTS = (0.4, 0.15, 0.2, 0.25)
@@ -127,5 +127,4 @@ def _whole(phrases: Sequence[str]) -> re.Pattern[str]:
 
 @cache
 def _glue() -> frozenset[str]:
-    text = resources.files("steelyard.texts.lexicons").joinpath("stop_words.txt").read_text(encoding="utf-8")
-    return frozenset(text.split()) | plain_words()
+    return stop_words() | plain_words()

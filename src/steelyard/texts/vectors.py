@@ -26,7 +26,7 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.errors import InputError, UsageError, printable
+from steelyard.errors import InputError, UsageError, counted, printable
 from steelyard.ground.files import reason
 
 Matrix = npt.NDArray[np.float32] | npt.NDArray[np.float64]
@@ -281,7 +281,9 @@ def _texts(array: npt.NDArray[Any], what: str, rows: int) -> tuple[str, ...]:
     if array.dtype.kind not in "USiu" or array.ndim != 1:
         raise InputError(f"{what}: a list of text is expected; numpy.array(…, dtype=str) makes one")
     if len(array) != rows:
-        raise InputError(f"{what}: has {len(array)} entries for {rows} vectors; one each is expected")
+        raise InputError(
+            f"{what}: has {counted(len(array), 'entry')} for {counted(rows, 'vector')}; one each is expected"
+        )
     try:
         texts = tuple(value.decode() if isinstance(value, bytes) else str(value) for value in array.tolist())
         for text in texts:

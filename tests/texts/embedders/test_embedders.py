@@ -166,7 +166,7 @@ def test_every_embedder_is_checked() -> None:
         for answer, problem in (
             ("[[1], [0]]", "zero vector in the vectors of queries, row 1"),
             ("[[1], [NaN]]", "NaN or infinite number in the vectors of queries, row 1"),
-            ("[[1]]", "1 rows came back for 2 texts"),
+            ("[[1]]", "1 row came back for 2 texts"),
             ("[1, 2]", "one vector a row"),
         ):
             with pytest.raises(InputError, match=problem):
@@ -340,7 +340,7 @@ def test_it_gives_up_in_the_end(serving: Any) -> None:
     server = serving(fixed(500))
     assert "status 500 (Internal Server Error); gave up after 6 attempts" in given_up(server)
     assert len(server.requests) == 6
-    assert "status 599; gave up after 1 attempts" in given_up(serving(fixed(599)), retries=0)
+    assert "status 599; gave up after 1 attempt" in given_up(serving(fixed(599)), retries=0)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from steelyard.errors import InputError, UsageError, printable
+from steelyard.errors import InputError, UsageError, counted, printable
 from steelyard.registry import Registry
 from steelyard.texts.vectors import Matrix, checked
 
@@ -98,7 +98,9 @@ class Checked:
                 raise InputError(f"{what}: the text of '{printable(id)}' is not valid Unicode") from None
         vectors = checked(self.inner.embed(ids, texts, what=what, progress=progress), f"the vectors of {what}")
         if len(vectors) != len(texts):
-            raise InputError(f"the vectors of {what}: {len(vectors)} rows came back for {len(texts)} texts")
+            raise InputError(
+                f"the vectors of {what}: {counted(len(vectors), 'row')} came back for {counted(len(texts), 'text')}"
+            )
         return vectors
 
 

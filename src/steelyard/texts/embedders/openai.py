@@ -16,7 +16,7 @@ from os import PathLike
 import msgspec
 import numpy as np
 
-from steelyard.errors import BackendError, InputError, UsageError, printable
+from steelyard.errors import BackendError, InputError, UsageError, counted, printable
 from steelyard.ground.http import FailedRequestError, Limits, Server
 from steelyard.ground.keys import bearer
 from steelyard.ground.loops import Loop
@@ -121,7 +121,9 @@ class OpenAI:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # validation problems among them
             raise self._error("the answer is not the JSON of embeddings that was asked for") from None
         if [item.index for item in items] != list(range(rows)):
-            raise self._error(f"the answer has not one vector for each of {rows} texts; an index is missing or twice")
+            raise self._error(
+                f"the answer has not one vector for each of {counted(rows, 'text')}; an index is missing or twice"
+            )
         sizes = {len(item.embedding) for item in items}
         if len(sizes) > 1 or (self._dimensions is not None and sizes != {self._dimensions}):
             expected = "one size" if self._dimensions is None else f"the {self._dimensions} numbers asked for"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from steelyard.errors import InputError, UsageError, printable
+from steelyard.errors import InputError, UsageError, counted, printable
 from steelyard.texts.embedders.contract import Progress, embedders
 from steelyard.texts.vectors import Matrix, Vectors, folded, lacks, read_vectors
 
@@ -34,7 +34,9 @@ class Precomputed:
 
     def _by_order(self, texts: Sequence[str], what: str) -> Matrix:
         if len(texts) != len(self._vectors):
-            problem = f"has {len(self._vectors)} vectors for {len(texts)} {what}; vectors without ids go by order"
+            problem = (
+                f"has {counted(len(self._vectors), 'vector')} for {len(texts)} {what}; vectors without ids go by order"
+            )
             raise InputError(f"{problem}, so their numbers must agree", file=self.model)
         return self._vectors.matrix
 
