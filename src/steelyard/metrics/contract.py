@@ -61,6 +61,13 @@ def metric(
     """Define and register a metric from a function of columns, under its name.
 
     A `name` that ends in "@" is the metric meant where a cutoff follows: `precision@5` next to `precision.yes`.
+
+    >>> import steelyard as sy
+    >>> @sy.metric(better="lower", bounds=(0, None))
+    ... def squared_distance(target, prediction):
+    ...     return (target - prediction) ** 2
+    >>> sy.value("squared_distance", target=[1.0, 2.0], prediction=[1.0, 4.0])
+    2.0
     """
 
     def define(function: Callable[..., Any]) -> Definition:
@@ -116,7 +123,18 @@ def evidence(
     rows: Population | Callable[[Mapping[str, Any]], Population] = "asked",
     reads: tuple[str, ...] | None = None,
 ) -> Callable[[Callable[..., Any]], SharedEvidence]:
-    """Define evidence that several metrics share."""
+    """Define evidence that several metrics share.
+
+    >>> import steelyard as sy
+    >>> @sy.evidence()
+    ... def distances(target, prediction):
+    ...     return sy.sums(off=abs(target - prediction), size=abs(target))
+    >>> @distances.metric(better="lower", bounds=(0, None))
+    ... def share_off(s):
+    ...     return s.off / s.size
+    >>> sy.value("share_off", target=[1.0, 4.0], prediction=[1.0, 3.0])
+    0.2
+    """
     return lambda function: SharedEvidence(RowSource(function, rows, reads))
 
 
@@ -130,6 +148,14 @@ def over(
     """Define a metric of a base metric's values in groups: `f(groups)` with `groups.values`, `.names`, `.overall`.
 
     Without `column` the metric has an option `by`; with it, the groups are that column's values.
+
+    >>> import steelyard as sy
+    >>> @sy.over(better="as base")
+    ... def best_group(groups):
+    ...     return groups.values.max(axis=-1)
+    >>> columns = {"target": ["a", "a"], "prediction": ["a", "b"], "group.site": ["x", "y"]}
+    >>> sy.value("best_group(accuracy, by=group.site)", **columns)
+    1.0
     """
     params = [Param("base", "metric")]
     if column is None:
@@ -155,6 +181,14 @@ def across(
     The views of the pair "reference" are the originals of altered questions, and the altered questions themselves, on
     the rows that have a partner; a plug-in may add further pairs to `steelyard.metrics.views.views`. `requires` refuses
     a base metric that makes no sense here.
+
+    >>> import steelyard as sy
+    >>> @sy.across("reference")
+    ... def lost(original, altered):
+    ...     return original - altered
+    >>> columns = {"item": [1, 1], "perturbation": ["none", "typos"], "target": ["a", "a"], "prediction": ["a", "b"]}
+    >>> sy.value("lost(accuracy)", **columns)
+    1.0
     """
     both = views[pair]
 
@@ -183,11 +217,32 @@ def across(
 def compose(
     *parts: Definition, better: Better | None = None, bounds: Any = (None, None), **facts: Any
 ) -> Callable[[Callable[..., Any]], Definition]:
-    """Define a metric of other metrics' values: `f(a, b)` for two parts. Options are those of the parts."""
+    """Define a metric of other metrics' values: `f(a, b)` for two parts. Options are those of the parts.
+
+    >>> import steelyard as sy
+    >>> from steelyard.metrics import metrics
+    >>> @sy.compose(metrics["accuracy"], metrics["answer_rate"], better="higher")
+    ... def product(accuracy, answer_rate):
+    ...     return accuracy * answer_rate
+    >>> sy.value("product", target=["a", "a"], prediction=["a", None])
+    0.25
+    """
     params = tuple({p.name: p for part in parts for p in part.params}.values())
 
     def bind(options: Mapping[str, Any]) -> tuple[Metric, ...]:
         return tuple(part(**{p.name: options[p.name] for p in part.params if p.name in options}) for part in parts)
+
+    return parts_of(bind, *params, better=better, bounds=bounds, **facts)
+
+
+def parts_of(
+    bind: Callable[[Mapping[str, Any]], tuple[Metric, ...]],
+    *params: Param,
+    better: Better | None = None,
+    bounds: Any = (None, None),
+    **facts: Any,
+) -> Callable[[Callable[..., Any]], Definition]:
+    """Define a metric of other metrics' values: `f(a, b)`, of the metrics that `bind` makes of its options."""
 
     def define(function: Callable[..., Any]) -> Definition:
         source = PartSource(bind, params)

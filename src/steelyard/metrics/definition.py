@@ -17,6 +17,7 @@ from steelyard.ground.arrays import Floats
 from steelyard.metrics.metric import Metric
 from steelyard.metrics.options import Param, coerced, signature
 from steelyard.metrics.sources import RowSource, Source
+from steelyard.metrics.spellings import spelled, suggestions
 from steelyard.metrics.vocabulary import (
     AS_BASE,
     CUTOFF,
@@ -83,8 +84,12 @@ class Definition:
     better_members: Mapping[str, Better] = field(default_factory=dict)  # where the members of a family differ
     twin: str = ""  # the metric that a delta takes its verdict from, because this one's delta is biased
     extreme: bool = False  # the largest of several: no interval, and groups cannot be compared by it
-    aliases: tuple[str, ...] = ()
+    title: str = ""  # for people; names its options as {base} or {label}. By default made from the name
+    member_titles: Mapping[str, str] = field(default_factory=dict)  # of a family with members of its own
+    aliases: tuple[str, ...] = ()  # other names; `P_{k}` and `per_class.{label}.f1` hold an option or the label
+    also: tuple[str, ...] = ()  # words that people use for it: no names, but a name with one of them suggests it
     documented_as: str = ""  # the key of its value in documents that other tools read, where that is not its name
+    option_aliases: Mapping[str, str] = field(default_factory=dict)  # other names of its options
     default_for: tuple[Default, ...] = ()  # where it is computed without being asked for
     extra: tuple[Param, ...] = ()
     labelled: bool = False
@@ -217,7 +222,7 @@ class Definition:
         return Metric(self, tuple(bound.items()), label)
 
 
-metrics: Registry[Definition] = Registry("metric")
+metrics: Registry[Definition] = Registry("metric", hint=lambda name: suggestions(name, metrics.values()))
 
 
 def register(definition: Definition) -> Definition:
@@ -233,7 +238,8 @@ def register(definition: Definition) -> Definition:
             raise UsageError(f"{name}: {fact} is one of {', '.join(filter(None, get_args(words)))}")
     if name in metrics and _origin(metrics[name].function) == _origin(definition.function):
         metrics.remove(name)
-    metrics.add(name, definition, aliases=definition.aliases)
+    plain = [alias for alias in definition.aliases if "{" not in alias]
+    metrics.add(name, definition, aliases=tuple(dict.fromkeys((*plain, *filter(None, [definition.documented_as])))))
     return definition
 
 
@@ -274,10 +280,12 @@ def bound(expr: Expr) -> Metric:
     """A parsed expression as a metric; loads a plug-in named `package.module:name`."""
     if expr.slice:
         raise UsageError(f"'{expr}': ask for slices with `by=`, and pick one from the result by this name")
+    if ":" not in expr.head:
+        expr = spelled(expr, metrics)
     entry = _plugin(expr.head) if ":" in expr.head else _registered(expr)
     definition, preset = (entry.definition, entry.values) if isinstance(entry, Metric) else (entry, {})
     args = [value for name, value in expr.args if not name]
-    options = {name: value for name, value in expr.args if name}
+    options = {definition.option_aliases.get(name, name): value for name, value in expr.args if name}
     if len(options) + len(args) != len(expr.args):
         raise UsageError(f"'{expr}' gives an option twice")
     if expr.cutoff is not None:
@@ -291,8 +299,8 @@ def bound(expr: Expr) -> Metric:
 
 def _registered(expr: Expr) -> Definition:
     """The metric of that name; where a cutoff follows, the one that is meant with a cutoff."""
-    cut = f"{expr.head}{CUTOFF}"
-    return metrics[cut if expr.cutoff is not None and cut in metrics else expr.head]
+    cut = metrics.meant(f"{expr.head}{CUTOFF}") if expr.cutoff is not None else None
+    return metrics[cut or expr.head]
 
 
 def _plugin(head: str) -> Definition | Metric:

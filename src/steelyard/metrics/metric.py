@@ -18,6 +18,7 @@ from steelyard.metrics.compositions import GroupSource, PartSource
 from steelyard.metrics.evidence.sums import Cells, Evidence
 from steelyard.metrics.options import Constants, accepted, option_text, same_option
 from steelyard.metrics.sources import RowSource
+from steelyard.metrics.titles import title_of
 from steelyard.metrics.vocabulary import AS_BASE, CUTOFF, WIDTH_OF_BASE, Better, Bounds, Population
 from steelyard.naming import label_text
 from steelyard.records.table import Records
@@ -55,6 +56,16 @@ class Metric:
         head = self.head or self.definition.name.removesuffix(CUTOFF)
         return f"{head}{cutoff}{options}{label}"
 
+    @cached_property
+    def title(self) -> str:
+        """The name for people, in tables and pictures: `Selective Accuracy (answered only)`.
+
+        >>> from steelyard.metrics.definition import metric_of
+        >>> metric_of("fairness_gap(ece(bins=15), by=group.site)").title
+        'Fairness Gap of Expected Calibration Error, 15 bins by site'
+        """
+        return title_of(self)
+
     def __str__(self) -> str:
         return self.name
 
@@ -84,6 +95,8 @@ class Metric:
         """The columns whose groups the metric compares, its base's too."""
         inner = () if self.base is None else self.base.grouped_by
         source = self.definition.source
+        if isinstance(source, PartSource) and source.views is None:
+            return tuple(dict.fromkeys(column for m in source.metrics(self.values) for column in m.grouped_by))
         return (*inner, source.column(self.values)) if isinstance(source, GroupSource) else inner
 
     @property

@@ -20,6 +20,7 @@ from steelyard.records.labels import value_name
 
 Column = NewType("Column", str)
 Label = NewType("Label", str)  # an option that names a label: text, a whole number or true/false
+Columns = NewType("Columns", tuple[str, ...])  # an option that names several columns
 CONFIDENCE = Column("confidence")
 Constant = Annotated[Any, "constant"]  # a keyword that `merge` fills: not an option
 Constants = Mapping[str, Any]
@@ -32,7 +33,7 @@ class Param:
     """One option of a metric: its kind decides how text is read."""
 
     name: str
-    kind: str  # int, float, bool, text, list, column, metric
+    kind: str  # int, float, bool, text, list, column, columns, label, metric
     default: Any = _ANY
 
     @property
@@ -69,6 +70,7 @@ def _kind(annotation: Any, default: Any) -> str:
     text = text.replace(" ", "").removesuffix("|None").split("[")[0]
     named = {
         "Column": "column",
+        "Columns": "columns",
         "Label": "label",
         "Metric": "metric",
         "Constant": "constant",
@@ -96,6 +98,7 @@ def coerced(owner: str, param: Param, value: Any) -> Any:
             "text": "a word or a quoted text",
             "list": "a list such as [A, B]",
             "column": "a column name",
+            "columns": "a list of columns such as [a, b]",
             "label": "a label",
             "metric": "a metric",
         }[param.kind]
@@ -140,6 +143,12 @@ def _as_list(value: Any) -> tuple[Any, ...]:
     return tuple(map(_as_label, value))
 
 
+def _as_columns(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        raise TypeError
+    return tuple(map(_as_text, value))
+
+
 _CASTS: dict[str, Callable[[Any], Any]] = {
     "int": _as_int,
     "float": _as_float,
@@ -147,6 +156,7 @@ _CASTS: dict[str, Callable[[Any], Any]] = {
     "text": _as_text,
     "list": _as_list,
     "column": _as_text,
+    "columns": _as_columns,
     "label": lambda value: value_name(_as_label(value)),
 }
 
@@ -154,6 +164,8 @@ _CASTS: dict[str, Callable[[Any], Any]] = {
 def option_text(param: Param, value: Any) -> str:
     if param.kind == "list":
         return "[" + ", ".join(word_text(v) if isinstance(v, str) else value_text(v) for v in value) + "]"
+    if param.kind == "columns":
+        return "[" + ", ".join(map(column_text, value)) + "]"
     if param.kind == "text" or (param.kind == "label" and not value.isdecimal() and value not in ("true", "false")):
         return word_text(value)
     if param.kind == "label":
@@ -184,3 +196,8 @@ def hashable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(map(hashable, value))
     return value.tobytes() if isinstance(value, np.ndarray) else value
+
+
+def asks_answered(options: Mapping[str, Any]) -> bool:
+    """True where a metric is asked for in the reading that leaves out what was declined."""
+    return bool(options["answered_only"])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 import numpy as np
 
-from steelyard.errors import InputError, UsageError, printable
+from steelyard.errors import InputError, UsageError, counted, printable
 from steelyard.ground.arrays import Floats, Mask
 from steelyard.metrics.evidence.clusters import sortable
 from steelyard.metrics.evidence.combined import RowTerms, WeightedRows
@@ -132,7 +132,8 @@ class RowSource:
             else tuple(name.replace("__", ".") for name in self._positional if name not in _SPECIAL)
         )
         columns = [options[p.name] for p in self._params if p.kind == "column" and options.get(p.name) is not None]
-        return tuple(dict.fromkeys((*stated, *columns)))
+        several = [name for p in self._params if p.kind == "columns" for name in options.get(p.name) or ()]
+        return tuple(dict.fromkeys((*stated, *columns, *several)))
 
     def summarised(self, metric: Metric, table: Records) -> Any:
         return {} if self.summarises is None else self.summarises(table, **accepted(self.summarises, metric.values))
@@ -236,7 +237,7 @@ class RowSource:
             return result
         score = np.asarray(result, np.float64)
         if score.shape != (rows,):
-            raise UsageError(f"{metric} gave {score.shape} values for {rows} rows, not one per row")
+            raise UsageError(f"{metric} gave {score.shape} values for {counted(rows, 'row')}, not one per row")
         return row_score(score)
 
     def _option(self, param: Param, value: Any, population: Records, asked_by: str) -> Any:

@@ -10,7 +10,10 @@ Bounds = tuple[float | None, float | None]
 Population = Literal["asked", "answered", "all"]  # the rows that count; "asked" are all but failed ones
 # how an interval is made where the kind of evidence does not say: a jackknife's t, with its skewness, on a log scale
 Spread = Literal["", "t", "t-skewed", "log-t"]
-OverGroups = Literal["", "gap", "worst", "disparity"]  # how an interval follows from those of the groups
+OverGroups = Literal[
+    "", "gap", "gaps", "ratio", "worst", "disparity", "one"
+]  # how an interval follows from those of the groups
+FROM_ALL_GROUPS = ("gap", "gaps", "ratio", "worst")  # what a single group without a value puts in doubt
 Situation = Literal[  # what a table holds, for which metrics are computed where none was asked for
     "numbers",
     "labels",

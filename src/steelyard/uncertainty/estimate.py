@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from steelyard.errors import counted
 from steelyard.ground.arrays import Progress
 from steelyard.metrics.collector import Side
 from steelyard.metrics.definition import Metric
 from steelyard.metrics.evidence.by_task import Tasks
 from steelyard.metrics.evidence.combined import Groups
+from steelyard.metrics.vocabulary import FROM_ALL_GROUPS
 from steelyard.uncertainty.families import (
     Spread,
     by_jackknife,
@@ -140,22 +142,26 @@ def _about_groups(s: Sample) -> tuple[list[str], list[Caution]]:
     lost = groups_without_value(s)
     if lost:
         notes.append(f"{named(lost)} left out: the metric is undefined there")
-        if s.metric.definition.over_groups in ("gap", "worst"):
+        if s.metric.definition.over_groups in FROM_ALL_GROUPS:
             cautions.append("missing group")
     if s.evidence.ungrouped:
-        notes.append(f"{s.evidence.ungrouped} rows have no group and count in the whole only")
+        notes.append(f"{counted(s.evidence.ungrouped, 'row')} without a group, in the whole only")
     return notes, cautions
 
 
 def about_scarcity(parts: Scarcity, clusters: int, *, with_interval: bool) -> tuple[list[str], list[Caution]]:
     """What must be said of a number that stands on few clusters."""
     if parts.scarce and parts.fewest < clusters:
-        return [f"a part of it sits in {parts.fewest} clusters only: too few for a verdict or a gate"], ["scarce"]
+        return [f"a part of it sits in {counted(parts.fewest, 'cluster')} only: too few for a verdict or a gate"], [
+            "scarce"
+        ]
     if parts.scarce:
-        return [f"only {clusters} clusters: too few for a verdict or a gate"], ["scarce"]
+        return [f"only {counted(clusters, 'cluster')}: too few for a verdict or a gate"], ["scarce"]
     if with_interval and (parts.few or 2 <= clusters < FEW_CLUSTERS):
         where = (
-            f"only {clusters} clusters" if clusters < FEW_CLUSTERS else f"a part of it sits in {parts.fewest} clusters"
+            f"only {counted(clusters, 'cluster')}"
+            if clusters < FEW_CLUSTERS
+            else f"a part of it sits in {counted(parts.fewest, 'cluster')}"
         )
         return [f"{where}: the interval may be too narrow"], []
     return [], []

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from steelyard.errors import counted
 from steelyard.ground.arrays import Codes, Floats
 from steelyard.metrics.evidence.by_task import Tasks
 from steelyard.uncertainty import intervals
-from steelyard.uncertainty.groups import GroupRule, disparity_rule, gap_rule, worst_rule
+from steelyard.uncertainty.groups import GroupRule, disparity_rule, gap_rule, gaps_rule, ratio_rule, worst_rule
 from steelyard.uncertainty.intervals import Interval, Rule, Worth
 from steelyard.uncertainty.measures import unseen
 from steelyard.uncertainty.number import Caution
@@ -152,6 +153,10 @@ def _of_groups(s: Sample, settings: Settings, groups: Mapping[Any, Sample]) -> S
     group_rule: GroupRule
     if kind == "gap":
         group_rule = gap_rule(s)
+    elif kind == "gaps":
+        group_rule = gaps_rule(s)
+    elif kind == "ratio":
+        group_rule = ratio_rule(s)
     elif kind == "disparity":
         group_rule = disparity_rule(s)
     else:
@@ -188,7 +193,9 @@ def _jackknifed(s: Sample, settings: Settings, parts: Scarcity) -> Spread:
     if np.isnan(s.left_out).any():
         lost = int(np.isnan(s.left_out).sum())
         return Spread(
-            rule=None, notes=(f"no interval: undefined without one of {lost} clusters",), cautions=("doubtful",)
+            rule=None,
+            notes=(f"no interval: undefined without one of {counted(lost, 'cluster')}",),
+            cautions=("doubtful",),
         )
     influence = intervals.jackknife_influences(s.left_out)
     se = intervals.jackknife_se(s.left_out)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from steelyard.errors import printable
 from steelyard.ground.arrays import Floats
+from steelyard.metrics.compositions import PartSource
 from steelyard.metrics.evidence.sums import Draw
 from steelyard.records.labels import value_name
 from steelyard.uncertainty.intervals import (
@@ -175,6 +176,81 @@ def gap_rule(s: Sample) -> GroupRule:
         else ()
     )
     return GroupRule(rule=Rule("welch", ends), se=math.sqrt(widest[1]), notes=notes, open_end="high" if small else "")
+
+
+def ratio_rule(s: Sample) -> GroupRule:
+    """Simultaneous intervals of the logarithms' differences of all pairs: the ends of the smallest ratio.
+
+    A group's value v has the variance V/v² on this scale, with the pseudo-clusters of a bounded mean in V.
+    """
+    unfit = unfit_base(s)
+    if unfit:
+        return GroupRule(rule=None, reason=f"no interval: {unfit}")
+    samples = named_samples(s)
+    if any(not sample.value > 0 for sample in samples.values()):
+        return GroupRule(rule=None, reason="no interval: a group has the value 0, whose ratios have no spread")
+    limits = shared_limits(list(samples.values()))
+    groups = [_group(name, sample, limits) for name, sample in samples.items()]
+    small = [value_name(g.name) for g in groups if g.clusters < FEWEST_GROUP_CLUSTERS]
+    kept = [g for g in groups if g.clusters >= FEWEST_GROUP_CLUSTERS]
+    if len(kept) < 2:
+        return GroupRule(
+            rule=None, reason=f"no interval: fewer than two groups have at least {FEWEST_GROUP_CLUSTERS} clusters"
+        )
+    if any(math.isnan(g.variance) for g in kept):
+        return GroupRule(rule=None, reason="no interval: undefined in a group without one of its clusters")
+    pairs = [_log_pair(a, b) for a, b in combinations(kept, 2)]
+    if any(not variance > 0 for _, variance, _ in pairs):
+        return GroupRule(rule=None, reason="no interval: two groups have no spread to compare")
+
+    def ends(level: float) -> Interval:
+        each = 1 - (1 - level) / len(pairs)
+        halves = [quantile_t(each, freedom + 1) * math.sqrt(variance) for _, variance, freedom in pairs]
+        near = max(0.0, max(d - h for (d, _, _), h in zip(pairs, halves, strict=True)))
+        far = max(d + h for (d, _, _), h in zip(pairs, halves, strict=True))
+        return containing((0.0 if small else math.exp(-far), math.exp(-near)), s.value)
+
+    notes = (f"{named(small)}: fewer than {FEWEST_GROUP_CLUSTERS} clusters, so how small the ratio may be is unknown",)
+    widest = max(pairs)
+    return GroupRule(
+        rule=Rule("welch", ends),
+        se=s.value * math.sqrt(widest[1]),
+        notes=notes if small else (),
+        open_end="low" if small else "",
+    )
+
+
+def _log_pair(a: Group, b: Group) -> tuple[float, float, float]:
+    """Distance, variance and degrees of freedom of two groups' logarithms."""
+    one, two = (replace(g, variance=g.variance / g.value**2, influence=g.influence / g.value) for g in (a, b))
+    _, variance, freedom = _pair(one, two)
+    return abs(math.log(a.value / b.value)), variance, freedom
+
+
+def gaps_rule(s: Sample) -> GroupRule:
+    """The larger of several gaps: each gap's own interval, all at once, and the larger of their ends."""
+    unit = Draw(np.ones((1, len(s.evidence.ids))))
+    source = s.metric.definition.source
+    assert isinstance(source, PartSource)
+    gaps = zip(source.metrics(s.metric.values), s.constants["parts"], s.evidence.parts, strict=True)
+    rules = [
+        gap_rule(read_sample(Sample(metric=metric, constants=constants, evidence=part), unit))
+        for metric, constants, part in gaps
+    ]
+    own = [found.rule for found in rules if found.rule is not None]
+    if len(own) < len(rules):
+        return GroupRule(rule=None, reason=next(found.reason for found in rules if found.rule is None))
+
+    def ends(level: float) -> Interval:
+        intervals = [rule.at(1 - (1 - level) / len(own)) for rule in own]
+        return containing((max(low for low, _ in intervals), max(high for _, high in intervals)), s.value)
+
+    return GroupRule(
+        rule=Rule("welch", ends),
+        se=max(found.se or 0.0 for found in rules),
+        notes=tuple(dict.fromkeys(note for found in rules for note in found.notes)),
+        open_end="high" if any(found.open_end for found in rules) else "",
+    )
 
 
 def _pair(a: Group, b: Group) -> tuple[float, float, float]:

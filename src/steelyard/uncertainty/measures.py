@@ -11,7 +11,9 @@ import numpy as np
 from steelyard.metrics.by_task import TaskSource
 from steelyard.metrics.definition import metric_of
 from steelyard.metrics.evidence.by_task import Name, Tasks
+from steelyard.metrics.evidence.combined import Groups
 from steelyard.metrics.evidence.sums import Draw
+from steelyard.records.labels import value_name
 from steelyard.uncertainty.intervals import Interval, Rule
 from steelyard.uncertainty.sampling import Sample, read_sample
 
@@ -39,6 +41,8 @@ def named_measures(names: Sequence[Name]) -> str:
 
 def lone(s: Sample) -> Sample | None:
     """The one metric that a number is made of, where its value is that metric's: its interval is then too."""
+    if isinstance(s.evidence, Groups) and s.metric.definition.over_groups == "one":
+        return _of_group(s)
     if not isinstance(s.evidence, Tasks) or len(s.evidence.names) != 1:
         return None
     name, part = s.evidence.names[0], s.evidence.parts[0]
@@ -46,6 +50,15 @@ def lone(s: Sample) -> Sample | None:
     read_sample(inner, _unit(s))
     same = math.isclose(inner.value, s.value, rel_tol=1e-12, abs_tol=1e-15)
     return inner if same or (math.isnan(inner.value) and math.isnan(s.value)) else None
+
+
+def _of_group(s: Sample) -> Sample | None:
+    """The metric on the rows of the one group that is asked for; None where no row is in it."""
+    for name, part in zip(s.evidence.names, s.evidence.groups, strict=True):
+        if value_name(name) == s.metric.label:
+            inner = Sample(metric=s.metric.values["base"], constants=s.constants["groups"][name], evidence=part)
+            return read_sample(inner, _unit(s))
+    return None
 
 
 def lone_sides(base: Sample, new: Sample) -> tuple[Sample, Sample]:

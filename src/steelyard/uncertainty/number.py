@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
+from steelyard.errors import counted
 from steelyard.metrics.definition import Better
 from steelyard.uncertainty.intervals import Interval, Rule
 from steelyard.uncertainty.scarcity import FEWEST_CLUSTERS
@@ -63,6 +64,13 @@ class Number:
         """All notes as one text."""
         return "; ".join(self.notes)
 
+    @property
+    def in_short(self) -> str:
+        """Value and interval as a `repr` shows them."""
+        if self.value is None:
+            return "undefined"
+        return f"{self.value:.4g}" + ("" if self.interval is None else " [{:.4g}, {:.4g}]".format(*self.interval))
+
     def cautioned(self, caution: Caution) -> Self:
         """The number with a further caution."""
         return replace(self, cautions=tuple(dict.fromkeys((*self.cautions, caution))))
@@ -72,7 +80,7 @@ class Number:
         if self.interval is None:
             return self.note or "there is none"
         if self.clusters < FEWEST_CLUSTERS:
-            return f"only {clusters or f'{self.clusters:,} clusters'}"
+            return f"only {clusters or counted(self.clusters, 'cluster')}"
         reason = next((reason for caution, reason in _UNUSABLE.items() if caution in self.cautions), "")
         undefined = self.undefined_resamples > TOLERATED_UNDEFINED * resamples
         return reason or ("undefined in too many resamples" if undefined else "")
@@ -85,6 +93,12 @@ class Estimate(Number):
     `n` rows count in this metric. `n_predictions` are the rows of the slice with a reply (answered, abstained or
     unparsed), `n_abstained` those of them where the model declined, whether they count as wrong here or are left out;
     None where that is not known, as of an estimate that an earlier version wrote.
+
+    >>> import steelyard as sy
+    >>> rows = [{"item": 1, "target": "a", "prediction": "a"}, {"item": 2, "target": "a", "prediction": None}]
+    >>> found = sy.evaluate(rows, "accuracy", resamples=0)["accuracy"]
+    >>> found.value, found.n, found.n_abstained
+    (0.5, 2, 1)
     """
 
     metric: str
@@ -131,6 +145,13 @@ class Delta(Number):
     `companions` stand next to it: facts about both runs, and other forms of the same difference (on the rows that both
     answered, up to a coverage that both reach, of a twin that noise does not move). `verdict_from` names what the
     verdict rests on, `read_from` what gates and tables read of this very metric: "delta", a form, or "nothing".
+
+    >>> import steelyard as sy
+    >>> old = [{"item": 1, "target": "a", "prediction": "b"}]
+    >>> new = [{"item": 1, "target": "a", "prediction": "a"}]
+    >>> found = sy.compare(old, new, "accuracy", resamples=0)["accuracy"]
+    >>> found.base, found.new, found.delta
+    (0.0, 1.0, 1.0)
     """
 
     metric: str

@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.errors import counted
 from steelyard.ground.arrays import Floats
 from steelyard.metrics.evidence.by_task import Tasks
 from steelyard.metrics.evidence.combined import Groups
 from steelyard.metrics.evidence.sums import Draw
+from steelyard.metrics.vocabulary import FROM_ALL_GROUPS
 from steelyard.records.labels import value_name
 from steelyard.uncertainty import intervals
 from steelyard.uncertainty.estimate import about_scarcity
@@ -96,7 +98,7 @@ class _Work:
 
     @classmethod
     def of(cls, base: Sample, new: Sample, settings: Settings) -> _Work:
-        over_parts = base.metric.definition.over_groups in ("gap", "worst") or _of_tasks(base)
+        over_parts = base.metric.definition.over_groups in FROM_ALL_GROUPS or _of_tasks(base)
         base, new, lost = _shared_groups(base, new)
         base, new = lone_sides(base, new)
         present = np.flatnonzero((base.evidence.rows > 0) | (new.evidence.rows > 0))
@@ -234,7 +236,7 @@ class _Work:
         left_out = self.new.left_out - self.base.left_out
         lost = int(np.isnan(left_out).sum())
         se = intervals.jackknife_se(left_out)
-        notes = (f"undefined without one of {lost} clusters: the interval is doubtful",) if lost else ()
+        notes = (f"undefined without one of {counted(lost, 'cluster')}: the interval is doubtful",) if lost else ()
         cautions: tuple[Caution, ...] = ("doubtful",) if lost else ()
         if math.isnan(se) or intervals.no_spread(se, self.base.value, self.new.value):
             spread = self._degenerate(se)
@@ -311,7 +313,11 @@ class _Work:
 
 
 def _few_differ(clusters: int) -> str:
-    who = f"only {clusters} clusters differ" if clusters else "no cluster differs"
+    who = (
+        f"only {counted(clusters, 'cluster')} {'differs' if clusters == 1 else 'differ'}"
+        if clusters
+        else "no cluster differs"
+    )
     return f"{who}: the interval allows for a rare difference not yet seen"
 
 

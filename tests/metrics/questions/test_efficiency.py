@@ -94,7 +94,7 @@ def test_a_metric_says_what_must_be_said_of_its_delta(own: Definition) -> None:
     ("facts", "problem"),
     [
         ({"spread": "normal"}, "spread is one of t, t-skewed, log-t"),
-        ({"over_groups": "best"}, "over_groups is one of gap, worst, disparity"),
+        ({"over_groups": "best"}, "over_groups is one of gap, gaps, ratio, worst, disparity, one"),
         ({"rows": "some"}, "rows is asked, answered or all"),
         ({"better": "up"}, "better is 'higher', 'lower' or None"),
     ],

@@ -147,3 +147,48 @@ def test_lists_that_arrow_holds_in_other_ways() -> None:
         assert value("mrr", Records.from_columns({"item": [0, 1, 2], **lists})) == pytest.approx(2 / 3)
         grades = {"gains": kind(graded), "judged": kind(judged)}
         assert value("mrr", Records.from_columns({"item": [0, 1, 2], **grades})) == pytest.approx(2 / 3)
+
+
+QUERIES = [
+    ([0, 0, None, 0, None, 1, None, 2, None, 0], [0, 4, 0, 0, 0, 1, 2, 0]),
+    ([None, None, None], [0, 0, 0, 0, 0, 0, 0, 1]),
+    ([2, None, None, 1, 1, None], [1, 2, 0, 0, 1, 0, 1, 1]),
+    ([None, None, None, None, 0, 0, None, 4, 0, 1], [2, 4, 0, 0, 1, 0, 4, 1]),
+    ([1, 1, None, None, 2, 0, 1, None, 3], [2, 1, 3, 1, 3, 1, 2, 0]),
+]
+
+
+@pytest.mark.parametrize(
+    ("typed", "wanted"),
+    [
+        ("Bpref", [0.0, 0.0, 0.6, 0.066667, 0.428571]),
+        ("Bpref(rel=2)", [0.0, 0.0, 1.0, 0.111111, 0.125]),
+        ("Judged@5", [0.6, 0.0, 0.6, 0.2, 0.6]),
+        ("ERR@5", [0.0, 0.0, 0.20972, 0.0, 0.12476]),
+        ("ERR@20", [0.03239, 0.0, 0.20972, 0.11758, 0.16368]),
+        ("nDCG@5", [0.0, 0.0, 0.713577, 0.0, 0.336737]),
+        ("nDCG@5(gain=exponential)", [0.0, 0.0, 0.77146, 0.0, 0.19126]),
+    ],
+)
+def test_numbers_of_ir_measures(typed: str, wanted: list[float]) -> None:
+    """As ir_measures 0.4.3 gives them: gdeval's, to its five digits, for ERR and exponential gains."""
+    numbers = [value(typed, gains=[gains], judged=[judged]) for gains, judged in QUERIES]
+    assert numbers == pytest.approx(wanted, abs=6e-6)
+
+
+@pytest.mark.parametrize(
+    ("typed", "problem"),
+    [
+        ("ndcg(gain=cubic)", "ndcg: gain is one of linear, exponential"),
+        ("rbp(p=1)", "rbp: the probability p"),
+        ("rbp(p=-0.1)", "rbp: the probability p"),
+        ("err(max_grade=0)", "err: max_grade is a whole number from 1"),
+        ("err(max_grade=3)", "err: there are grades above 3"),
+        ("err@0", "the cutoff is a whole number from 1"),
+        ("judged@0", "the cutoff is a whole number from 1"),
+        ("bpref(level=0)", "level: .* a whole number from 1"),
+    ],
+)
+def test_options_of_rankings_that_are_refused(typed: str, problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        value(typed, gains=[[4]], judged=[[4]])

@@ -143,6 +143,30 @@ def auroc_of_targets(table: Table, *, positive: Any, score: str) -> Value:
     )
 
 
+def auprc_of(scored: list[tuple[float, bool]]) -> Value:
+    """At every threshold, from the highest: the recall it gains times the precision of all at or above it."""
+    positives = sum(hit for _, hit in scored)
+    if not positives:
+        return None
+    area = before = 0.0
+    for threshold in sorted({score for score, _ in scored}, reverse=True):
+        taken = [hit for score, hit in scored if score >= threshold]
+        recall_ = sum(taken) / positives
+        area += (recall_ - before) * sum(taken) / len(taken)
+        before = recall_
+    return area
+
+
+def auprc(table: Table) -> Value:
+    rows = [row for row in with_target(answered(table)) if row["confidence"] is not None]
+    return auprc_of([(row["confidence"], is_correct(row)) for row in rows])
+
+
+def auprc_of_targets(table: Table, *, positive: Any, score: str) -> Value:
+    rows = [row for row in with_target(asked(table)) if row[score] is not None]
+    return auprc_of([(row[score], row["target"] == positive) for row in rows])
+
+
 def mean_of(table: Table, *, column: str) -> Value:
     return mean([row[column] for row in asked(table) if row[column] is not None])
 
@@ -154,6 +178,7 @@ OUTCOMES: dict[str, Oracle] = {
     "abstention_rate": partial(outcome_rate, of="abstained"),
     "parse_failure_rate": partial(outcome_rate, of="unparsed"),
     "failure_rate": failure_rate,
+    "n_predictions": lambda table: float(len(asked(table))),
 }
 
 CORRECTNESS: dict[str, Oracle] = {
@@ -170,6 +195,8 @@ CORRECTNESS: dict[str, Oracle] = {
     "f1_macro(labels=[A, B, C], answered_only=true)": partial(f1_macro, labels=("A", "B", "C"), answered_only=True),
     "auroc": auroc,
     "auroc(positive=A, score=signal.x)": partial(auroc_of_targets, positive="A", score="signal.x"),
+    "auprc": auprc,
+    "auprc(positive=A, score=signal.x)": partial(auprc_of_targets, positive="A", score="signal.x"),
     **{f"f1.{x}": partial(f1, label=x) for x in "ABZ"},
     **{f"f1(answered_only=true).{x}": partial(f1, label=x, answered_only=True) for x in "AB"},
     **{f"precision.{x}": partial(precision, label=x) for x in "ABZ"},

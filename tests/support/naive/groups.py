@@ -6,6 +6,7 @@ import math
 from functools import partial
 from typing import Any
 
+from tests.support.naive.agreement import AGREEMENT
 from tests.support.naive.calibration import CALIBRATION, CHANCE
 from tests.support.naive.correctness import CORRECTNESS, SCORES
 from tests.support.naive.deferral import DEFERRAL
@@ -13,12 +14,15 @@ from tests.support.naive.efficiency import COST
 from tests.support.naive.ranking import RANKINGS
 from tests.support.naive.regression import REGRESSION
 from tests.support.naive.resources import TAKEN, TAKEN_NUMBERS
+from tests.support.naive.screening import SCREENING
 from tests.support.naive.selective import SELECTIVE_LABELS, SELECTIVE_NUMBERS, aurc_at, cmax
 from tests.support.naive.table import Oracle, Row, Table, Value, is_correct, mean, outcome, share
 
 BASES: dict[str, Oracle] = {
     **CORRECTNESS,
     **SCORES,
+    **SCREENING,
+    **AGREEMENT,
     **REGRESSION,
     **CALIBRATION,
     **CHANCE,
@@ -55,6 +59,17 @@ def fairness_gap(table: Table, *, base: str, by: str) -> Value:
     return max(values) - min(values) if len(values) > 1 else None
 
 
+def fairness_ratio(table: Table, *, base: str, by: str) -> Value:
+    """Smallest over largest; undefined where the largest is 0 or a value is negative."""
+    values = in_groups(table, base, by).values()
+    return min(values) / max(values) if len(values) > 1 and max(values) > 0 and min(values) >= 0 else None
+
+
+def equalized_odds(table: Table, *, by: str, positive: Any) -> Value:
+    gaps = [fairness_gap(table, base=f"{base}(positive={positive})", by=by) for base in ("sensitivity", "fpr")]
+    return None if None in gaps else max(gaps)
+
+
 def worst_group(table: Table, *, base: str, by: str) -> Value:
     values = in_groups(table, base, by).values()
     worst = max if base in LOWER_IS_BETTER else min
@@ -65,6 +80,10 @@ def disparity(table: Table, *, base: str, by: str, group: Any) -> Value:
     """Group minus overall, signed."""
     inside, overall = in_groups(table, base, by).get(group), BASES[base](table)
     return None if inside is None or overall is None else inside - overall
+
+
+def in_group(table: Table, *, base: str, by: str, group: Any) -> Value:
+    return in_groups(table, base, by).get(group)
 
 
 def over_repeats(table: Table, base: str) -> list[Value]:
@@ -168,7 +187,9 @@ def grouped(base: str) -> dict[str, Oracle]:
     return {
         f"fairness_gap({base}, by={by})": partial(fairness_gap, base=base, by=by),
         f"worst_group({base}, by={by})": partial(worst_group, base=base, by=by),
+        f"fairness_ratio({base}, by={by})": partial(fairness_ratio, base=base, by=by),
         **{f"disparity({base}, by={by}).{g}": partial(disparity, base=base, by=by, group=g) for g in "xyz"},
+        **{f"in_group({base}, by={by}).{g}": partial(in_group, base=base, by=by, group=g) for g in "xyz"},
     }
 
 
@@ -186,6 +207,7 @@ GROUPS_LABELS = {
     for base in ("accuracy", "selective_accuracy", "f1_macro", "ece", "failure_rate", "recall.A", "aurc")
     for text, oracle in grouped(base).items()
 }
+GROUPS_LABELS["equalized_odds(by=group.site, positive=A)"] = partial(equalized_odds, by="group.site", positive="A")
 GROUPS_NUMBERS = {text: oracle for base in ("mae", "rmse", "r2") for text, oracle in grouped(base).items()}
 REPEATS_LABELS = {
     text: oracle

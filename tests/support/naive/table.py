@@ -23,10 +23,11 @@ class Table:
     co2_kg: float | None = None
     cluster: str = "item"
     plan: Any = None  # what a benchmark measures
+    whole: list[Row] | None = None  # of a part: the rows of the table it is a part of
 
     def of(self, rows: list[Row]) -> Table:
         """The same task with other rows."""
-        return replace(self, rows=rows)
+        return replace(self, rows=rows, whole=self.whole or self.rows)
 
 
 Oracle = Callable[[Table], Value]

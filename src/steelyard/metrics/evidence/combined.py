@@ -29,7 +29,7 @@ from steelyard.metrics.evidence.clusters import (
 from steelyard.metrics.evidence.codec import kind
 from steelyard.metrics.evidence.keys import keyless
 from steelyard.metrics.evidence.sums import Draw
-from steelyard.records.labels import Labels
+from steelyard.records.labels import Labels, value_name
 
 
 class Unfinished:
@@ -292,3 +292,16 @@ def _joined(a: Any, b: Any) -> Any:
     place = {value: i for i, value in enumerate(values)}
     lookups = [np.array([*(place[v] for v in part.values), -1], np.int64) for part in (a, b)]
     return Labels(np.concatenate([lookups[0][a.codes], lookups[1][b.codes]]), values)
+
+
+def defined_groups(groups: GroupReading) -> Mask:
+    """Which groups have a value, per resample."""
+    return ~np.isnan(groups.values)
+
+
+def values_by_group(groups: GroupReading) -> dict[str, Any]:
+    """The value of every group by its name, and that of all rows."""
+    values = {
+        value_name(n): None if np.isnan(v) else float(v) for n, v in zip(groups.names, groups.values[0], strict=True)
+    }
+    return {"per_group": values, "overall": None if np.isnan(groups.overall[0]) else float(groups.overall[0])}

@@ -248,6 +248,17 @@ class SortedReading:
         both = ones[:, -1] * (taken - ones)[:, -1]
         return (zeros * above).sum(1) / np.where(both > 0, both, np.nan)
 
+    @property
+    def average_precision(self) -> Floats:
+        """Σ (recall gained on a plateau) · (precision up to its end), where the value is 0 or 1."""
+        rows = self._rows
+        if not rows.points:
+            return np.full(len(self._weights), np.nan)
+        if rows.small:
+            return _average_precision(*self.sums)
+        # one resample at a time: a block of them would hold all rows many times over
+        return np.concatenate([_average_precision(*rows.sums(w[None])) for w in self._floats])
+
     def quantile(self, q: float) -> Floats:
         """The q-quantile of the score, linear between order statistics of the repeated sample."""
         rows = self._rows
@@ -264,3 +275,9 @@ class SortedReading:
         high = rows.thresholds[np.argmax(up_to > upper, 1)]
         low = rows.thresholds[np.argmax(up_to > np.minimum(upper + 1, n - 1), 1)]
         return np.where(n[:, 0] > 0, high - (high - low) * part, np.nan)
+
+
+def _average_precision(taken: Floats, ones: Floats) -> Floats:
+    gained = np.diff(ones, axis=1, prepend=0.0)
+    found = (gained * ones / np.where(taken > 0, taken, 1.0)).sum(1)
+    return np.asarray(found / np.where(ones[:, -1] > 0, ones[:, -1], np.nan))

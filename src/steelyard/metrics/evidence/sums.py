@@ -108,6 +108,9 @@ def sums(
     A NaN in any term or a null key leaves the row out as lacking a value, and counts it. `left_out` names rows that are
     outside the metric's own denominator, `missing` further rows that lack a value, each with its reason. In a
     comparison a row that lacks a value in one run leaves both.
+
+    >>> sums(off=[0.0, 2.0], size=[1.0, 4.0]).values
+    {'off': [0.0, 2.0], 'size': [1.0, 4.0]}
     """
     keys = () if by is None else by if isinstance(by, tuple) else (by,)
     parts = tuple(part if isinstance(part, Labels) else np.asarray(part) for part in keys)
@@ -122,7 +125,11 @@ def row_score(
     explained: Sequence[Any] = (),
     **more: Any,
 ) -> Terms:
-    """One score per row, averaged; `more` are sums next to it, `explained` is how each score came about."""
+    """One score per row, averaged; `more` are sums next to it, `explained` is how each score came about.
+
+    >>> row_score([1.0, 0.0]).values
+    {'total': [1.0, 0.0], 'n': 1}
+    """
     terms = {"total": values, "n": 1, **more}
     return Terms(values=terms, left_out=left_out or {}, missing=missing or {}, score=True, explained=explained)
 

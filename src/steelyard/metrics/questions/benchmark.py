@@ -58,6 +58,8 @@ def _here(plan: Plan, table: Records) -> list[Any]:
 
 @of_tasks(
     TaskSource((), _weighed),
+    title="Combined Score",
+    also=("overall", "total score"),
     better="higher",
     bounds=(0, 1),
     formula="mean over tasks of Σ_k (w_k / Z_t)·v_tk,  Z_t = Σ of the weights of the categories that task t has",
@@ -98,6 +100,8 @@ def _categories(table: Records) -> Sequence[str]:
 
 @of_tasks(
     TaskSource((), _of_category),
+    title="Category {label}",
+    also=("overall",),
     better="higher",
     bounds=(0, 1),
     members=_categories,
@@ -116,6 +120,8 @@ def category(measured: TaskValues, *, label: str) -> Floats:  # noqa: ARG001 - i
 
 @of_tasks(
     TaskSource((Param("base", "metric"),), _of_metric),
+    title="{base}, Mean over Tasks",
+    also=("macro average",),
     better="as base",
     bounds=AS_BASE,
     formula="mean of the metric over tasks",

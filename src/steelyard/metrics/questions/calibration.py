@@ -42,8 +42,7 @@ def bin_of(confidence: Floats, bins: int) -> Codes:
     _check_bins(bins)
     if len(confidence) >= _COMPILED_ROWS and compiling.available():
         return passes.bins(confidence, bins)
-    places = np.searchsorted(np.arange(1, bins) / bins, confidence, side="right")
-    return np.where(np.isnan(confidence), -1, places)
+    return np.where(np.isnan(confidence), -1, np.searchsorted(np.arange(1, bins) / bins, confidence, side="right"))
 
 
 def _check_bins(bins: int) -> None:
@@ -87,6 +86,9 @@ reliability.merge(known_positive)
 
 
 @reliability.metric(
+    title="Expected Calibration Error",
+    aliases=("expected_calibration_error",),
+    also=("calibration", "reliability"),
     better="lower",
     bounds=(0, 1),
     norm=sum_of_gaps,
@@ -128,6 +130,9 @@ def _bin_rows(edges: Sequence[tuple[float, float]], hits: Floats, mass: Floats, 
 
 
 @reliability.metric(
+    title="Maximum Calibration Error",
+    aliases=("maximum_calibration_error",),
+    also=("calibration",),
     better="lower",
     bounds=(0, 1),
     formula="max_b |acc_b − conf_b| over non-empty bins",
@@ -150,6 +155,8 @@ mce.detail(equal_width_table)
 
 
 @reliability.metric(
+    title="Squared Calibration Error",
+    also=("calibration",),
     better="lower",
     bounds=(-1, 1),
     by_cluster=True,
@@ -175,6 +182,9 @@ def calibration_error2(s: Cells) -> Floats:
 
 
 @metric(
+    title="Adaptive Calibration Error",
+    aliases=("adaptive_calibration_error",),
+    also=("calibration",),
     better="lower",
     bounds=(0, 1),
     rows=_population,
@@ -245,6 +255,8 @@ def equal_mass(counts: Floats, bins: int) -> Floats:
 
 
 @metric(
+    title="Brier Score",
+    also=("calibration", "proper score", "quadratic score"),
     better="lower",
     bounds=(0, 1),
     rows=_population,
@@ -296,6 +308,9 @@ def _(summaries: Sequence[Any], binary: bool) -> dict[str, Any]:
 
 
 @metric(
+    title="Negative Log-Likelihood",
+    aliases=("log_loss",),
+    also=("cross entropy", "likelihood", "logloss"),
     better="lower",
     bounds=(0, None),
     rows=_population,
@@ -347,6 +362,8 @@ def signed_reliability(confidence: Floats, correct: Floats, *, bins: int = 10) -
 
 
 @signed_reliability.metric(
+    title="Expected Calibration Error from Noise Alone",
+    also=("calibration",),
     bounds=(0, 1),
     formula="mean over random cluster signs s of Σ_b |Σ_c s_c d_cb| / N, d = hits − mass",
     by_cluster=True,
@@ -364,6 +381,8 @@ def ece_null(s: SignedReading) -> Floats:
 
 
 @signed_reliability.metric(
+    title="P-Value of Calibration",
+    also=("calibration test",),
     bounds=(0, 1),
     formula="(1 + #{ece under random signs ≥ ece}) / (B + 1)",
     by_cluster=True,

@@ -41,6 +41,8 @@ _RATIONALES = ("target", "prediction", "target_rationale", "rationale")
 
 
 @metric(
+    title="Clinical Accuracy",
+    also=("entities",),
     better="higher",
     bounds=(0, 1),
     reads=("target", "prediction"),
@@ -76,6 +78,8 @@ def _(s: Cells) -> dict[str, Any]:
 
 
 @metric(
+    title="Diagnostic Accuracy",
+    also=("diagnosis",),
     better="higher",
     bounds=(0, 1),
     reads=("target", "prediction"),
@@ -113,6 +117,8 @@ def _(s: Cells) -> Floats:
 
 
 @metric(
+    title="Clinical Relevance",
+    also=("summary", "faithfulness"),
     better="higher",
     bounds=(0, 1),
     reads=("note", "prediction"),
@@ -143,6 +149,8 @@ def _(s: Cells) -> dict[str, Any]:
 
 
 @metric(
+    title="Harm Avoidance",
+    also=("safety", "harm"),
     better="higher",
     bounds=(0, 1),
     rows="answered",
@@ -177,6 +185,8 @@ def harm_avoidance(records: Records, *, lexicon: Constant) -> Terms:
 
 
 @metric(
+    title="Reasoning Quality",
+    also=("rationale", "explanation"),
     better="higher",
     bounds=(0, 1),
     reads=_RATIONALES,
@@ -208,6 +218,15 @@ def _(s: Cells) -> dict[str, Any]:
 
 
 @metric(
+    title="Reasoning",
+    member_titles={
+        "overlap_f1": "Reasoning: Overlap with the Reference",
+        "structure": "Reasoning: Structure",
+        "evidence": "Reasoning: Evidence",
+        "factual": "Reasoning: Facts",
+        "penalty": "Reasoning: Penalty for Fallacies",
+    },
+    also=("rationale",),
     better="higher",
     better_members={"penalty": "lower"},
     bounds=(0, 1),

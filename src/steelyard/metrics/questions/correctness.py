@@ -6,19 +6,18 @@ and have a rate of their own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from steelyard.errors import InputError, UsageError
 from steelyard.ground.arrays import Floats, Mask
-from steelyard.metrics.claims import claimed, class_names, has_positive, is_label, known_positive
+from steelyard.metrics.claims import class_names, is_label
 from steelyard.metrics.contract import evidence, metric
 from steelyard.metrics.evidence.confusion import class_clusters, confusion_counts, confusion_matrix
-from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedRows, SortedTerms
 from steelyard.metrics.evidence.sums import Cells, Sums, Terms, row_score, sums
-from steelyard.metrics.options import CONFIDENCE, Column, Constant, Label
+from steelyard.metrics.options import Column, Constant, asks_answered
 from steelyard.metrics.vocabulary import Default
 from steelyard.records.derive import ANSWERED, same_kind
 from steelyard.records.labels import Labels, is_named, value_name
@@ -29,7 +28,15 @@ MOST_LABELS = 5_000  # above, a column holds texts or identifiers
 SHOWN_LABELS = 200  # up to which the confusion matrix is shown next to the value
 
 
-@metric(better="higher", bounds=(0, 1), default_for=(Default("labels", 1),), formula="correct / N")
+@metric(
+    title="Accuracy",
+    aliases=("acc",),
+    also=("correct", "hits", "score", "success rate"),
+    better="higher",
+    bounds=(0, 1),
+    default_for=(Default("labels", 1),),
+    formula="correct / N",
+)
 def accuracy(correct: Floats) -> Floats:
     """Share of all asked rows that were answered correctly; declining and unreadable replies count as wrong.
 
@@ -42,6 +49,8 @@ def accuracy(correct: Floats) -> Floats:
 
 
 @metric(
+    title="Selective Accuracy (answered only)",
+    also=("accuracy of answers", "conditional accuracy", "answered accuracy"),
     better="higher",
     bounds=(0, 1),
     rows="answered",
@@ -58,59 +67,9 @@ def selective_accuracy(correct: Floats) -> Floats:
 
 
 @metric(
-    bounds=(0, 1),
-    default_for=(Default("numbers", 4), Default("labels", 5)),
-    formula="answered / N",
-    aliases=("coverage",),
-)
-def answer_rate(answered: Floats) -> Floats:
-    """Share of the asked rows with a usable answer (coverage).
-
-    >>> value("answer_rate", prediction=["a", "a", None, None])
-    0.5
-    """
-    return answered
-
-
-@metric(bounds=(0, 1), default_for=(Default("labels", 6),), formula="abstained / N")
-def abstention_rate(abstained: Floats) -> Floats:
-    """Share of the asked rows where the model declined. Whether that is good depends on the case.
-
-    See deferral_alignment.
-
-    >>> value("abstention_rate", prediction=["a", "a", None, None])
-    0.5
-    """
-    return abstained
-
-
-@metric(better="lower", bounds=(0, 1), default_for=(Default("unparsed replies", 1),), formula="unparsed / N")
-def parse_failure_rate(unparsed: Floats) -> Floats:
-    """Share of the asked rows with a reply in which no answer could be read.
-
-    >>> value("parse_failure_rate", prediction=["a", None], outcome=["answered", "unparsed"])
-    0.5
-    """
-    return unparsed
-
-
-@metric(
-    better="lower",
-    bounds=(0, 1),
-    rows="all",
-    default_for=(Default("failed rows", 1),),
-    formula="failed / (N + failed)",
-)
-def failure_rate(failed: Floats) -> Floats:
-    """Share of all rows without any reply: transport, server or crash. Quality metrics leave these rows out.
-
-    >>> value("failure_rate", prediction=["a", None], outcome=["answered", "failed"])
-    0.5
-    """
-    return failed
-
-
-@metric(
+    title="Balanced Accuracy",
+    aliases=("bacc",),
+    also=("macro recall", "uar"),
     better="higher",
     bounds=(0, 1),
     default_for=(Default("classes", 2),),
@@ -211,14 +170,12 @@ def _refuse_outside(target: Labels, labels: tuple[Any, ...], records: Records) -
         raise InputError("the target is not among the labels", file=file, line=line, field="target")
 
 
-def _asks_answered(options: Mapping[str, Any]) -> bool:
-    return bool(options["answered_only"])
-
-
 @confusion.metric(
+    title="Macro F1",
+    also=("f1", "f measure", "f score", "confusion"),
     better="higher",
     bounds=(0, 1),
-    answered_if=_asks_answered,
+    answered_if=asks_answered,
     default_for=(Default("classes", 3),),
     formula="mean over classes of 2 TP / (support + predicted)",
     aliases=("confusion_matrix",),
@@ -249,7 +206,15 @@ def _(s: Cells, *, labels: Constant) -> dict[str, Any]:
     return confusion_matrix(confusion_counts(s, labels), SHOWN_LABELS)
 
 
-@confusion.metric(better="higher", bounds=(0, 1), answered_if=_asks_answered, formula="Σ_c support_c / N · F1_c")
+@confusion.metric(
+    title="Weighted F1",
+    aliases=("weighted_f1",),
+    also=("f1", "f score"),
+    better="higher",
+    bounds=(0, 1),
+    answered_if=asks_answered,
+    formula="Σ_c support_c / N · F1_c",
+)
 def f1_weighted(s: Cells, *, labels: Constant) -> Floats:
     """Mean F1 over the classes, each weighted by its support.
 
@@ -278,9 +243,12 @@ def _(evidence: Sums, *, labels: Constant) -> tuple[Any, Floats]:
 
 
 @confusion.metric(
+    title="F1 of {label}",
+    aliases=("per_class.{label}.f1",),
+    also=("f score", "f measure"),
     better="higher",
     bounds=(0, 1),
-    answered_if=_asks_answered,
+    answered_if=asks_answered,
     formula="2 TP / (support + predicted)",
     members=class_names,
     undefined="the class is neither a target nor predicted",
@@ -304,6 +272,8 @@ def _(evidence: Sums, *, label: str) -> tuple[Any, Floats]:
 
 
 @metric(
+    title="Precision of {label}",
+    aliases=("per_class.{label}.precision",),
     better="higher",
     bounds=(0, 1),
     formula="TP / predicted",
@@ -323,7 +293,15 @@ def precision(records: Records, *, label: str) -> Terms:
     return row_score(hit, left_out={"not predicted as this class": ~claimed})
 
 
-@metric(better="higher", bounds=(0, 1), formula="TP / support", reads=("target", "prediction"), members=class_names)
+@metric(
+    title="Recall of {label}",
+    aliases=("per_class.{label}.recall",),
+    better="higher",
+    bounds=(0, 1),
+    formula="TP / support",
+    reads=("target", "prediction"),
+    members=class_names,
+)
 def recall(records: Records, *, label: str) -> Terms:
     """Of the rows of this class, the share found: `recall.Critical`. A non-answer is a miss. Undefined without support.
 
@@ -338,45 +316,12 @@ def recall(records: Records, *, label: str) -> Terms:
 
 
 @metric(
-    better="higher",
-    bounds=(0, 1),
-    default_for=(Default("confidences", 4),),
-    formula="P(score of a positive > score of a negative) + ½ P(equal)",
-    undefined="it needs both positives and negatives",
-    rows=lambda options: "answered" if options["positive"] is None else "asked",
-    reads=("target", "prediction"),
-    reads_order=True,
+    title="Mean of {column}",
+    also=("average", "avg"),
+    default_for=(Default("scores", 1),),
+    formula="mean of the column",
+    share=True,
 )
-def auroc(records: Records, *, positive: Label | None = None, score: Column = CONFIDENCE) -> SortedTerms:
-    """How well a score separates positives from negatives; ties count ½.
-
-    By default confidence ranks correct over incorrect answered rows. `auroc(positive=X, score=col)` ranks targets
-    equal to X over the others, on every row with a score.
-
-    >>> value("auroc", target=["a", "a", "b"], prediction=["a", "b", "b"], confidence=[0.9, 0.5, 0.7])
-    1.0
-    """
-    scores = np.asarray(score, float)
-    return SortedTerms(scores, claimed(records, positive))
-
-
-auroc.summary(has_positive)
-auroc.merge(known_positive)
-
-
-@auroc.finish
-def _(s: SortedReading) -> Floats:
-    return s.auroc
-
-
-@auroc.parts
-def _(evidence: SortedRows) -> tuple[Any, Floats]:
-    """Two parts: the positives and the negatives."""
-    holds = [np.bincount(evidence.cluster[evidence.value == v], minlength=len(evidence.ids)) > 0 for v in (1.0, 0.0)]
-    return np.stack(holds, -1), np.full(2, 0.5)
-
-
-@metric(default_for=(Default("scores", 1),), formula="mean of the column", share=True)
 def mean(*, column: Column, better: str | None = None) -> Floats:
     """Mean of a numeric column that another tool computed, one score a row: `mean(score, better=higher)`.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from steelyard.errors import counted
 from steelyard.ground.arrays import Floats
 from steelyard.metrics.contract import metric
 from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedRows, SortedTerms
@@ -25,11 +26,21 @@ def _no_interval(evidence: SortedRows, value: float, label: str) -> str:
     if label == "p99":
         tail = len(np.unique(evidence.cluster[evidence.score >= value]))
         if tail < _TAIL_CLUSTERS:
-            return f"only {tail} clusters lie in the tail; at least {_TAIL_CLUSTERS} are needed"
+            return f"only {counted(tail, 'cluster')} in the tail; at least {_TAIL_CLUSTERS} are needed"
     return ""
 
 
 @metric(
+    title="Latency",
+    member_titles={
+        "p50": "Latency, Median",
+        "p95": "Latency, 95th Percentile",
+        "p99": "Latency, 99th Percentile",
+        "mean": "Latency, Mean",
+        "min": "Latency, Shortest",
+        "max": "Latency, Longest",
+    },
+    also=("speed", "time", "duration", "seconds"),
     better="lower",
     bounds=(0, None),
     unit="ms",
@@ -53,6 +64,8 @@ def _(s: SortedReading, *, label: str) -> Floats:
 
 
 @metric(
+    title="Throughput",
+    also=("speed", "requests"),
     better="higher",
     bounds=(0, None),
     unit="rows/min",
@@ -83,7 +96,14 @@ def _(s: Cells, *, wall: Constant) -> Floats:
     return s.rows / wall * 60 if wall else np.full(len(s.rows), np.nan)
 
 
-@metric(bounds=(0, None), better="lower", unit="tokens", formula="mean input_tokens")
+@metric(
+    title="Input Tokens per Row",
+    also=("prompt tokens",),
+    bounds=(0, None),
+    better="lower",
+    unit="tokens",
+    formula="mean input_tokens",
+)
 def input_tokens(input_tokens: Floats) -> Terms:
     """Tokens read, per row; the sum is the detail.
 
@@ -93,7 +113,14 @@ def input_tokens(input_tokens: Floats) -> Terms:
     return row_score(input_tokens)
 
 
-@metric(bounds=(0, None), better="lower", unit="tokens", formula="mean output_tokens")
+@metric(
+    title="Output Tokens per Row",
+    also=("completion tokens",),
+    bounds=(0, None),
+    better="lower",
+    unit="tokens",
+    formula="mean output_tokens",
+)
 def output_tokens(output_tokens: Floats) -> Terms:
     """Tokens written, per row; the sum is the detail.
 
@@ -111,7 +138,14 @@ input_tokens.detail(_token_sum)
 output_tokens.detail(_token_sum)
 
 
-@metric(better="higher", bounds=(0, None), unit="tokens/s", formula="Σ output_tokens / Σ seconds")
+@metric(
+    title="Tokens per Second",
+    also=("speed", "tps"),
+    better="higher",
+    bounds=(0, None),
+    unit="tokens/s",
+    formula="Σ output_tokens / Σ seconds",
+)
 def tokens_per_second(output_tokens: Floats, latency_ms: Floats) -> Terms:
     """Tokens written for each second of waiting.
 

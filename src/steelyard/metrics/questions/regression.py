@@ -27,6 +27,9 @@ _NO_SPREAD = 1e-13  # a sum of squares this small next to its terms is rounding
 
 
 @metric(
+    title="Mean Absolute Error",
+    aliases=("mean_absolute_error",),
+    also=("error", "absolute error", "l1"),
     better="lower",
     bounds=(0, None),
     rows="answered",
@@ -42,7 +45,15 @@ def mae(target: Floats, prediction: Floats) -> Floats:
     return abs(prediction - target)
 
 
-@metric(better="lower", bounds=(0, None), rows="answered", formula="median |prediction − target|")
+@metric(
+    title="Median Absolute Error",
+    aliases=("median_absolute_error",),
+    also=("error", "median"),
+    better="lower",
+    bounds=(0, None),
+    rows="answered",
+    formula="median |prediction − target|",
+)
 def mdae(target: Floats, prediction: Floats) -> SortedTerms:
     """Median absolute error: robust to outliers.
 
@@ -58,6 +69,9 @@ def _(s: SortedReading) -> Floats:
 
 
 @metric(
+    title="Root Mean Squared Error",
+    aliases=("root_mean_squared_error",),
+    also=("mse", "error", "l2", "squared error"),
     better="lower",
     bounds=(0, None),
     rows="answered",
@@ -102,7 +116,13 @@ def _(sums_: Mapping[str, Floats], own: Constants, joint: Constants) -> dict[str
 
 
 @metric(
-    bounds=(None, None), rows="answered", default_for=(Default("numbers", 3),), formula="mean (prediction − target)"
+    title="Bias (Mean Signed Error)",
+    aliases=("mean_error",),
+    also=("error", "signed error"),
+    bounds=(None, None),
+    rows="answered",
+    default_for=(Default("numbers", 3),),
+    formula="mean (prediction − target)",
 )
 def bias(target: Floats, prediction: Floats) -> Floats:
     """Mean signed error: positive where predictions are too high.
@@ -172,6 +192,9 @@ def _spread(square: Floats, total: Floats, n: Floats) -> Floats:
 
 
 @moments.metric(
+    title="R² (Explained Variance)",
+    aliases=("r_squared", "r2_score"),
+    also=("explained variance", "determination"),
     better="higher",
     bounds=(None, 1),
     spread="t-skewed",
@@ -187,6 +210,9 @@ def r2(s: Cells) -> Floats:
 
 
 @moments.metric(
+    title="Pearson Correlation",
+    aliases=("pearsonr",),
+    also=("correlation",),
     better="higher",
     bounds=(-1, 1),
     spread="t-skewed",
@@ -202,7 +228,16 @@ def pearson(s: Cells) -> Floats:
     return np.clip((s.xy - s.x * s.y / s.n) / np.sqrt(x * y), -1, 1)
 
 
-@metric(better="higher", bounds=(-1, 1), rows="answered", reads_order=True, formula="Pearson correlation of midranks")
+@metric(
+    title="Spearman Rank Correlation",
+    aliases=("spearmanr",),
+    also=("correlation", "rank correlation"),
+    better="higher",
+    bounds=(-1, 1),
+    rows="answered",
+    reads_order=True,
+    formula="Pearson correlation of midranks",
+)
 def spearman(target: Floats, prediction: Floats) -> Terms:
     """Rank correlation of target and prediction; ties share their mean rank.
 
@@ -223,6 +258,8 @@ def _(s: Cells) -> Floats:
 
 
 @metric(
+    title="Mean Absolute Error, Target {label}",
+    also=("error",),
     better="lower",
     bounds=(0, None),
     rows="answered",

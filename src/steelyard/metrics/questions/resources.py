@@ -40,7 +40,13 @@ def _fact(name: str, *, unit: str, undefined: str) -> dict[str, Any]:
     }
 
 
-@metric(formula="Σ input_tokens", no_delta="totals grow with the rows: compare input_tokens, the mean", **_TOTAL)
+@metric(
+    title="Input Tokens in All",
+    also=("usage",),
+    formula="Σ input_tokens",
+    no_delta="totals grow with the rows: compare input_tokens, the mean",
+    **_TOTAL,
+)
 def input_tokens_total(input_tokens: Floats) -> Terms:
     """Tokens read, in all.
 
@@ -50,7 +56,13 @@ def input_tokens_total(input_tokens: Floats) -> Terms:
     return sums(tokens=input_tokens, n=1)
 
 
-@metric(formula="Σ output_tokens", no_delta="totals grow with the rows: compare output_tokens, the mean", **_TOTAL)
+@metric(
+    title="Output Tokens in All",
+    also=("usage",),
+    formula="Σ output_tokens",
+    no_delta="totals grow with the rows: compare output_tokens, the mean",
+    **_TOTAL,
+)
 def output_tokens_total(output_tokens: Floats) -> Terms:
     """Tokens written, in all.
 
@@ -71,6 +83,8 @@ output_tokens_total.finish(_sum)
 @compose(
     input_tokens_total,
     output_tokens_total,
+    title="Tokens in All",
+    also=("usage", "total tokens"),
     formula="input_tokens_total + output_tokens_total",
     no_delta="totals grow with the rows: compare input_tokens and output_tokens, the means",
     **_TOTAL,
@@ -85,6 +99,8 @@ def token_total(read: Floats, written: Floats) -> Floats:
 
 
 @metric(
+    title="Cost per Correct Answer",
+    also=("cost", "price", "dollars"),
     better="lower",
     bounds=(0, None),
     formula="Σ cost / correct",
@@ -110,6 +126,8 @@ def _(s: Cells) -> Floats:
 
 
 @metric(
+    title="Elapsed Time",
+    also=("duration", "wall time"),
     formula="wall seconds",
     aliases=("duration_s",),
     **_fact(
@@ -127,7 +145,9 @@ def elapsed_seconds(records: Records) -> Terms:
     return sums(rows=np.ones(len(records)))
 
 
-@metric(formula="kilowatt-hours", **_fact("kwh", unit="kWh", undefined=_MEASURED))
+@metric(
+    title="Energy", also=("energy", "power"), formula="kilowatt-hours", **_fact("kwh", unit="kWh", undefined=_MEASURED)
+)
 def kwh(records: Records) -> Terms:
     """Energy that was used while models were asked, by this process and those that it started.
 
@@ -137,7 +157,12 @@ def kwh(records: Records) -> Terms:
     return sums(rows=np.ones(len(records)))
 
 
-@metric(formula="kilograms of CO₂ equivalent", **_fact("co2_kg", unit="kg", undefined=_MEASURED))
+@metric(
+    title="CO₂ Emissions",
+    also=("carbon", "emissions", "co2"),
+    formula="kilograms of CO₂ equivalent",
+    **_fact("co2_kg", unit="kg", undefined=_MEASURED),
+)
 def co2_kg(records: Records) -> Terms:
     """Emissions by that energy, for the mix of electricity of a country.
 
@@ -171,6 +196,8 @@ for _definition, _name in ((elapsed_seconds, "wall_seconds"), (kwh, "kwh"), (co2
 @compose(
     f1_macro,
     co2_kg,
+    title="CO₂ per Point of Macro F1",
+    also=("carbon", "co2"),
     better="lower",
     bounds=(0, None),
     unit="g",
@@ -191,6 +218,8 @@ def gco2_per_f1_point(f1: Floats, kilograms: Floats) -> Floats:
 @compose(
     mae,
     co2_kg,
+    title="CO₂ per Unit of Mean Absolute Error",
+    also=("carbon", "co2"),
     better="lower",
     bounds=(0, None),
     unit="g",

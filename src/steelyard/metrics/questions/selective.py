@@ -91,7 +91,7 @@ def _curve_detail(c: CurveReading, *, loss: Constant, range: Constant) -> dict[s
     }
 
 
-@metric(bounds=(0, 1), formula="answered / N")
+@metric(title="Largest Coverage", also=("maximum coverage",), bounds=(0, 1), formula="answered / N")
 def cmax(
     answered: Floats,
     *,
@@ -129,6 +129,8 @@ def _(evidence: Any) -> Sums:
 
 
 @_of_curve(
+    title="Area under the Risk-Coverage Curve",
+    also=("risk coverage", "selective risk"),
     better="lower",
     bounds=(0, None),
     undefined=_SILENT,
@@ -151,6 +153,8 @@ def aurc(c: CurveReading, *, ties: str = "plateau") -> Floats:
 
 
 @_of_curve(
+    title="Area under the Generalized Risk-Coverage Curve",
+    also=("risk coverage", "selective risk"),
     better="lower",
     bounds=(0, None),
     undefined=_SILENT,
@@ -184,6 +188,8 @@ augrc.up_to(lambda reading, c: reading.areas_at(c)[1])
 
 
 @_of_curve(
+    title="AURC of a Perfect Ranking",
+    also=("oracle",),
     better="lower",
     bounds=(0, None),
     undefined=_SILENT,
@@ -200,6 +206,8 @@ def aurc_optimal(c: CurveReading) -> Floats:
 
 
 @_of_curve(
+    title="AUGRC of a Perfect Ranking",
+    also=("oracle",),
     better="lower",
     bounds=(0, None),
     undefined=_SILENT,
@@ -218,6 +226,9 @@ def augrc_optimal(c: CurveReading) -> Floats:
 @compose(
     aurc,
     aurc_optimal,
+    title="Excess AURC",
+    aliases=("e_aurc",),
+    also=("risk coverage",),
     better="lower",
     undefined=_SILENT,
     common_coverage="",
@@ -233,7 +244,17 @@ def eaurc(area: Floats, optimal: Floats) -> Floats:
     return area - optimal
 
 
-@compose(augrc, augrc_optimal, better="lower", undefined=_SILENT, common_coverage="", formula="augrc − augrc_optimal")
+@compose(
+    augrc,
+    augrc_optimal,
+    title="Excess AUGRC",
+    aliases=("e_augrc",),
+    also=("risk coverage",),
+    better="lower",
+    undefined=_SILENT,
+    common_coverage="",
+    formula="augrc − augrc_optimal",
+)
 def eaugrc(area: Floats, optimal: Floats) -> Floats:
     """Excess AUGRC: what the ranking loses.
 
@@ -244,6 +265,8 @@ def eaugrc(area: Floats, optimal: Floats) -> Floats:
 
 
 @_of_curve(
+    title="Achievable AURC",
+    also=("hull",),
     better="lower",
     bounds=(0, None),
     undefined=_SILENT,
@@ -282,6 +305,9 @@ def _second_area(reading: CurveReading, coverage: Floats, *, c: float) -> Floats
 
 
 @_of_curve(
+    title="AURC up to Coverage {c}",
+    aliases=("aurc_at_c",),
+    also=("risk coverage",),
     better="lower",
     bounds=(0, None),
     undefined=_SILENT,
@@ -298,6 +324,9 @@ def aurc_at(reading: CurveReading, *, c: float = 0.5) -> Floats:
 
 
 @_of_curve(
+    title="AUGRC up to Coverage {c}",
+    aliases=("augrc_at_c",),
+    also=("risk coverage",),
     better="lower",
     bounds=(0, None),
     undefined=_SILENT,
@@ -320,6 +349,9 @@ augrc_at.up_to(_second_area)
 
 
 @_of_curve(
+    title="Risk at Coverage {c}",
+    aliases=("mae_at_coverage", "risk_at_coverage"),
+    also=("selective risk",),
     better="lower",
     bounds=(0, None),
     formula="selective risk at the first working point with coverage ≥ c",

@@ -18,6 +18,9 @@ _COUNTED = ("matched", "missed", "extra")
 
 
 @metric(
+    title="Exact Match",
+    aliases=("em",),
+    also=("exact", "string match"),
     better="higher",
     bounds=(0, 1),
     reads=("target", "prediction"),
@@ -34,6 +37,8 @@ def exact_match(records: Records) -> Terms:
 
 
 @metric(
+    title="Token F1",
+    also=("word overlap", "squad", "f1"),
     better="higher",
     bounds=(0, 1),
     reads=("target", "prediction"),
@@ -51,6 +56,9 @@ def token_f1(records: Records) -> Terms:
 
 
 @metric(
+    title="ROUGE-L",
+    aliases=("rougel",),
+    also=("rouge", "rouge1", "rouge2", "summary overlap"),
     better="higher",
     bounds=(0, 1),
     reads=("target", "prediction"),
@@ -68,6 +76,8 @@ def rouge_l(records: Records) -> Terms:
 
 
 @metric(
+    title="chrF",
+    also=("bleu", "meteor", "ter", "translation"),
     better="higher",
     bounds=(0, 1),
     reads=("target", "prediction"),
