@@ -11,7 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from steelyard.ground.showing import presented_by
+
 if TYPE_CHECKING:
+    from steelyard import retrieval as retrieval
+    from steelyard import runs as runs
     from steelyard.confidence.calibrators import Calibrator as Calibrator
     from steelyard.confidence.first_token import class_confidence_from_logprobs as class_confidence_from_logprobs
     from steelyard.decide.gate import Gate as Gate
@@ -51,7 +55,9 @@ if TYPE_CHECKING:
     from steelyard.uncertainty.number import Delta as Delta
     from steelyard.uncertainty.number import Estimate as Estimate
 
-__version__ = "0.9.0"
+presented_by("steelyard.report.showing")  # rooms below `report` name none above them
+
+__version__ = "0.10.0"
 
 _HOMES = {
     "BackendError": "steelyard.errors",
@@ -94,6 +100,8 @@ _HOMES = {
     "values": "steelyard.study.evaluation",
 }
 
+_ROOMS = ("retrieval", "runs")  # modules with functions of their own
+
 __all__ = ["__version__", *_HOMES]
 
 
@@ -101,8 +109,8 @@ def __getattr__(name: str) -> Any:
     # PEP 562: importing steelyard costs nothing until a name is used
     from importlib import import_module
 
-    if name == "retrieval":
-        return import_module("steelyard.retrieval")
+    if name in _ROOMS:
+        return import_module(f"steelyard.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'steelyard' has no attribute '{name}'")
     value = getattr(import_module(_HOMES[name]), name)
@@ -111,4 +119,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "retrieval"})
+    return sorted({*globals(), *__all__, *_ROOMS})

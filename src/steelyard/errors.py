@@ -17,13 +17,27 @@ from typing import ClassVar
 
 
 class SteelyardError(Exception):
-    """Anything Steelyard refuses, with a message for people and an exit code for programs."""
+    """Anything Steelyard refuses, with a message for people and an exit code for programs.
+
+    >>> import steelyard as sy
+    >>> try:
+    ...     sy.value("acuracy", target=["a"], prediction=["a"])
+    ... except sy.SteelyardError as refused:
+    ...     print(type(refused).__name__, refused.exit_code)
+    UsageError 2
+    """
 
     exit_code: ClassVar[int] = 2
 
 
 class UsageError(SteelyardError):
-    """The request itself is wrong: an unknown name, a bad option, a malformed spec."""
+    """The request itself is wrong: an unknown name, a bad option, a malformed spec.
+
+    >>> import steelyard as sy
+    >>> sy.value("acuracy", target=["a"], prediction=["a"])
+    Traceback (most recent call last):
+    steelyard.errors.UsageError: unknown metric 'acuracy'; did you mean accuracy or aurc? `steelyard metrics` lists all
+    """
 
     exit_code = 2
 
@@ -32,6 +46,9 @@ class InputError(SteelyardError):
     """The data breaks a rule. Knows the file, the line and the field where it can.
 
     `rows` is how many rows break it; `others` are further problems of the same data.
+
+    >>> str(InputError("is not a number", file="run.csv", line=3, field="confidence"))
+    'run.csv:3: confidence: is not a number'
     """
 
     exit_code = 3
@@ -52,9 +69,9 @@ class InputError(SteelyardError):
         if line is not None:
             where = f"{where}:{line}" if where else f"row {line}"
         parts = [part for part in (where, printable(field) if field else "", problem) if part]
-        counted = f" (in {rows:,} rows, this is the first)" if rows > 1 else ""
-        more = f"; {len(others)} other problem{'s' if len(others) > 1 else ''}" if others else ""
-        super().__init__(": ".join(parts) + counted + more)
+        several = f" (in {rows:,} rows, this is the first)" if rows > 1 else ""
+        more = f"; {counted(len(others), 'other problem')}" if others else ""
+        super().__init__(": ".join(parts) + several + more)
 
     @classmethod
     def together(cls, problems: Sequence[InputError]) -> InputError:
@@ -88,3 +105,24 @@ def printable(text: object, *, limit: int | None = 120) -> str:
     given = str(text) if limit is None else str(text)[: limit + 1]
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in given)
     return shown if limit is None or len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def counted(n: int, noun: str) -> str:
+    """How many of something, in words that agree.
+
+    >>> counted(1, "row"), counted(1200, "query"), counted(0, "cluster")
+    ('1 row', '1,200 queries', '0 clusters')
+    """
+    return f"{n:,} {noun if n == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """
+    >>> plural("patient"), plural("query"), plural("case series"), plural("batch")
+    ('patients', 'queries', 'case series', 'batches')
+    """
+    if noun.endswith("series"):
+        return noun
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("s", "x", "z", "ch", "sh")) else f"{noun}s"

@@ -1,7 +1,7 @@
 """Metric expressions, rules about them, and their text: `ece(bins=15)`, `low(delta(accuracy{group.site=x})) >= -0.01`.
 
     rule  = ["!"] expr ("<=" | ">=" | "<" | ">") number ["for each" (path | "cell")]
-    expr  = head ["@" int] ["(" arg {"," arg} ")"] {"." label} ["{" slice "}"]
+    expr  = head ["@" int] ["(" arg {"," arg} ")"] ["@" int] {"." label} ["{" slice "}"]      with one cutoff at most
     head  = word | word {"." word} ":" word          the second form names a plug-in
     arg   = [word "="] value        value = number | "true" | "false" | string | "[" values "]" | expr
     slice = path "=" label {"," path "=" label}      path = word {"." label}
@@ -196,15 +196,11 @@ class _Scanner:
         head = self.match(_HEAD)
         if head is None:
             raise self.error("a name is expected")
-        cutoff = None
-        if self.take("@"):
-            digits = self.match(_INT)
-            if digits is None:
-                raise self.error("a whole number is expected after '@'")
-            cutoff = int(digits)
+        cutoff = self.cutoff()
         args: tuple[tuple[str, object], ...] = ()
         if self.take("("):
             args = tuple(self.items(self.arg, ")"))
+            cutoff = self.cutoff() if cutoff is None else cutoff
         labels: list[str] = []
         while self.take("."):
             labels.append(self.label())
@@ -214,6 +210,14 @@ class _Scanner:
             if len(dict(slice_)) < len(slice_):
                 raise self.error("a column appears twice in the slice")
         return Expr(head=head, cutoff=cutoff, args=args, labels=tuple(labels), slice=slice_)
+
+    def cutoff(self) -> int | None:
+        if not self.take("@"):
+            return None
+        digits = self.match(_INT)
+        if digits is None:
+            raise self.error("a whole number is expected after '@'")
+        return int(digits)
 
     def rule(self) -> Rule:
         marked = self.take("!")

@@ -7,7 +7,7 @@ point in the group "steelyard" has it loaded before a name is given up as unknow
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from steelyard.errors import UsageError, printable
@@ -20,14 +20,18 @@ ENTRY_POINT_GROUP = "steelyard"
 class Registry(Generic[T]):
     """An ordered mapping from names (and aliases) to things of one kind.
 
+    A name is found as it is written, else whatever its case. `hint` says what may have been meant by one that is not
+    here; by default the nearest name does.
+
     >>> losses = Registry[int]("loss")
     >>> losses.add("abs", 1)
-    >>> losses["abs"]
-    1
+    >>> losses["abs"], losses["ABS"]
+    (1, 1)
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, *, hint: Callable[[str], str] | None = None) -> None:
         self.kind = kind
+        self.hint = hint
         self._items: dict[str, T] = {}
         self._aliases: dict[str, str] = {}
 
@@ -63,11 +67,26 @@ class Registry(Generic[T]):
     def values(self) -> Iterator[T]:
         return iter(self._items.values())
 
+    def meant(self, name: str) -> str | None:
+        """The name of what is called so: as it is written, else whatever its case; None where nothing is."""
+        exact = self._aliases.get(name, name)
+        if exact in self._items:
+            return exact
+        folded = name.casefold()
+        alike = {known: known for known in self._items} | self._aliases
+        targets = list(dict.fromkeys(target for known, target in alike.items() if known.casefold() == folded))
+        if len(targets) > 1:
+            raise UsageError(f"'{printable(name)}' may mean {' or '.join(targets)}; write it as one of them")
+        return targets[0] if targets else None
+
     def _find(self, name: str) -> T | None:
-        return self._items.get(self._aliases.get(name, name))
+        meant = self.meant(name)
+        return None if meant is None else self._items[meant]
 
     def unknown(self, name: str) -> str:
         """What to say of a name that is not here."""
+        if self.hint is not None:
+            return f"unknown {self.kind} '{printable(name)}'; {self.hint(name)}"
         close = closest(name, [*self._items, *self._aliases])
         hint = f"did you mean '{close}'?" if close else f"known: {', '.join(self._items)}"
         return f"unknown {self.kind} '{printable(name)}'; {hint}"

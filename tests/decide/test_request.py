@@ -11,9 +11,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from steelyard.decide.advice import plural, unit_of
+from steelyard.decide.advice import unit_of
 from steelyard.decide.gate import Gate
 from steelyard.decide.request import Request, judge
+from steelyard.errors import plural
 from steelyard.records.readers import read
 from steelyard.runs.layout import View
 from steelyard.study.evaluation import evaluate
@@ -169,7 +170,7 @@ def test_a_known_metric_that_a_run_did_not_keep_fails_and_names_the_command(fold
         assert said in document["rules"][0]["reason"]
     for rule, said in {
         "recall.yess >= 0": "neither run has the label 'yess'; did you mean 'yes'?",
-        "arc <= 1": "unknown metric 'arc'; did you mean 'aurc'?",
+        "arc <= 1": "unknown metric 'arc'; did you mean aurc, ",
         "delta(nothing) >= 0": "unknown metric 'nothing'",
     }.items():
         done = command(

@@ -73,4 +73,4 @@ def test_files_are_counted_together_and_in_a_comparison_each_by_itself(tmp_path:
     assert unequal.code == 3
     assert "2 rows of the base run and 1 of the new one have no partner" in unequal.err
     common = command("compare", "a.jsonl", "b.jsonl", "-m", "accuracy", "--align", "intersection", cwd=tmp_path)
-    assert "left out: 2 base rows, 1 new rows" in common.out
+    assert "left out, without partner: 2 base rows, 1 new row\n" in common.out

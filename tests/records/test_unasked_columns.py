@@ -135,7 +135,7 @@ def test_numbers_that_cannot_be_kept_are_null_counted_and_said(tmp_path: Path) -
     path.write_text('{"item": 1, "x": 1.5}\n{"item": 2, "x": NaN}\n{"item": 3, "x": 1e999}\n')
     records = read(path)
     assert records.column("x").to_pylist() == [1.5, None, None]
-    assert "2 values of 'x' are no numbers that can be kept, and taken as missing" in records.warnings
+    assert "2 values of 'x' cannot be kept as numbers, and are taken as missing" in records.warnings
     with pytest.raises(InputError, match=r"a\.jsonl:2: x: a finite number is expected"):
         read(path, columns=["x"])
 

@@ -107,7 +107,7 @@ def test_documented_keys_are_paired_as_the_metrics_they_are(store: Path) -> None
     assert "by eps alone" not in runs(store, "decide", "-m", "per_class.a.recall")["reason"]
     counts = runs(store, "compare", "-m", "n_predictions", "--against", "rows1")["runs"]
     notes = {row["note"] for row in counts if row["note"]}
-    assert notes == {"no paired delta: this key is no metric that evidence is kept of"}
+    assert notes == {"n_predictions cannot be compared: counts grow with the rows"}
 
 
 def test_a_list_shows_main_metrics_labels_and_what_is_active(store: Path) -> None:

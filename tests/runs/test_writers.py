@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from steelyard.errors import StorageError
-from steelyard.ground import files as store
 from steelyard.ground.files import exclusive
 from steelyard.runs import database
 from steelyard.runs import index as index_module
@@ -145,9 +144,8 @@ def test_an_index_that_stays_locked_is_a_storage_error(tmp_path: Path, monkeypat
     assert listed(tmp_path) == ["first", "second"]
 
 
-def test_a_folder_that_stays_locked_is_a_storage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "PATIENCE", 0.05)
-    with exclusive(tmp_path), pytest.raises(StorageError, match="locked"), exclusive(tmp_path):
+def test_a_folder_that_stays_locked_is_a_storage_error(tmp_path: Path) -> None:
+    with exclusive(tmp_path), pytest.raises(StorageError, match="locked"), exclusive(tmp_path, patience=0.05):
         pass
     with exclusive(tmp_path):
         pass

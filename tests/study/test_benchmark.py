@@ -108,8 +108,8 @@ def test_rows_without_an_answer_are_said_and_counted(suite: Path, answers: Path)
     assert result.missing == {"triage": 10, "recall": 24}
     assert result.evaluation.population["failed"] == 34
     assert result.warnings == (
-        "task triage: 10 cases have no answer: 10 rows count as failed",
-        "task recall: there are no answers: 24 rows count as failed",
+        "task triage: 10 cases have no answer: 10 rows counted as failed",
+        "task recall: there are no answers: 24 rows counted as failed",
     )
     assert result.evaluation["accuracy{task=triage}"].n == 20
     assert "accuracy" not in result.report.task_scores["recall"]

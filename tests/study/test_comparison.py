@@ -78,7 +78,7 @@ def test_unmatched_rows_are_an_error_or_counted() -> None:
 def test_different_targets_are_refused() -> None:
     base = run(answers(80, 0.6, 1))
     new = run(answers(80, 0.6, 1), target=["yes"] * 79 + ["no"])
-    with pytest.raises(InputError, match="target: differs from the base run for 1 rows"):
+    with pytest.raises(InputError, match="target: differs from the base run for 1 row"):
         compare(base, new, ["accuracy"])
 
 
@@ -143,7 +143,7 @@ def test_hardly_any_difference_still_allows_for_a_rare_loss() -> None:
     half = stats.t.ppf(0.975, 19) * lost.std(ddof=1) / np.sqrt(20)
     assert delta.interval[1] == pytest.approx(-1 / 160 + np.hypot(half, none_seen))
     assert delta.verdict == "inconclusive"
-    assert "only 1 clusters differ" in delta.note
+    assert "only 1 cluster differs" in delta.note
 
 
 def test_identical_runs_are_unchanged() -> None:
@@ -236,7 +236,7 @@ def test_shared_abstentions_do_not_count_as_differences() -> None:
     new = [None if i % 8 == 0 else "no" if i == 1 else "yes" for i in range(160)]
     for name in ("f1_macro", "recall.yes", "accuracy"):
         delta = compare(run(base), run(new), [name])[name]
-        assert "only 1 clusters differ" in delta.note
+        assert "only 1 cluster differs" in delta.note
         assert delta.interval is not None
         assert delta.delta is not None
         assert delta.interval[1] >= delta.delta + stats.beta.ppf(0.975, 1, 20) - 1e-12
@@ -301,7 +301,7 @@ def test_only_what_changes_the_metric_counts_as_a_difference() -> None:
     base = run(["yes"] * 30 + ["no"] * 30, rows=1)
     new = run(["yes"] * 29 + ["no"] + [None] * 30, rows=1)
     delta = compare(base, new, ["accuracy"])["accuracy"]
-    assert "only 1 clusters differ" in delta.note
+    assert "only 1 cluster differs" in delta.note
     assert delta.interval is not None
     half = stats.t.ppf(0.975, 59) * np.sqrt(1 / 60 * 59 / 60 / 59)
     assert delta.interval[1] == pytest.approx(-1 / 60 + np.hypot(half, stats.beta.ppf(0.975, 1, 60)))

@@ -176,7 +176,7 @@ def test_rows_without_a_group_and_undefined_groups_are_noted() -> None:
     site = ["x"] * 10 + ["y"] * 10 + [None] * 10 + ["z"] * 10
     records = Records.from_columns({**columns, "group.site": site})
     note = evaluate(records, ["fairness_gap(selective_accuracy, by=group.site)"]).estimates[0].note
-    assert "10 rows have no group" in note
+    assert "10 rows without a group" in note
     assert "group z left out: the metric is undefined there" in note
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import steelyard as sy
 from steelyard.errors import InputError
 from steelyard.records.labels import are_names
 from steelyard.study.benchmark import benchmark
@@ -80,3 +81,15 @@ def test_a_benchmark_keeps_counts_only(tmp_path: Path) -> None:
 )
 def test_names_are_few_and_short(labels: Any, names: bool) -> None:
     assert are_names(labels) is names
+
+
+def test_a_class_that_is_a_text_is_not_named_unless_it_was_asked_for() -> None:
+    texts = [f"Mrs Smith of room {i} fell again and broke her hip at night, says her son" for i in range(12)]
+    table = {"item": list(range(12)), "target": texts, "prediction": texts}
+    records = sy.Records.from_columns(table)
+    chosen, asked = sy.evaluate(records, ["sensitivity", f"sensitivity(positive={json.dumps(texts[0])})"], resamples=0)
+    assert chosen.detail["positive"] is None
+    assert asked.detail["positive"] == texts[0]
+    few = {"item": list(range(3)), "target": ["a", "b", "b"], "prediction": ["a", "b", "a"]}
+    (named,) = sy.evaluate(sy.Records.from_columns(few), ["sensitivity"], resamples=0)
+    assert named.detail["positive"] == "a"

@@ -214,7 +214,7 @@ def test_coverages_lie_above_nothing_and_within_everything(coverage: list[float]
 
 def test_two_runs_are_paired_on_the_participants_that_both_have() -> None:
     left, right = run(1, mode="zero_shot", failed=(2,)), run(2, failed=(5,), first=1)
-    with pytest.raises(InputError, match=r"1 participants are in the first run only and 1 in the second only.*`inter"):
+    with pytest.raises(InputError, match=r"1 participant is in the first run only and 1 in the second only.*`inter"):
         selective(left, right)
     found = selective(left, right, intersection_only=True, resamples=300, confidence=["llm", "token_msp"])
     document = selective_document(found)
@@ -274,7 +274,7 @@ def test_runs_without_a_common_participant_or_a_common_item_are_refused() -> Non
         selective(run(1), run(2, first=100), intersection_only=True)
     left = run(1)
     shorter = run(2).take(np.arange(len(left)) != 5)
-    with pytest.raises(InputError, match="1 items have no partner"):
+    with pytest.raises(InputError, match="1 item has no partner"):
         selective(left, shorter)
     assert selective(left, shorter, intersection_only=True, resamples=100).population["items_total"] == 47
     other = run(2).with_columns({"target": left.column("target").take(list(reversed(range(48))))})
@@ -311,7 +311,7 @@ def test_rows_without_a_target_leave_whatever_their_outcome() -> None:
     found = selective(records.with_columns({"target": pa.array(targets)}), confidence=["token_msp"], resamples=0)
     kept = records.take(np.arange(80) % 2 == 0)
     close(found.readings["token_msp"][0].estimates["cmax"].value, value("answer_rate", kept))
-    assert any("40 rows without a target are left out" in w for w in found.warnings)
+    assert any("left out: 40 rows without a target" in w for w in found.warnings)
 
 
 def test_two_runs_without_resamples_have_deltas_alone() -> None:

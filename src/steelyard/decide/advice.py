@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from steelyard.errors import counted, plural
 from steelyard.naming import Rule
 from steelyard.uncertainty.number import Caution
 from steelyard.uncertainty.scarcity import FEWEST_CLUSTERS
@@ -39,23 +40,6 @@ def unit_of(columns: Sequence[str]) -> str:
     last = columns[-1].rpartition(".")[2] if columns else ""
     word = re.sub(r"(?<=.)[_ -]?\bid$|_id$", "", last.lower()).replace("_", " ").replace("-", " ").strip()
     return word if _WORD.fullmatch(word) else "cluster"
-
-
-def counted(number: int, unit: str) -> str:
-    """A number of clusters: `1 patient`, `1,200 patients`."""
-    return f"{number:,} {unit if number == 1 else plural(unit)}"
-
-
-def plural(unit: str) -> str:
-    """
-    >>> plural("patient"), plural("query"), plural("case series"), plural("batch")
-    ('patients', 'queries', 'case series', 'batches')
-    """
-    if unit.endswith("series"):
-        return unit
-    if unit.endswith("y") and unit[-2:-1] not in "aeiou":
-        return f"{unit[:-1]}ies"
-    return f"{unit}es" if unit.endswith(("s", "x", "z", "ch", "sh")) else f"{unit}s"
 
 
 def of(rule: Rule, number: GateNumber, verdict: Verdict, unit: str) -> tuple[str, ...]:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import pyarrow as pa
 
 from steelyard.decide.numbers import GateNumber, slice_names
+from steelyard.ground.frames import arrow_table
+from steelyard.ground.showing import Shows
 from steelyard.naming import slice_text
+
+if TYPE_CHECKING:
+    from steelyard.ground.showing import Json
 
 GateVerdict = Literal["pass", "fail", "inconclusive"]
 PASS: GateVerdict = "pass"
 FAIL: GateVerdict = "fail"
 INCONCLUSIVE: GateVerdict = "inconclusive"
 Inconclusive = Literal["report", "fail", "pass", "warn"]  # what an inconclusive gate comes to
+_FLOATS = ("value", "low", "high", "threshold", "p_value", "p_adjusted")
 Cause = Literal["", "missing", "barred", "no interval", "unknown end", "open"]
 
 
@@ -61,14 +69,42 @@ class Verdict:
         return self.number.clusters or None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Decision:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Decision(Shows):
     """All rules of a gate, and what they come to."""
 
     verdict: GateVerdict
     rules: tuple[Verdict, ...]
     notes: tuple[str, ...] = ()
     inconclusive: Inconclusive = "report"
+
+    def __repr__(self) -> str:
+        counts = [(word, sum(v.verdict == word for v in self.rules)) for word in get_args(GateVerdict)]
+        shown = ", ".join(f"{n} {word}" for word, n in counts if n)
+        return f"Decision: {self.verdict.upper()} ({len(self.rules)} rules: {shown})"
+
+    def to_arrow(self) -> pa.Table:
+        """One row per rule and slice: the verdict, the number, its interval, the threshold and why."""
+        rows = [(v, v.number) for v in self.rules]
+        return arrow_table(
+            {
+                "rule": pa.array([v.rule for v, _ in rows], pa.string()),
+                "slice": pa.array([slice_text(slice_names(v.slice)) for v, _ in rows], pa.string()),
+                "verdict": pa.array([v.verdict for v, _ in rows], pa.string()),
+                **{name: pa.array([getattr(v, name) for v, _ in rows], pa.float64()) for name in _FLOATS},
+                "level": pa.array([number.level for _, number in rows], pa.float64()),
+                "n": pa.array([number.n for _, number in rows], pa.int64()),
+                "clusters": pa.array([v.clusters for v, _ in rows], pa.int64()),
+                "reason": pa.array([v.reason for v, _ in rows], pa.string()),
+                "note": pa.array([number.note for _, number in rows], pa.string()),
+            }
+        )
+
+    def to_dict(self) -> Json:
+        """Plain data: the document that `acceptance_gate.json` holds."""
+        from steelyard.decide.wire import acceptance_document
+
+        return acceptance_document(self, {})
 
     @property
     def passed(self) -> bool:

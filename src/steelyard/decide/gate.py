@@ -50,6 +50,11 @@ class Gate:
 
     `allow_missing` is the share of the asked rows that may lack what a metric reads; `inconclusive` what a gate comes
     to that the data leave open: `report` it as such (exit 6), `fail`, `pass` or `warn` (pass, and say so).
+
+    >>> import steelyard as sy
+    >>> result = sy.evaluate([{"item": 1, "target": "a", "prediction": "a"}], "accuracy", resamples=0)
+    >>> Gate.parse("accuracy >= 0.8").check(result)
+    Decision: PASS (1 rules: 1 pass)
     """
 
     rules: tuple[Rule, ...]

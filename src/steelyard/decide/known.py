@@ -9,11 +9,13 @@ from dataclasses import dataclass, field, replace
 from steelyard.errors import UsageError, printable
 from steelyard.metrics import metrics
 from steelyard.metrics.definition import Metric, bound
+from steelyard.metrics.vocabulary import FROM_ALL_GROUPS
 from steelyard.naming import Rule
 from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL
 from steelyard.registry import closest
 from steelyard.runs.keys import nearest_keys
+from steelyard.study.asking import left_open
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +77,7 @@ class KnownNames:
 
     def lost_groups(self, metric: Metric) -> list[str]:
         """The groups that a gap or a worst group is over, which only the baseline has."""
-        if metric.definition.over_groups not in ("gap", "worst"):
+        if metric.definition.over_groups not in FROM_ALL_GROUPS:
             return []
         columns = [c for c in metric.grouped_by if c in self.values]
         return [name for c in columns for name in self.lost(c, sorted(self.values[c]))]
@@ -83,9 +85,11 @@ class KnownNames:
     def unknown(self, rule: Rule, keys: Sequence[str]) -> str:
         """What to say of a name that nobody knows."""
         written = str(replace(rule.metric, slice=()))
-        near = closest(written, nearest_keys(written, keys)) or closest(rule.metric.head, list(metrics))
-        hint = f"did you mean '{printable(near)}'?" if near else "see `steelyard metrics`"
-        return f"'{printable(str(rule))}': unknown metric '{printable(written)}'; {hint}"
+        near = closest(written, nearest_keys(written, keys))
+        if near:
+            return f"'{printable(str(rule))}': unknown metric '{printable(written)}'; did you mean '{printable(near)}'?"
+        said = left_open(written) or _refusal(rule) or metrics.unknown(rule.metric.head)
+        return f"'{printable(str(rule))}': {said}"
 
     def absent(self, name: str, where: str, *, delta: bool) -> str:
         """Why a number is not there though its name is known."""
@@ -95,6 +99,15 @@ class KnownNames:
         who = " and ".join(map(printable, runs)) or self.run_text
         what = "evidence of it" if delta else f"{name}{where}"
         return f"{who} did not keep {what}"
+
+
+def _refusal(rule: Rule) -> str:
+    """Why the registry takes a rule's name for no metric."""
+    try:
+        bound(replace(rule.metric, slice=()))
+    except UsageError as problem:
+        return str(problem)
+    return ""
 
 
 def _nearest(name: str, known: frozenset[str]) -> str:

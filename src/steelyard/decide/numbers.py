@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from steelyard.decide import advice
 from steelyard.decide.known import KnownNames
 from steelyard.decide.profiles import EVALUATORS
-from steelyard.errors import UsageError, printable
+from steelyard.errors import UsageError, counted, printable
 from steelyard.metrics import metrics as registry
 from steelyard.metrics.definition import Better, Metric, bound, metric_of, single
 from steelyard.naming import Rule, parse, slice_text, split_slice
@@ -174,10 +173,16 @@ def _absent(rule: Rule, name: str, subject: Subject) -> GateNumber:
     elif rule.metric.slice:
         where = f" in {slice_text(dict(rule.metric.slice))}"
     columns = [c for c in ((rule.each,) if rule.each else dict(rule.metric.slice)) if c and c not in (*CELL, "cell")]
+    problem = subject.known.absent(name, where, delta=rule.delta)
+    if not rule.delta and subject.comparison is not None and not subject.evaluation and not subject.baseline:
+        problem = (
+            f"a comparison has deltas, and no {name} of the run itself; check it together with an evaluation of the "
+            f"run, or write the rule about delta({name})"
+        )
     return GateNumber(
         value=None,
         slice=dict(rule.metric.slice),
-        problem=subject.known.absent(name, where, delta=rule.delta),
+        problem=problem,
         would_add=(name, *columns) if subject.known.kept else (),
     )
 
@@ -308,7 +313,7 @@ def _of_delta(d: Delta, subject: Subject) -> GateNumber:
     assert subject.comparison is not None
     about: dict[str, Any] = {"slice": dict(d.slice), "left_out": _left_out(d), "better": d.better, "notes": d.notes}
     if d.unchanged:
-        same = f"the answers are the same in all {d.companions['unchanged']['rows']} rows"
+        same = f"the answers are the same in all {counted(d.companions['unchanged']['rows'], 'row')}"
         return GateNumber(
             value=0.0, interval=(0.0, 0.0), clusters=d.clusters, level=d.level, certain=same, cautions=d.cautions,
             n=d.n, missing=d.missing_share, **about,
@@ -332,7 +337,7 @@ def _of_delta(d: Delta, subject: Subject) -> GateNumber:
 
 def _as_usable(number: Number, resamples: int, unit: str) -> GateNumber:
     """The number, with its interval if a rule may read it and else with the reason."""
-    problem = number.unusable(resamples, advice.counted(number.clusters, unit))
+    problem = number.unusable(resamples, counted(number.clusters, unit))
     known = {f.name: getattr(number, f.name) for f in fields(Number)}
     return GateNumber(**{**known, "interval": None if problem else number.interval}, problem=problem)
 

@@ -31,7 +31,7 @@ from math import ceil, inf
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from steelyard.errors import BackendError, UsageError, printable
+from steelyard.errors import BackendError, UsageError, counted, printable
 from steelyard.ground.turns import Turns
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class FailedRequestError(BackendError):
     """One request got no answer; the next may. `status` is None where the server said nothing."""
 
     def __init__(self, server: str, reason: str, *, status: int | None, retries: int, gave_up: bool) -> None:
-        attempts = f"; gave up after {retries + 1} attempts" if gave_up else ""
+        attempts = f"; gave up after {counted(retries + 1, 'attempt')}" if gave_up else ""
         super().__init__(f"{server}: {reason}{attempts}")
         self.reason, self.status, self.retries = reason, status, retries
 
@@ -204,7 +204,7 @@ class Server:
             return
         self._unreached += 1
         if self._unreached >= max(DEAD, self.limits.in_flight):
-            raise self._break(f"cannot be reached, by none of {self._unreached} requests; is it running?")
+            raise self._break(f"cannot be reached, by none of {counted(self._unreached, 'request')}; is it running?")
 
     def _break(self, why: str) -> BackendError:
         """Let nothing more be sent: it would be in vain, and asking again with a wrong key may lock it."""

@@ -127,9 +127,10 @@ class Journal:
 
     def _refuse(self) -> None:
         if self._problem:
+            unsynced = self._appended - self._synced
+            lost = "the last row is" if unsynced == 1 else f"the last {unsynced:,} rows are"
             raise StorageError(
-                f"cannot write {printable(self.path)}: {self._problem}; what was written before is kept, "
-                f"the last {self._appended - self._synced} rows are not"
+                f"cannot write {printable(self.path)}: {self._problem}; what was written before is kept, {lost} not"
             )
 
     def _write(self) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from steelyard.errors import UsageError, printable
+from steelyard.errors import UsageError, counted, printable
 from steelyard.ground.arrays import Mask
 from steelyard.records.labels import encode, is_named
 from steelyard.records.schema import kind_of, text_array, texts
@@ -158,15 +158,14 @@ def labelled(
 
 def removed(name: str, count: int) -> str:
     """That white space was removed."""
-    values = f"{count:,} value{'s' if count > 1 else ''}"
-    return f"white space around {values} of '{printable(name)}' was removed; `labels=exact` keeps it"
+    return f"white space around {counted(count, 'value')} of '{printable(name)}' was removed; `labels=exact` keeps it"
 
 
-def counted(outcome: str, count: int) -> str:
+def taken(outcome: str, count: int) -> str:
     """That predictions stand for an outcome."""
     option = "abstain" if outcome == "abstained" else "unparsed"
-    counts = f"{count:,} predictions count" if count > 1 else "1 prediction counts"
-    return f"{counts} as {outcome}: the text is one of `{option}=`"
+    count_ = "counts" if count == 1 else "count"
+    return f"{counted(count, 'prediction')} {count_} as {outcome}: the text is one of `{option}=`"
 
 
 def _with_outcomes(columns: Mapping[str, Column], masks: Mapping[str, Mask]) -> tuple[dict[str, Column], list[str]]:
@@ -182,7 +181,7 @@ def _with_outcomes(columns: Mapping[str, Column], masks: Mapping[str, Mask]) -> 
     for name, mask in masks.items():
         meant = pc.and_(pa.array(mask), open_)  # another outcome that was stated wins
         count = int(pc.sum(meant).as_py() or 0)
-        said += [counted(name, count)] if count else []
+        said += [taken(name, count)] if count else []
         prediction = pc.if_else(meant, pa.scalar(None, prediction.type), prediction)
         outcome = pc.if_else(meant, pa.scalar(name, outcome.type), outcome)
     return {"prediction": prediction, "outcome": outcome}, said
@@ -204,5 +203,7 @@ def _spelt_alike(columns: Mapping[str, Column], spelling: Iterable[str]) -> tupl
         merged = len(set(before)) - len(set(after))
         if merged:
             spellings, labels = len(set(before)), len(set(after))
-            said.append(f"{spellings} spellings in '{name}' are {labels} labels, case and full stops aside")
+            said.append(
+                f"{spellings:,} spellings in '{name}' are {counted(labels, 'label')}, case and full stops aside"
+            )
     return done, said

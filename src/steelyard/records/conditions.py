@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from steelyard.errors import UsageError, printable
+from steelyard.errors import UsageError, counted, printable
 from steelyard.ground.commas import outside, quoted, split_commas, unquoted
 from steelyard.records.labels import Labels, null_name, value_name
 from steelyard.records.schema import CELL, SHOWN, UNPERTURBED, is_group, kind_of
@@ -210,6 +210,6 @@ def _compared(records: Records, condition: Condition) -> Mask:
 def _examples(name: str, values: tuple[Any, ...]) -> str:
     """A few of the values, of columns that describe the run; others may hold patient data and are only counted."""
     if name not in (*CELL, "outcome", "repeat") and not is_group(name):
-        return f"{len(values)} other values"
+        return f"{counted(len(values), 'other value')}"
     shown = ", ".join(printable(value_name(v), limit=30) for v in values[:8])
     return f"{shown}, … ({len(values)} values)" if len(values) > 8 else shown

@@ -222,3 +222,10 @@ DERIVED: Mapping[str, Callable[[Records], Floats | Labels]] = {
     "failed": _flag(FAILED),
     "correct": correct,
 }
+
+
+def floats(column: pa.Array) -> Floats:
+    """A column of numbers or nothing as floats, NaN where null."""
+    if kind_of(column) == "null":
+        return np.full(len(column), np.nan)
+    return column.cast(pa.float64()).to_numpy(zero_copy_only=False)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date, time
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,13 @@ _TABLES = {
     "polars": ("DataFrame", "Series", "LazyFrame"),
     "pyarrow": ("Table", "RecordBatch", "RecordBatchReader"),
 }
+
+
+class ArrowStream(Protocol):
+    """A table of any library that knows the Arrow stream interface, as pandas, polars and pyarrow do."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The stream, in a capsule."""
 
 
 def is_frame(given: Any) -> bool:

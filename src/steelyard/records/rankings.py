@@ -30,10 +30,12 @@ from steelyard.records.table import Records
 class Rankings:
     """The judged documents of all queries: those retrieved, by query and rank, and all of them.
 
-    `missing` are the queries without judgements, `reason` says what they lack.
+    `missing` are the queries without judgements, `reason` says what they lack. `retrieved` is how many documents each
+    ranking has, judged or not.
     """
 
     queries: int
+    retrieved: Codes
     query: Codes
     rank: Codes
     grade: Floats
@@ -91,6 +93,7 @@ def _from_gains(records: Records, needed_by: str) -> Rankings:
         )
     return Rankings(
         queries=len(records),
+        retrieved=_lengths(gains),
         query=query,
         rank=rank,
         grade=grade,
@@ -123,6 +126,7 @@ def _from_gold_rank(records: Records) -> Rankings:
     retrieved = np.flatnonzero(stated > 0)
     return Rankings(
         queries=len(records),
+        retrieved=np.where(stated > 0, stated, 0).astype(np.int64),
         query=retrieved,
         rank=stated[retrieved].astype(np.int64),
         grade=np.ones(len(retrieved)),
@@ -156,6 +160,7 @@ def _from_lists(records: Records) -> Rankings:
     relevant = np.flatnonzero(np.asarray(hit.is_valid()))
     return Rankings(
         queries=len(records),
+        retrieved=_lengths(prediction),
         query=query[relevant],
         rank=rank[relevant],
         grade=np.ones(len(relevant)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from steelyard.errors import InputError, UsageError, printable
-from steelyard.ground.arrays import Codes, Floats
-from steelyard.records import derive, frames
+from steelyard.ground.arrays import Codes, Floats, Mask
+from steelyard.ground.frames import arrow_table
+from steelyard.ground.showing import Json, Shows
+from steelyard.records import derive
 from steelyard.records.breaches import breaches
 from steelyard.records.conditions import Conditions, meeting
 from steelyard.records.extras import Extra
 from steelyard.records.labels import Labels, by_text, encode, frozen, value_name, value_of
+from steelyard.records.overview import in_short, overview
 from steelyard.records.schema import KEY, OUTCOMES, SHOWN, check, kind_of, no_item, to_arrow
 from steelyard.records.sources import Source, where_of
 from steelyard.records.task import Task
@@ -31,8 +35,12 @@ from steelyard.registry import closest
 __all__ = ["Records", "Source"]
 
 
-class Records:
-    """An immutable table of answers. Make one with `Records.from_columns` or `read`."""
+class Records(Shows):
+    """An immutable table of answers. Make one with `Records.from_columns` or `read`.
+
+    >>> Records.from_columns({"item": ["q1", "q2"], "target": ["A", "B"], "prediction": ["A", None]})
+    Records(2 rows: 1 answered, 1 abstained; columns: item, target, prediction)
+    """
 
     def __init__(
         self,
@@ -65,18 +73,14 @@ class Records:
     @classmethod
     def from_columns(
         cls,
-        columns: Mapping[str, Any],
+        columns: Mapping[str, object],
         *,
         cluster: str | None = None,
-        task: Task | Mapping[str, Any] | None = None,
+        task: Task | Mapping[str, object] | None = None,
         sources: Sequence[Source] = (),
         extras: Mapping[str, Extra] | None = None,
     ) -> Records:
-        """A table from lists with None, NumPy or Arrow arrays; dotted names such as `group.site` are fine.
-
-        >>> Records.from_columns({"item": ["q1", "q2"], "target": ["A", "B"], "prediction": ["A", None]})
-        Records(2 rows: 1 answered, 1 abstained)
-        """
+        """A table from lists with None, NumPy or Arrow arrays; dotted names such as `group.site` are fine."""
         where = where_of(sources)
         arrays = {str(name): to_arrow(str(name), values, where) for name, values in columns.items()}
         sizes = {name: len(array) for name, array in arrays.items()}
@@ -145,8 +149,7 @@ class Records:
         return name in self._base or name in self._extras
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{n} {outcome}" for outcome, n in self.counts().items() if n)
-        return f"Records({len(self)} rows: {counts})"
+        return in_short(self)
 
     @property
     def stated(self) -> tuple[str, ...]:
@@ -216,7 +219,7 @@ class Records:
         return self.stated_numbers(name)
 
     def stated_numbers(self, name: str) -> Floats:
-        return self._once(f"numbers {name}", lambda: frozen(_floats(self.column(name))))
+        return self._once(f"numbers {name}", lambda: frozen(derive.floats(self.column(name))))
 
     def is_numeric(self, name: str) -> bool:
         return kind_of(self.column(name)) in derive.NUMBERS
@@ -276,7 +279,7 @@ class Records:
 
     # -- subsets -----------------------------------------------------------------------------------------------
 
-    def take(self, rows: npt.NDArray[Any]) -> Records:
+    def take(self, rows: Codes | Mask) -> Records:
         """The rows at these places, or where this mask is true."""
         index = np.flatnonzero(rows) if rows.dtype == bool else np.asarray(rows, np.int64)
         return self._with(rows=index if self._rows is None else self._rows[index])
@@ -309,16 +312,14 @@ class Records:
     def with_columns(self, added: Mapping[str, pa.Array]) -> Records:
         """The table with further columns (as long as the table); present ones are replaced."""
         base = {name: self.column(name) for name in self._base}
-        origin = self._origin
-        if self._rows is not None:
-            origin = self._rows if origin is None else origin[self._rows]
+        origin = self._origin if self._origin is None or self._rows is None else self._origin[self._rows]
         return Records(
             {**base, **added},
             cluster=self._cluster,
             task=self.task,
             sources=self.sources,
             warnings=self.warnings,
-            origin=origin,
+            origin=self._rows if origin is None else origin,
             extras=self._extras if self._rows is None else {n: self.extra(n) for n in self._extras},
             skipped=self.skipped,
             kept_of_texts=self.kept_of_texts,
@@ -332,15 +333,18 @@ class Records:
     def to_arrow(self) -> pa.Table:
         """The table with all its columns, those that cannot be read too; half a character in a name is its escape."""
         columns = {name: self.column(name) for name in self._base}
-        return frames.arrow_table({**columns, **{name: self.extra(name).column for name in self._extras}})
+        return arrow_table({**columns, **{name: self.extra(name).column for name in self._extras}})
 
-    def to_pandas(self) -> Any:
-        """The same as a pandas frame; whole numbers and booleans stay what they are where values are missing."""
-        return frames.to_pandas(self.to_arrow())
+    def to_dict(self) -> Json:
+        """What is known of the table without its rows: counts, columns with their kinds, clusters, sources."""
+        return overview(self)
 
-    def to_polars(self) -> Any:
-        """The same as a polars frame."""
-        return frames.to_polars(self.to_arrow())
+    def save(self, path: str | Path) -> Path:
+        """Write the rows to a file by its suffix (`.csv`, `.jsonl`, `.parquet`, …), in place of one that is there."""
+        from steelyard.records.writers import write_records
+
+        write_records(self, Path(path))
+        return Path(path)
 
     def as_reference(self) -> Records:
         """Every row as its unperturbed partner answered it; needs the `reference.*` columns."""
@@ -353,7 +357,12 @@ class Records:
             return np.ones(len(self), bool)
         return np.asarray(self.column("perturbation").is_null().to_numpy(zero_copy_only=False))
 
-    def _with(self, *, rows: npt.NDArray[np.int64]) -> Records:
+    @property
+    def whole(self) -> Records:
+        """The table that this one is a part of, or the table itself: what is a fact of all rows is read there."""
+        return self if self._rows is None else self._with(rows=None)
+
+    def _with(self, *, rows: npt.NDArray[np.int64] | None) -> Records:
         return Records(
             self._base,
             cluster=self._cluster,
@@ -389,9 +398,3 @@ class Records:
         if what not in self._derived:
             self._derived[what] = make()
         return self._derived[what]
-
-
-def _floats(column: pa.Array) -> Floats:
-    if kind_of(column) == "null":
-        return np.full(len(column), np.nan)
-    return column.cast(pa.float64()).to_numpy(zero_copy_only=False)

@@ -3,6 +3,7 @@
 Comes from `read(..., task=...)`, or a `.task.yaml` next to the data:
 
     labels: [Low, Medium, High]      # the fixed set; a target outside it is an input error
+    positive: High                   # the label that sensitivity, ppv and their kin are about
     range: [0, 3]                    # of numeric targets, or just the width: 3
     direction: higher                # of row scores that another tool computed: mean(score)
     facts: {wall_seconds: 812.5}     # facts of the whole table: values without interval
@@ -38,7 +39,11 @@ FACTS = ("wall_seconds", "kwh", "co2_kg")
 
 @dataclass(frozen=True)
 class Task:
-    """Facts of a task; everything is optional."""
+    """Facts of a task; everything is optional.
+
+    >>> Task(labels=("low", "high"), positive="high").labels
+    ('low', 'high')
+    """
 
     labels: tuple[Label, ...] | None = None
     range: float | None = None
@@ -47,6 +52,7 @@ class Task:
     abstain: tuple[str, ...] = ()  # predictions that mean that the model declined
     unparsed: tuple[str, ...] = ()  # predictions that mean that its reply could not be read
     lexicon: tuple[str, ...] = ()  # tables of clinical terms, for metrics of texts
+    positive: Label | None = None  # the label that rates of one class against the rest are about
     benchmark: Plan | None = None  # what is measured in each task of a benchmark, and how its categories are weighed
 
     @classmethod
@@ -57,7 +63,7 @@ class Task:
         return replace(task, lexicon=tuple(beside)) if task.lexicon else task
 
     @classmethod
-    def of(cls, document: Any, *, source: str = "task") -> Task:
+    def of(cls, document: object, *, source: str = "task") -> Task:
         """A Task from a mapping, checked; unknown keys are errors with a hint."""
         if isinstance(document, Task):
             return document
@@ -65,21 +71,23 @@ class Task:
             return cls()
         if not isinstance(document, Mapping):
             raise UsageError(f"{printable(source)}: a mapping with labels, range or direction is expected")
-        known = ["labels", "range", "direction", "facts", "abstain", "unparsed", "lexicon", "benchmark"]
+        known = ["labels", "positive", "range", "direction", "facts", "abstain", "unparsed", "lexicon", "benchmark"]
         for key in document:
             if key not in known and key not in _ASKING:
                 near = closest(str(key), known)
                 hint = f"did you mean '{near}'?" if near else f"known: {', '.join(known)}"
                 raise UsageError(f"{printable(source)}: unknown key '{printable(key)}'; {hint}")
+        labels = _labels(document.get("labels"), source)
         return cls(
-            _labels(document.get("labels"), source),
-            _range(document.get("range"), source),
-            _direction(document.get("direction"), source),
-            _facts(document.get("facts"), source),
-            _texts(document.get("abstain"), "abstain", source),
-            _texts(document.get("unparsed"), "unparsed", source),
-            _texts(document.get("lexicon"), "lexicon", source),
-            Plan.of(document.get("benchmark"), source=source),
+            labels=labels,
+            range=_range(document.get("range"), source),
+            direction=_direction(document.get("direction"), source),
+            facts=_facts(document.get("facts"), source),
+            abstain=_texts(document.get("abstain"), "abstain", source),
+            unparsed=_texts(document.get("unparsed"), "unparsed", source),
+            lexicon=_texts(document.get("lexicon"), "lexicon", source),
+            positive=_positive(document.get("positive"), labels, source),
+            benchmark=Plan.of(document.get("benchmark"), source=source),
         )
 
 
@@ -93,6 +101,14 @@ def _labels(value: Any, source: str) -> tuple[Label, ...] | None:
     if len(set(value)) != len(value):
         raise UsageError(f"{printable(source)}: a label appears twice in labels")
     return tuple(value)
+
+
+def _positive(value: Any, labels: tuple[Label, ...] | None, source: str) -> Label | None:
+    if value is not None and not isinstance(value, str | int | bool):
+        raise UsageError(f"{printable(source)}: positive is one label")
+    if value is not None and labels is not None and value not in labels:
+        raise UsageError(f"{printable(source)}: positive is not among the labels")
+    return value
 
 
 def _texts(value: Any, key: str, source: str) -> tuple[str, ...]:

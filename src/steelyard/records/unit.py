@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.errors import printable
+from steelyard.errors import counted, printable
 from steelyard.records.schema import FIELDS, kind_of
 from steelyard.records.table import Records
 
@@ -39,7 +39,8 @@ class Unit:
     rows: int
 
     def __str__(self) -> str:
-        return f"rows look clustered by '{printable(self.column)}' ({self.values:,} values in {self.rows:,} rows)"
+        where = f"{counted(self.values, 'value')} in {counted(self.rows, 'row')}"
+        return f"rows look clustered by '{printable(self.column)}' ({where})"
 
 
 def likely_unit(records: Records) -> Unit | None:

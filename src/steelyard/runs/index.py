@@ -67,10 +67,15 @@ class RunEntry:
 
 @dataclass(frozen=True)
 class Cell:
-    """The numbers of one cell of a run: of one model, strategy, task and perturbation where it has several."""
+    """The numbers of one cell of a run: of one model, strategy, task and perturbation where it has several.
 
+    `path` tells runs apart: ids repeat in other workflows, domains and tenants.
+    """
+
+    path: str
     run_id: str
     workflow: str
+    domain: str
     cell: Mapping[str, str]
     values: dict[str, float]
 
@@ -191,7 +196,7 @@ class Index:
 
     def cells(self) -> tuple[list[str], list[Cell]]:
         """The metrics of every run and cell: their names, and a row per run and cell; a run without any has one."""
-        query = f"SELECT path, run_id, workflow FROM runs WHERE problem IS NULL AND {self._seen}"
+        query = f"SELECT path, run_id, workflow, domain FROM runs WHERE problem IS NULL AND {self._seen}"
         who = {path: names for path, *names in self._asked(f"{query} ORDER BY started_at DESC, run_id", self._values)}
         whole: dict[str, dict[str, float]] = {path: {} for path in who}
         for path, name, value in self._asked("SELECT path, metric_name, value FROM metrics WHERE slice = ''"):
@@ -204,10 +209,10 @@ class Index:
             if path in parts and slice_ == _storable(slice_text(_named(cell))):  # else it is a part of a cell
                 parts[path].setdefault(tuple(cell), {})[name] = value
         rows = []
-        for path, (run_id, workflow) in who.items():
+        for path, (run_id, workflow, domain) in who.items():
             if whole[path] or not parts[path]:
-                rows.append(Cell(run_id, workflow, {}, whole[path]))
-            rows += [Cell(run_id, workflow, _named(cell), values) for cell, values in parts[path].items()]
+                rows.append(Cell(path, run_id, workflow, domain, {}, whole[path]))
+            rows += [Cell(path, run_id, workflow, domain, _named(cell), values) for cell, values in parts[path].items()]
         return sorted({name for row in rows for name in row.values}), rows
 
     def names(self) -> list[str]:
@@ -215,10 +220,10 @@ class Index:
         query = f"SELECT DISTINCT m.metric_name FROM metrics m JOIN runs r ON r.path = m.path WHERE {self._seen}"
         return [name for (name,) in self._asked(query, self._values)]
 
-    def rows(self, metric: str | None = None) -> Iterator[tuple[Any, ...]]:
-        """The table of metrics, one row per number."""
+    def rows(self, metric: str | None = None, *, of_runs: Sequence[str] = ()) -> Iterator[tuple[Any, ...]]:
+        """The table of metrics, one row per number, and behind it columns `of_runs`, such as their workflow."""
         where, values = ("", []) if metric is None else (" AND m.metric_name = ?", [metric])
-        columns = ", ".join(f"m.{c}" for c in METRIC_COLUMNS)
+        columns = ", ".join((*(f"m.{c}" for c in METRIC_COLUMNS), *(f"r.{c}" for c in of_runs)))
         query = f"SELECT {columns} FROM metrics m JOIN runs r ON r.path = m.path WHERE {self._seen}{where}"
         yield from self._asked(f"{query} ORDER BY m.run_id, m.metric_name, m.slice", [*self._values, *values])
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import EllipsisType
 from typing import Any
 
-from steelyard.errors import StorageError, UsageError, printable
+from steelyard.errors import StorageError, UsageError, counted, printable
 from steelyard.ground.digests import CHANGED, digest_of
 from steelyard.ground.files import exclusive, write_atomic
 from steelyard.ground.json import dumps, read_json, refusal
@@ -149,7 +149,7 @@ class Pointers:
             if len(pointer.stack) <= steps:
                 past = max(len(pointer.stack) - 1, 0)
                 which = f"{printable(metric)} ({printable(profile)})"
-                raise StorageError(f"{which} has {past} earlier runs to go back to, not {steps}")
+                raise StorageError(f"{which} has {counted(past, 'earlier run')} to go back to, not {steps}")
             kept = pointer.stack[: len(pointer.stack) - steps]
             try:
                 opened = self.opened(kept[-1])

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.errors import InputError, UsageError, printable
+from steelyard.errors import InputError, UsageError, counted, printable
 from steelyard.records.labels import value_name
 from steelyard.records.plan import Plan
 from steelyard.records.readers import read_as_is
@@ -91,8 +91,10 @@ def joined_answers(
         warnings += said
         if lacking:
             missing[task.name] = lacking
-            where = "there are no answers" if task.name not in given else f"{lacking} cases have no answer"
-            warnings.append(f"task {task.name}: {where}: {lacking} rows count as failed")
+            have = "has" if lacking == 1 else "have"
+            some = f"{counted(lacking, 'case')} {have} no answer"
+            where = some if task.name in given else "there are no answers"
+            warnings.append(f"task {task.name}: {where}: {counted(lacking, 'row')} counted as failed")
     records = Records.from_columns(
         {**rows.columns, "model": [model] * rows.size},
         cluster=suite.spec.cluster,
@@ -237,9 +239,9 @@ class _Unused:
         named = sorted(self.names)
         shown = [f"'{printable(name)}' (differs in {self.different.get(name, 0):,})" for name in named[:_FEW]]
         more = f" and {len(named) - _FEW} more" if len(named) > _FEW else ""
-        columns = f"{len(named)} columns" if len(named) > 1 else "1 column"
+        columns = counted(len(named), "column")
         return [
-            f"task {task.name}: {columns} of the answers not used in {rows:,} row{'s' if rows != 1 else ''}: "
+            f"task {task.name}: {columns} of the answers not used in {counted(rows, 'row')}: "
             f"{', '.join(shown)}{more}; the suite says what is asked and what is right: leave such columns out"
         ]
 

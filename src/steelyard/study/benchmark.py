@@ -34,7 +34,7 @@ from steelyard.study.row_pairs import UnmatchedRows, paired_slices
 from steelyard.study.scored_rows import scored_rows
 from steelyard.study.suite import Combining, Suite, SuiteTask, load_suite
 from steelyard.uncertainty.estimate import estimates
-from steelyard.uncertainty.number import Estimate
+from steelyard.uncertainty.number import Delta, Estimate
 from steelyard.uncertainty.settings import Settings
 from steelyard.uncertainty.verdicts import judged
 
@@ -57,7 +57,7 @@ class Benchmark:
         """What must be said with every number."""
         return self.evaluation.warnings
 
-    def shown_name(self, estimate: Any) -> str:
+    def shown_name(self, estimate: Estimate | Delta) -> str:
         """What an estimate or a delta is called in reports: the metric, the category, or the combined score's name."""
         return shown_name(metric_of(estimate.metric), self.how.name)
 

@@ -29,6 +29,10 @@ class BenchmarkReport:
 
     `task_scores[task][metric]` and `overall_scores[metric]` hold numbers that are defined; the document holds null for
     the others. `detailed_results` are the results that were added: scores, counts and parts of scores, never texts.
+
+    >>> report = BenchmarkReport(model_id="m1", task_scores={"notes": {"accuracy": 0.5}})
+    >>> report.task_scores["notes"]["accuracy"]
+    0.5
     """
 
     model_id: str
@@ -53,8 +57,8 @@ class BenchmarkReport:
         scores: Mapping[str, float | None],
         *,
         model_id: str | None = None,
-        breakdown: Mapping[str, Any] | None = None,
-        **about: Any,
+        breakdown: Mapping[str, object] | None = None,
+        **about: object,
     ) -> Self:
         """Add one result of a task: its scores, and what they are made of. Another model's result is refused."""
         self.check_model(model_id)

@@ -24,7 +24,7 @@ from steelyard.confidence.calibrators.calibrator import (
     row_digests,
     standardised,
 )
-from steelyard.errors import InputError, UsageError, printable
+from steelyard.errors import InputError, UsageError, counted, printable
 from steelyard.ground.arrays import Floats
 from steelyard.metrics.questions.calibration import bin_of
 from steelyard.records.derive import loss_values
@@ -88,6 +88,14 @@ def calibrate(
     target      correctness, near_correct (off by at most 1) or loss (1 − |error|/range, for linear and isotonic)
     fill        what stands in for a feature that is null. Nothing retrieved counts as 0 and nothing said as the
                 middle of the scale; any other null is an error unless a fill is given
+
+    >>> import steelyard as sy
+    >>> rows = [
+    ...     {"item": i, "target": "a", "prediction": "a" if i % 3 else "b", "confidence": i / 40} for i in range(40)
+    ... ]
+    >>> fit = sy.calibrate(sy.read(rows), "isotonic", confidence="confidence")
+    >>> fit.calibrator.method, fit.calibrator.target
+    ('isotonic', 'correctness')
     """
     fitter = methods[method]
     if target not in TARGETS:
@@ -100,7 +108,9 @@ def calibrate(
         raise UsageError(f"{fitter.name} needs a target that is right or wrong; take linear or isotonic for loss")
     rows = records.take(answered_rows(records))
     if len(rows) < FEWEST_ROWS:
-        raise InputError(f"{len(rows)} answered rows with a target: too few to fit anything", file=records.name)
+        raise InputError(
+            f"{counted(len(rows), 'answered row')} with a target: too few to fit anything", file=records.name
+        )
     described_, raw = _features(rows, [f.removeprefix("signal.") for f in features], confidence, fill or {}, fitter)
     y, binary = target_values(rows, target), target != "loss"
     parameters = _fitted(fitter, described_, raw, y)

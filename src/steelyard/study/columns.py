@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from steelyard.metrics.definition import MetricLike, metric_of
+from steelyard.study.asking import is_complete
 
 
 def columns_read(metrics: Iterable[MetricLike] = (), by: Sequence[str] | str = (), *more: str) -> list[str]:
@@ -13,7 +14,7 @@ def columns_read(metrics: Iterable[MetricLike] = (), by: Sequence[str] | str = (
     >>> columns_read(["mean(words)"], ["site*ward"], "phase")
     ['words', 'site', 'ward', 'phase']
     """
-    asked = [metric_of(metric) for metric in metrics]
+    asked = [metric_of(metric) for metric in metrics if is_complete(metric)]
     own = [name for metric in asked for name in (*metric.reads, *metric.grouped_by)]
     slices = [name.strip() for each in ([by] if isinstance(by, str) else by) for name in each.split("*")]
     named = [name.removeprefix("reference.") for name in (*own, *slices, *more)]

@@ -9,23 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Unpack, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, get_args
 
-from steelyard.errors import InputError, UsageError, printable
+from steelyard.errors import InputError, UsageError, counted, printable
 from steelyard.ground.arrays import Progress
+from steelyard.ground.showing import Shows
 from steelyard.metrics.definition import Metric, MetricLike, metric_of
 from steelyard.naming import slice_text
 from steelyard.records.asked import uneven_items
 from steelyard.records.labels import value_name
-from steelyard.records.readers import Reading, records_in
+from steelyard.records.readers import Readable, Reading, records_in
 from steelyard.records.schema import CELL, OUTCOMES
 from steelyard.records.table import Records
+from steelyard.study.asking import completed, left_open
 from steelyard.study.cells import applies, checked_pool, joined
 from steelyard.study.columns import columns_read
 from steelyard.study.defaults import default_stack
 from steelyard.study.deltas import Unchanged, deltas
 from steelyard.study.evaluation import expanded, facts_of, listed, pick
-from steelyard.study.frames import deltas_frame
+from steelyard.study.frames import deltas_table, main_lines
 from steelyard.study.kept import KeptSlice
 from steelyard.study.kept_pairs import KeptPair
 from steelyard.study.pairs import Pair
@@ -35,13 +37,24 @@ from steelyard.uncertainty.number import Delta
 from steelyard.uncertainty.settings import Method, Settings, Stream
 from steelyard.uncertainty.verdicts import judged
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from steelyard.ground.showing import Json
+
 Align = Literal["strict", "intersection"]
 Part = tuple[Mapping[str, Any], Pair, Sequence[Metric]]  # a slice, its pair, and the metrics to compare there
 
 
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """All paired deltas of two runs. `result["aurc"]` picks one."""
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Comparison(Shows):
+    """All paired deltas of two runs. `result["aurc"]` picks one.
+
+    >>> old = [{"item": 1, "target": "a", "prediction": "b"}]
+    >>> new = [{"item": 1, "target": "a", "prediction": "a"}]
+    >>> compare(old, new, "accuracy", resamples=0)["accuracy"].delta
+    1.0
+    """
 
     deltas: tuple[Delta, ...]
     settings: Settings
@@ -51,6 +64,7 @@ class Comparison:
     unmatched: Mapping[str, Any]
     warnings: tuple[str, ...]
     facts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of both whole tables: wall time, energy
+    names: Mapping[str, str] = field(default_factory=dict)  # of base and new, where a column tells them apart
 
     def __getitem__(self, name: MetricLike) -> Delta:
         return pick(self.deltas, name)
@@ -61,11 +75,17 @@ class Comparison:
     def __len__(self) -> int:
         return len(self.deltas)
 
-    def to_pandas(self) -> Any:
-        """A pandas frame with one row per delta: the metric, its slice, both values, delta, interval and verdict."""
-        return deltas_frame(self.deltas)
+    def __repr__(self) -> str:
+        pairs = self.population.get("paired")
+        shared = f"{counted(pairs, 'pair')} of rows, " if pairs is not None else ""
+        head = f"Comparison: {shared}{counted(len(self), 'delta')} (new − base)"
+        return "\n".join((head, *main_lines(self.deltas)))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_arrow(self) -> pa.Table:
+        """One row per delta: the metric, its slice, both values, delta, interval and verdict."""
+        return deltas_table(self.deltas)
+
+    def to_dict(self) -> Json:
         """Plain data: the document that `comparison.json` holds."""
         from steelyard.study.wire import comparison_document
 
@@ -73,8 +93,8 @@ class Comparison:
 
 
 def compare(
-    base: Any,
-    new: Any,
+    base: Records | Readable,
+    new: Records | Readable,
     metrics: Sequence[MetricLike] | MetricLike | None = None,
     *,
     align: Align = "strict",
@@ -96,13 +116,20 @@ def compare(
     The runs are Records, or anything that `read` takes, with its options. Without metrics, those that suit the columns
     of the base run are taken. `settings` holds resamples, seed, level, method and stream in one. Runs that gave the
     same answers are said to be `unchanged`; `unchanged="judge"` judges them as any others.
+
+    >>> old = [{"item": i, "target": "a", "prediction": "b"} for i in range(4)]
+    >>> new = [row | {"prediction": "a"} if row["item"] else row for row in old]
+    >>> result = compare(old, new, "accuracy", resamples=0)["accuracy"]
+    >>> result.base, result.new, result.delta
+    (0.0, 0.75, 0.75)
     """
     checked_unchanged(unchanged)
     checked_align(align)
     settings = settings or Settings(resamples=resamples, seed=seed, level=level, method=method, stream=stream)
     columns = columns_read(listed(metrics or ()), listed(by), *versus)
     tables = [records_in(run, columns, reading) for run in (base, new)]
-    asked = [metric_of(m) for m in listed(default_stack(tables[0], comparable=True) if metrics is None else metrics)]
+    named = listed(default_stack(tables[0], comparable=True) if metrics is None else metrics)
+    asked, filled_in = completed(named, tables[0])
     for metric in asked:
         if metric.definition.no_delta:
             raise UsageError(f"{metric} cannot be compared: {metric.definition.no_delta}")
@@ -122,9 +149,22 @@ def compare(
         cluster=base.cluster_columns,
         sources={"base": base.sources, "new": new.sources},
         unmatched=asdict(unmatched),
-        warnings=tuple(dict.fromkeys((*base.warnings, *new.warnings, *_warnings(base, asked), *_warnings(new, asked)))),
+        warnings=tuple(
+            dict.fromkeys((*base.warnings, *new.warnings, *filled_in, *_warnings(base, asked), *_warnings(new, asked)))
+        ),
         facts={side: stated for side, table in (("base", base), ("new", new)) if (stated := facts_of(table))},
+        names=_names(base, new, versus),
     )
+
+
+def _names(base: Records, new: Records, versus: Sequence[str]) -> dict[str, str]:
+    """What the two runs are called: by the columns that tell them apart, else by their models."""
+    for column in (*versus, "model", "strategy"):
+        if column in base and column in new:
+            one, two = (list(map(value_name, table.labels(column).values)) for table in (base, new))
+            if len(one) == len(two) == 1 and one != two:
+                return {"base": one[0], "new": two[0]}
+    return {}
 
 
 def compare_kept(
@@ -142,13 +182,17 @@ def compare_kept(
     """
     checked_unchanged(unchanged)
     settings = settings or Settings()
+    unclear = next(filter(None, map(left_open, listed(metrics))), None)
+    if unclear is not None:
+        raise UsageError(unclear)
     asked = [m for m in map(metric_of, listed(metrics)) if not m.definition.no_delta]
     dropped = [c for c in ("model", "strategy") if all(_values(kept, c) <= 1 for kept in (base, new))]
     mine, theirs = (_by_slice(kept, dropped) for kept in (base, new))
     lonely = [key for key in (*mine, *theirs) if (key in mine) != (key in theirs) and {c for c, _ in key} <= set(CELL)]
     if lonely:
         shown = ", ".join(slice_text(dict(key)) or "the whole table" for key in lonely[:5])
-        raise InputError(f"{len(lonely)} cells were evaluated in one run only: {printable(shown)}")
+        were = "was" if len(lonely) == 1 else "were"
+        raise InputError(f"{counted(len(lonely), 'cell')} {were} evaluated in one run only: {printable(shown)}")
     pairs = {key: KeptPair(part, theirs[key]) for key, part in mine.items() if key in theirs}
     parts: list[Part] = []
     for key, pair in pairs.items():

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+from steelyard.errors import counted
 from steelyard.metrics.definition import Metric, metric_of
 from steelyard.study.pairs import ClustersLeft, MissingRows, Pair
 from steelyard.uncertainty.groups import named as group_names
@@ -137,7 +138,7 @@ def _with_common_coverage(delta: Delta, pair: Pair, metric: Metric, measured: _M
     if rates[0] == rates[1] or common == 0 or metric.values.get("c", 1.0) <= common:
         return delta
     if not metric.is_area:
-        note = f"cmax differs: {metric} rewards declining, so there is no verdict (aurc has one)"
+        note = f"cmax differs: {metric.definition.name} rewards declining, so there is no verdict (aurc has one)"
         return replace(_with(delta, note), verdict_from="nothing")
     options = {k: v for k, v in metric.values.items() if k not in ("ties", "c")}  # the areas up to c know no ties
     area = metric_of(str(metric.definition.common_coverage)).definition(**options, c=common)
@@ -173,7 +174,7 @@ def _unchanged(delta: Delta, sides: PairedSample, level: float, rows: int) -> De
         return delta
     limits = sides.base.limits
     unseen = rare_clusters(0, sides.clusters, level) * (limits[1] - limits[0] if limits else math.nan)
-    note = f"the answers are the same in all {rows} rows"
+    note = f"the answers are the same in all {counted(rows, 'row')}"
     if not math.isnan(unseen):
         note += f"; a rarer change of up to {unseen:.3g} could not have been seen"
     return replace(_with(delta, note, unchanged={"rows": rows}), unchanged=True)

@@ -6,24 +6,26 @@ cell, `pool` drops cell columns; pooling is never implied.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from steelyard.errors import UsageError
+from steelyard.errors import UsageError, counted
 from steelyard.ground.arrays import Progress
+from steelyard.ground.showing import Shows
 from steelyard.metrics import metrics as registry
 from steelyard.metrics.collector import Collector
 from steelyard.metrics.definition import Definition, Metric, MetricLike, bound, metric_of, single
 from steelyard.naming import parse, slice_text
 from steelyard.records.labels import value_name
-from steelyard.records.readers import Reading, records_in
+from steelyard.records.readers import Readable, Reading, records_in
 from steelyard.records.table import Records, Source
+from steelyard.study.asking import completed
 from steelyard.study.cells import applies, joined, slices
 from steelyard.study.columns import columns_read
 from steelyard.study.defaults import default_stack
 from steelyard.study.explaining import ExplainedRow, worst_rows
-from steelyard.study.frames import estimates_frame
+from steelyard.study.frames import estimates_table, main_lines
 from steelyard.study.kept import KeptSlice, keep
 from steelyard.study.label_names import without_texts
 from steelyard.study.warnings import class_warnings, table_warnings
@@ -31,10 +33,20 @@ from steelyard.uncertainty.estimate import estimates
 from steelyard.uncertainty.number import Estimate
 from steelyard.uncertainty.settings import Method, Settings, Stream
 
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-@dataclass(frozen=True, kw_only=True)
-class Evaluation:
-    """All estimates of one table. `result["accuracy"]`, `result["accuracy{model=m1}"]` pick one."""
+    from steelyard.ground.showing import Json
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Evaluation(Shows):
+    """All estimates of one table. `result["accuracy"]`, `result["accuracy{model=m1}"]` pick one.
+
+    >>> result = evaluate([{"item": 1, "target": "a", "prediction": "a"}], "accuracy", resamples=0)
+    >>> result["accuracy"].value
+    1.0
+    """
 
     estimates: tuple[Estimate, ...]
     settings: Settings
@@ -56,11 +68,17 @@ class Evaluation:
     def __len__(self) -> int:
         return len(self.estimates)
 
-    def to_pandas(self) -> Any:
-        """A pandas frame with one row per estimate: the metric, its slice, value, interval, and what it stands on."""
-        return estimates_frame(self.estimates)
+    def __repr__(self) -> str:
+        rows, clusters = counted(self.population["rows"], "row"), counted(self.clusters, "cluster")
+        estimated = counted(len(self), "estimate")
+        head = f"Evaluation: {rows}, {clusters} ({', '.join(self.cluster)}), {estimated}"
+        return "\n".join((head, *main_lines(self.estimates)))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_arrow(self) -> pa.Table:
+        """One row per estimate: the metric, its slice, value, interval, and what it stands on."""
+        return estimates_table(self.estimates)
+
+    def to_dict(self) -> Json:
         """Plain data: the document that `evaluation.json` holds."""
         from steelyard.study.wire import evaluation_document
 
@@ -68,7 +86,7 @@ class Evaluation:
 
 
 def evaluate(
-    records: Any,
+    records: Records | Readable,
     metrics: Sequence[MetricLike] | MetricLike | None = None,
     *,
     by: Sequence[str] | str = (),
@@ -90,10 +108,15 @@ def evaluate(
     Without metrics, those that suit the columns are taken, as by the command. `settings` holds resamples, seed, level,
     method and stream in one. With `keep_evidence`, what is needed to compare the table later without its rows is in
     `kept`; with `explain`, so many of the worst rows of each metric of texts are in `explained`, in words of the data.
+
+    >>> rows = [{"item": i, "target": "a", "prediction": said} for i, said in enumerate(["a", "a", "b", "a"])]
+    >>> result = evaluate(rows, ["accuracy", "answer_rate"], resamples=0)
+    >>> result["accuracy"].value, result["accuracy"].n
+    (0.75, 4)
     """
     settings = settings or Settings(resamples=resamples, seed=seed, level=level, method=method, stream=stream)
     table = records_in(records, columns_read(listed(metrics or ()), listed(by)), reading)
-    asked = [metric_of(m) for m in listed(default_stack(table) if metrics is None else metrics)]
+    asked, filled_in = completed(listed(default_stack(table) if metrics is None else metrics), table)
     records = joined(table, asked)
     worst = worst_rows(records, expanded(asked, records), explain) if explain else []
     parts = list(slices(records, listed(by), listed(pool)))
@@ -113,7 +136,7 @@ def evaluate(
         cluster=records.cluster_columns,
         clusters=len(records.cluster[0]),
         sources=tuple(records.sources),
-        warnings=(*records.warnings, *table_warnings(records, asked), *class_warnings(records, asked)),
+        warnings=(*records.warnings, *filled_in, *table_warnings(records, asked), *class_warnings(records, asked)),
         facts=facts_of(records),
         kept=tuple(kept),
         explained=tuple(worst),
@@ -126,7 +149,12 @@ def facts_of(records: Records) -> Mapping[str, float]:
 
 
 def values(metrics: Sequence[MetricLike], records: Records) -> dict[str, float]:
-    """The values of several metrics, without intervals; what they share is collected once."""
+    """The values of several metrics, without intervals; what they share is collected once.
+
+    >>> records = Records.from_columns({"item": [1, 2], "target": ["a", "b"], "prediction": ["a", "a"]})
+    >>> values(["accuracy", "answer_rate"], records)
+    {'accuracy': 0.5, 'answer_rate': 1.0}
+    """
     asked = [single(metric_of(metric)) for metric in metrics]
     collectors = {False: Collector.whole(records)}
     if any(metric.definition.by_cluster for metric in asked):
@@ -140,16 +168,20 @@ def values(metrics: Sequence[MetricLike], records: Records) -> dict[str, float]:
     return by_name
 
 
-def value(metric: MetricLike, records: Records | None = None, /, **columns: Any) -> float:
+def value(metric: MetricLike, records: Records | None = None, /, **columns: Collection[object]) -> float:
     """The value of one metric, without interval: of records, or of columns given by name.
 
     >>> value("accuracy", target=["a", "b"], prediction=["a", "a"])
     0.5
     """
     if records is None:
-        task = columns.pop("task", None) if isinstance(columns.get("task"), Mapping) else None
-        size = len(next(iter(columns.values())))
-        records = Records.from_columns({"item": list(range(size)), **columns}, task=task)
+        given = dict(columns)
+        stated = given.get("task")
+        task = stated if isinstance(stated, Mapping) else None
+        if task is not None:
+            del given["task"]
+        size = len(next(iter(given.values())))
+        records = Records.from_columns({"item": list(range(size)), **given}, task=task)
     asked = metric_of(metric)
     if asked.definition.perturbed_only:
         records = joined(records, [asked])

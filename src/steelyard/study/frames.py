@@ -1,13 +1,15 @@
-"""Estimates and deltas as pandas frames: one row each, a column per slice column, and none that nobody could read."""
+"""Estimates and deltas as tidy tables: one row each, a column per slice column, and none that nobody could read."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from steelyard.records.frames import to_pandas
+from steelyard.errors import counted
+from steelyard.ground.frames import arrow_table
+from steelyard.naming import parse
 from steelyard.records.labels import value_name
 from steelyard.uncertainty.number import Delta, Estimate, Number
 
@@ -16,27 +18,40 @@ _DELTA = (
     *("base", "new", "delta", "low", "high", "level", "se", "p_value", "p_adjusted", "verdict"),
     *("n", "clusters", "better", "note"),
 )
+_FLOATS = ("value", "low", "high", "level", "se", "base", "new", "delta", "p_value", "p_adjusted")
+_KINDS = {**dict.fromkeys(_FLOATS, pa.float64()), **dict.fromkeys(("n", "clusters"), pa.int64())}
 
 
-def estimates_frame(estimates: Sequence[Estimate]) -> Any:
-    """One row per estimate."""
-    return _frame(estimates, _ESTIMATE)
+def estimates_table(estimates: Sequence[Estimate], **more: Sequence[str]) -> pa.Table:
+    """One row per estimate; `more` are columns that come first."""
+    return _table(estimates, _ESTIMATE, more)
 
 
-def deltas_frame(deltas: Sequence[Delta]) -> Any:
-    """One row per delta."""
-    return _frame(deltas, _DELTA)
+def deltas_table(deltas: Sequence[Delta], **more: Sequence[str]) -> pa.Table:
+    """One row per delta; `more` are columns that come first."""
+    return _table(deltas, _DELTA, more)
 
 
-def _frame(numbers: Sequence[Any], fields: Sequence[str]) -> Any:
+def _table(numbers: Sequence[Estimate | Delta], fields: Sequence[str], more: Mapping[str, Sequence[str]]) -> pa.Table:
     slices = dict.fromkeys(column for number in numbers for column in number.slice)
-    columns: dict[str, list[Any]] = {"metric": [number.metric for number in numbers]}
+    columns: dict[str, Sequence[Any]] = {**more, "metric": [number.metric for number in numbers]}
     for column in slices:
         columns[column] = [None if column not in n.slice else value_name(n.slice[column]) for n in numbers]
     for name in fields:
         key = name if name not in columns else f"{name}_"  # a slice column of that name comes first
         columns[key] = [_field(number, name) for number in numbers]
-    return to_pandas(pa.table(columns))
+    return arrow_table({name: pa.array(values, _KINDS.get(name)) for name, values in columns.items()})
+
+
+def main_lines(numbers: Sequence[Estimate | Delta], *, most: int = 6) -> list[str]:
+    """A line per number of the whole table, for a `repr`; the others are counted, since their names may hold data."""
+    whole = [n for n in numbers if not n.slice and not parse(n.metric).labels][:most]
+    width = max((len(n.metric) for n in whole), default=0)
+    lines = [f"  {n.metric:<{width}}  {n.in_short}" for n in whole]
+    rest = len(numbers) - len(whole)
+    slices = len({tuple(n.slice.items()) for n in numbers if n.slice})
+    where = f" in {counted(slices, 'slice')}" if slices else ""
+    return lines + ([f"  {'and ' if whole else ''}{rest:,}{' more' if whole else ''}{where}"] if rest else [])
 
 
 def _field(number: Number, name: str) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.errors import InputError
+from steelyard.errors import InputError, counted
 from steelyard.ground.arrays import Codes, Mask
 from steelyard.metrics.definition import Metric, metric_of
 from steelyard.metrics.evidence.sums import Draw, Evidence
@@ -126,7 +126,8 @@ class KeptPair(Pair):
         lost = len(self.base.ids) - len(left.base.ids)
         if not lost:
             return ""
-        return f"{lost} clusters in which other rows failed left both (with their records only those rows would)"
+        who = f"{counted(lost, 'cluster')} in which other rows failed left both"
+        return f"{who} (with their records only those rows would)"
 
     def clusters_left(self, inner: KeptPair) -> ClustersLeft | None:
         if len(inner.base.ids) == len(self.base.ids):
@@ -159,8 +160,8 @@ class KeptPair(Pair):
             one, two = (None if k.columns is None else k.columns.get(name) for k in (self.base, self.new))
             if one is not None and two is not None and (one != two).any():
                 raise InputError(
-                    f"differs from the base run in {int((one != two).sum())} clusters; the runs answered different "
-                    "questions",
+                    f"differs from the base run in {counted(int((one != two).sum()), 'cluster')}; "
+                    "the runs answered different questions",
                     field=name,
                 )
 
@@ -206,7 +207,8 @@ def _differing(base: KeptSlice, new: KeptSlice) -> str:
     mine, theirs = ({i: k.asked[DIGEST * n : DIGEST * (n + 1)] for n, i in enumerate(k.ids)} for k in (base, new))
     alone = len(set(mine) ^ set(theirs))
     other = sum(mine[i] != theirs[i] for i in set(mine) & set(theirs))
-    return f"{alone} clusters are in one run only, {other} differ in items or targets"
+    are, differ = "is" if alone == 1 else "are", "differs" if other == 1 else "differ"
+    return f"{counted(alone, 'cluster')} {are} in one run only, {other:,} {differ} in items or targets"
 
 
 def _with_labels(own: Constants, joint: Constants) -> dict[str, Any]:

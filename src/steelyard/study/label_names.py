@@ -11,7 +11,7 @@ from steelyard.records.table import Records
 from steelyard.records.texts import holds_texts
 from steelyard.uncertainty.number import Estimate
 
-_NAMED = ("labels", "confusion_matrix", "predicted_but_never_a_target")
+_MATRIX = ("labels", "confusion_matrix", "predicted_but_never_a_target")
 
 
 def without_texts(estimates: Sequence[Estimate], records: Records) -> list[Estimate]:
@@ -19,18 +19,23 @@ def without_texts(estimates: Sequence[Estimate], records: Records) -> list[Estim
 
     Labels that a metric was asked with stay.
     """
-    if not any(_names_labels(e.detail) for e in estimates) or not holds_texts(records):
+    if not any(_names(e.detail) for e in estimates) or not holds_texts(records):
         return list(estimates)
-    return [replace(e, detail=_counts_only(e.detail)) if _is_to_hide(e) else e for e in estimates]
+    return [
+        replace(e, detail={**e.detail, **dict.fromkeys(hidden)}) if (hidden := _to_hide(e)) else e for e in estimates
+    ]
 
 
-def _is_to_hide(estimate: Estimate) -> bool:
-    return _names_labels(estimate.detail) and metric_of(estimate.metric).values.get("labels") is None
+def _to_hide(estimate: Estimate) -> list[str]:
+    """The keys of the detail that name labels which the metric was not asked with."""
+    if not _names(estimate.detail):
+        return []
+    asked = metric_of(estimate.metric).values
+    return [key for key, option in _names(estimate.detail).items() if asked.get(option) is None]
 
 
-def _names_labels(detail: Any) -> bool:
-    return isinstance(detail, Mapping) and set(_NAMED) <= set(detail)
-
-
-def _counts_only(detail: Mapping[str, Any]) -> dict[str, Any]:
-    return {**detail, **dict.fromkeys(_NAMED)}
+def _names(detail: Any) -> dict[str, str]:
+    """The keys of a detail that name labels, each with the option that would have named them."""
+    present = isinstance(detail, Mapping)
+    matrix = dict.fromkeys(_MATRIX, "labels") if present and set(_MATRIX) <= set(detail) else {}
+    return {**matrix, **({"positive": "positive"} if present and "positive" in detail else {})}

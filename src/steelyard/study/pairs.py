@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from steelyard.errors import counted
 from steelyard.metrics.collector import Side
 from steelyard.metrics.definition import Metric
 from steelyard.metrics.options import Constants
@@ -34,8 +35,9 @@ class MissingRows:
         return abs(self.base - self.new) / self.rows > UNEQUAL_MISSING + 1e-12
 
     def __str__(self) -> str:
-        one = f"{self.base} rows of the base run and {self.new} of the new one lack what it reads"
-        return f"{one}: {self.lost} {self.unit} left both"
+        lack = "lacks" if self.base + self.new == 1 else "lack"
+        one = f"{counted(self.base, 'row')} of the base run and {self.new:,} of the new one {lack} what it reads"
+        return f"{one}: {counted(self.lost, self.unit.removesuffix('s'))} left both"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.errors import InputError
+from steelyard.errors import InputError, counted
 from steelyard.records.derive import FAILED, has_target
 from steelyard.records.table import Records
 from steelyard.study.row_pairs import UnmatchedRows, paired_slices, unpaired
@@ -43,7 +43,8 @@ def included(runs: Sequence[Records], intersection_only: bool) -> tuple[list[Rec
         raise InputError("the two runs have no participant in common; nothing can be compared", file=runs[1].name)
     if left != right and not intersection_only:
         raise InputError(
-            f"{len(left - right)} participants are in the first run only and {len(right - left)} in the second only; "
+            f"{counted(len(left - right), 'participant')} {'is' if len(left - right) == 1 else 'are'} in the first run "
+            f"only and {len(right - left):,} in the second only; "
             "`intersection_only=True` compares the others",
             file=runs[1].name,
         )
@@ -65,8 +66,10 @@ def included(runs: Sequence[Records], intersection_only: bool) -> tuple[list[Rec
 def _paired(runs: Sequence[Records], intersection_only: bool) -> list[Records]:
     alone = [int((rows & (run.outcome != FAILED)).sum()) for rows, run in zip(unpaired(*runs), runs, strict=True)]
     if max(alone) and not intersection_only:
+        have = "has" if max(alone) == 1 else "have"
         raise InputError(
-            f"{max(alone)} items have no partner in the other run; `intersection_only=True` compares the others",
+            f"{counted(max(alone), 'item')} {have} no partner in the other run; "
+            "`intersection_only=True` compares the others",
             file=runs[0 if alone[0] else 1].name,
         )
     left, right = (_counting(run) for run in runs)
@@ -83,9 +86,13 @@ def left_out(run: Records) -> list[str]:
     counting = np.zeros(len(ids), bool)
     counting[cluster[~failed]] = True
     lost = int((failed & counting[cluster]).sum())
-    notes = [f"{lost} failed rows of participants that count are left out"] if lost else []
+    notes = (
+        [f"{counted(lost, 'failed row')} of participants that count {'is' if lost == 1 else 'are'} left out"]
+        if lost
+        else []
+    )
     unknown = int((~has_target(run) & ~failed).sum())
-    return notes + ([f"{unknown} rows without a target are left out"] if unknown else [])
+    return notes + ([f"left out: {counted(unknown, 'row')} without a target"] if unknown else [])
 
 
 def _counting(run: Records) -> Records:

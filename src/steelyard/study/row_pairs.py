@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from steelyard.errors import InputError, UsageError, printable
+from steelyard.errors import InputError, UsageError, counted, printable
 from steelyard.ground.arrays import Mask
 from steelyard.metrics.collector import Collector
 from steelyard.metrics.definition import Metric
 from steelyard.metrics.options import Constants
+from steelyard.metrics.vocabulary import FROM_ALL_GROUPS
 from steelyard.naming import slice_text
 from steelyard.records.derive import ANSWERED, FAILED, NUMBERS, combine
 from steelyard.records.labels import value_name, value_of
@@ -93,7 +94,7 @@ class RowPair(Pair):
         if metric.over_tasks:
             columns: tuple[str, ...] = ("task",) if "task" in self.base else ()
         else:
-            columns = metric.grouped_by if metric.definition.over_groups in ("gap", "worst") else ()
+            columns = metric.grouped_by if metric.definition.over_groups in FROM_ALL_GROUPS else ()
         left = {value_name(v) for c in columns for v in inner.base.labels(c).values}
         whole = [value_name(v) for c in columns for v in self.base.labels(c).values]
         return [name for name in whole if name not in left]
@@ -137,7 +138,7 @@ class RowPair(Pair):
 
     def failures(self, left: RowPair) -> str:
         lost = len(self) - len(left)
-        return f"{lost} rows failed on either side and left both" if lost else ""
+        return f"{counted(lost, 'row')} failed on either side and left both" if lost else ""
 
     @cached_property
     def failed_as_wrong(self) -> RowPair:
@@ -186,7 +187,8 @@ def paired_slices(
         shown = ", ".join(slice_text(dict(zip(columns, key, strict=True))) for key in lonely[:5])
         if align == "strict":
             raise InputError(
-                f"{len(lonely)} cells have no partner in the other run: {printable(shown)}. "
+                f"{counted(len(lonely), 'cell')} {'has' if len(lonely) == 1 else 'have'} no partner in the other run: "
+                f"{printable(shown)}. "
                 "Use `align=intersection` to compare the others, or `where=` to choose"
             )
         unmatched.cells = [dict(zip(columns, key, strict=True)) for key in lonely]
@@ -232,8 +234,8 @@ def _paired(base: Records, new: Records, align: str, unmatched: UnmatchedRows) -
         table, keys, other = (base, mine, theirs) if lost[0] else (new, theirs, mine)
         file, line = table.where(int(np.flatnonzero(~np.isin(keys, other))[0]))
         raise InputError(
-            f"{lost[0]} rows of the base run and {lost[1]} of the new one have no partner (this is the first). "
-            "Use `align=intersection` to compare the common rows",
+            f"{counted(lost[0], 'row')} of the base run and {lost[1]:,} of the new one have no partner "
+            "(this is the first). Use `align=intersection` to compare the common rows",
             file=file,
             line=line,
         )
@@ -310,8 +312,8 @@ def _agree(pair: RowPair, name: str) -> None:
         file, line = pair.new.where(row)
         other_file, other_line = pair.base.where(row)
         raise InputError(
-            f"differs from the base run for {int(different.sum())} rows (first there: {printable(other_file or 'row')}:"
-            f"{other_line}); the runs answered different questions",
+            f"differs from the base run for {counted(int(different.sum()), 'row')} "
+            f"(first there: {printable(other_file or 'row')}:{other_line}); the runs answered different questions",
             file=file,
             line=line,
             field=name,

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steelyard.confidence.calibrators import Calibrator
+from steelyard.errors import counted
+from steelyard.ground.showing import Shows
 from steelyard.records.table import Records
+from steelyard.study.frames import estimates_table
 from steelyard.study.participants import Overlap
 from steelyard.uncertainty.number import Delta, Estimate
 from steelyard.uncertainty.settings import Settings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from steelyard.ground.showing import Json
 
 HULL = "in-sample hull, not attainable"  # what the documented name `aurc_achievable` does not say
 
@@ -32,6 +40,11 @@ class Reading:
     estimates: Mapping[str, Estimate]
     risk_at: Mapping[str, Estimate]
     calibration: Mapping[str, Estimate] = field(default_factory=dict)  # of a calibrated variant, against correctness
+
+    def named(self) -> dict[str, Estimate]:
+        """Every number of the reading by its key."""
+        risks = {f"mae_at_coverage {key}": estimate for key, estimate in self.risk_at.items()}
+        return {**self.estimates, **risks, **self.calibration}
 
     @property
     def curve(self) -> Mapping[str, list[float]]:
@@ -76,9 +89,17 @@ class Deltas:
         return remarks({**self.areas, **common, **risks})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Selection:
-    """What declining buys: per variant one reading per run, and the deltas between two."""
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Selection(Shows):
+    """What declining buys: per variant one reading per run, and the deltas between two.
+
+    >>> import steelyard as sy
+    >>> said = {"target": ["a"] * 4, "prediction": ["a", "a", "a", "b"], "confidence": [0.9, 0.8, 0.7, 0.6]}
+    >>> records = sy.Records.from_columns({"item": [1, 2, 3, 4], **said})
+    >>> result = sy.selective(records, confidence="confidence", resamples=0)
+    >>> list(result.readings)
+    ['confidence']
+    """
 
     sources: tuple[tuple[Any, ...], ...]
     modes: tuple[str | None, ...]
@@ -93,6 +114,33 @@ class Selection:
     lacking: Mapping[str, list[str]] = field(default_factory=dict)
     calibrators: Mapping[str, Calibrator] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        runs = "two runs" if self.overlap else "one run"
+        lines = [f"Selection: {runs}, {counted(self.population['items_total'], 'item')}, loss {self.loss.name}"]
+        for name, readings in self.readings.items():
+            areas = " and ".join(reading.estimates["aurc_full"].in_short for reading in readings)
+            lines.append(f"  {name}: aurc {areas}")
+        return "\n".join(lines)
+
+    def to_arrow(self) -> pa.Table:
+        """One row per number of each variant and run: its key, value, interval, and what it stands on."""
+        sides = ("left", "right") if self.overlap else ("",)
+        rows = [
+            (variant, side, key, estimate)
+            for variant, readings in self.readings.items()
+            for side, reading in zip(sides, readings, strict=True)
+            for key, estimate in reading.named().items()
+        ]
+        variants, runs, keys, estimates = zip(*rows, strict=True) if rows else ((), (), (), ())
+        more = {"confidence": variants, **({"run": runs} if self.overlap else {}), "number": keys}
+        return estimates_table(estimates, **more)
+
+    def to_dict(self) -> Json:
+        """Plain data: the metrics artifact."""
+        from steelyard.study.selective_wire import selective_document
+
+        return selective_document(self)
 
 
 def remarks(named: Mapping[str, Estimate | Delta]) -> list[str]:

@@ -17,7 +17,7 @@ from steelyard.confidence import signals
 from steelyard.confidence.by_name import calibrator_of, is_calibrated, named
 from steelyard.confidence.by_name import confidence as by_name
 from steelyard.confidence.calibrators import Calibrator, Feature
-from steelyard.errors import InputError, UsageError, printable
+from steelyard.errors import InputError, UsageError, counted, printable
 from steelyard.ground.arrays import Progress
 from steelyard.metrics.definition import Metric, metric_of
 from steelyard.metrics.evidence.kernels import GRID
@@ -72,6 +72,13 @@ def selective(
     calibrators        what calibrated variants go through; refused on rows they were fitted on unless allow_in_sample,
                        and on features that lie elsewhere than in training unless allow_other_scale
     intersection_only  two runs with different participants: compare those that both have
+
+    >>> import steelyard as sy
+    >>> said = {"target": ["a"] * 4, "prediction": ["a", "a", "a", "b"], "confidence": [0.9, 0.8, 0.7, 0.6]}
+    >>> records = sy.Records.from_columns({"item": [1, 2, 3, 4], **said})
+    >>> sy.selective(records, confidence="confidence", resamples=0)
+    Selection: one run, 4 items, loss zero_one
+      confidence: aurc 0.03125
     """
     if len(runs) not in (1, 2):
         raise UsageError("selective takes one run, or two to compare")
@@ -264,7 +271,7 @@ def _seen(run: Records, calibrator: Calibrator, allowed: bool) -> list[str]:
             file=run.name,
         )
     flatter = "; the numbers are in-sample and flatter it" if several else ""
-    warnings = [f"{own} rows are equal to training rows of the calibrator{flatter}"] if own else []
+    warnings = [f"{counted(own, 'row')} equal to training rows of the calibrator{flatter}"] if own else []
     known = calibrator.seen_participants(run)
     if known and not several:
         warnings.append(f"{known} of these participants are in its training rows too")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.errors import printable
+from steelyard.errors import counted, printable
 from steelyard.metrics.definition import Metric
 from steelyard.metrics.questions.calibration import class_probability
 from steelyard.naming import label_text
@@ -56,7 +56,7 @@ def unmet_labels(records: Records, asked: Sequence[Metric] = ()) -> list[str]:
         return []
     total, several = sum(rows.values()), len(rows) > 1
     labels = f"{len(rows)} predicted labels are" if several else "1 predicted label is"
-    said = f"{labels} never a target, in {total:,} row{'s' if total > 1 else ''}"
+    said = f"{labels} never a target, in {counted(total, 'row')}"
     if not may_show((*targets, *predictions.values)):
         return [f"{said}; check for misspelt or unclean labels"]
     return [f"{said}: {', '.join(_mended(text, n, targets) for text, n in list(rows.items())[:_FEW])}{_more(rows)}"]
@@ -96,7 +96,7 @@ def table_warnings(records: Records, asked: Sequence[Metric] = ()) -> list[str]:
 
 def class_warnings(records: Records, asked: Sequence[Metric]) -> list[str]:
     """A warning if metrics read a confidence as about the answer, and it evidently states one class's probability."""
-    about = [m for m in asked if "positive" in m.values and m.values["positive"] is None]
+    about = [m for m in asked if _reads_answers_confidence(m)]
     label = class_probability(records) if about else ""
     if not label:
         return []
@@ -105,3 +105,12 @@ def class_warnings(records: Records, asked: Sequence[Metric]) -> list[str]:
         f"the confidence looks like the probability of {_inert(label)}: high where that is predicted, low "
         f"where it is not; {name} takes it for confidence in the answer. Ask for {name}(positive={label_text(label)})"
     ]
+
+
+def _reads_answers_confidence(metric: Metric) -> bool:
+    """True if a metric takes the confidence for that in the answer, and could take it for a class's probability.
+
+    Rates of a class read answers and no confidence; net_benefit reads a probability of the class and no answer.
+    """
+    unstated = "positive" in metric.values and metric.values["positive"] is None
+    return unstated and {"prediction", "confidence"} <= set(metric.reads)

@@ -206,6 +206,13 @@ def load(path: str | os.PathLike[str]) -> Evaluation | Comparison:
     """The evaluation or comparison in a file that `evaluate` or `compare` wrote.
 
     It holds every number with its interval; what needs the rows (an interval at another level, evidence) it does not.
+
+    >>> import tempfile
+    >>> import steelyard as sy
+    >>> result = sy.evaluate([{"item": 1, "target": "a", "prediction": "a"}], "accuracy", resamples=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     load(result.save(f"{folder}/evaluation.json"))["accuracy"].value
+    1.0
     """
     name = os.fspath(path)
     return document_of(read_strict(name)[0], name)

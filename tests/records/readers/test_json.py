@@ -266,7 +266,7 @@ def test_rows_of_pandas_may_come_in_any_order(tmp_path: Path) -> None:
 
 
 BAD_COLUMNS = {
-    "lengths": ('{"item": [1, 2], "target": ["SECRET-PATIENT"]}', None, "target", "has 1 rows and 'item' 2"),
+    "lengths": ('{"item": [1, 2], "target": ["SECRET-PATIENT"]}', None, "target", "has 1 row and 'item' 2"),
     "rows": ('{"item": {"0": 1}, "target": {"1": "A"}}', None, "target", "are not those of 'item'"),
     "a list and an object": ('{"item": [1], "target": {"0": "A"}}', None, "target", "is a list and this is not"),
     "a single value": ('{"item": [1], "target": "A"}', None, "target", "a column is expected"),
@@ -282,7 +282,7 @@ BAD_COLUMNS = {
     "split: names": ('{"columns": [1], "data": [[1]]}', None, "columns", "a list of names"),
     "split: twice": ('{"columns": ["item", "item"], "data": [[1, 2]]}', None, "columns", "appears twice"),
     "split: rows": ('{"columns": ["item"], "data": {}}', None, "data", "a list of rows"),
-    "split: width": ('{"columns": ["item"], "data": [[1], [1, 2]]}', 2, "data", "a list of 1 values"),
+    "split: width": ('{"columns": ["item"], "data": [[1], [1, 2]]}', 2, "data", "a list of 1 value is"),
 }
 
 

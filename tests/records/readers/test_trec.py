@@ -33,6 +33,7 @@ MEASURES = {
     "mrr": "recip_rank",
     "map": "map",
     "rprec": "Rprec",
+    "bpref": "bpref",
     **{f"ndcg@{k}": f"ndcg_cut_{k}" for k in (1, 5, 10, 100)},
     **{f"map@{k}": f"map_cut_{k}" for k in (1, 5, 10, 100)},
     **{f"precision@{k}": f"P_{k}" for k in (1, 5, 10, 100)},
@@ -40,7 +41,7 @@ MEASURES = {
     **{f"hit@{k}": f"success_{k}" for k in (1, 5, 10)},
 }
 _CUTS = ("ndcg_cut", "map_cut", "P", "recall")
-ASKED = {"ndcg", "recip_rank", "map", "Rprec", "success.1,5,10", *(f"{name}.1,5,10,100" for name in _CUTS)}
+ASKED = {"ndcg", "recip_rank", "map", "Rprec", "bpref", "success.1,5,10", *(f"{name}.1,5,10,100" for name in _CUTS)}
 
 
 # -- files ---------------------------------------------------------------------------------------------------------
@@ -297,14 +298,14 @@ def test_topics_on_one_side_only_are_left_out_and_counted(tmp_path: Path) -> Non
     assert set(columns(records)) == {"q1", "q2", "barren"}
     said = [warning.partition(": ")[2] for warning in records.warnings]
     assert said == [
-        "1 judged topics are not in the run and left out; with complete they count as 0",
-        "1 topics of the run were not judged and are left out",
-        "1 topics have no relevant document and score 0, as in trec_eval",
+        "1 judged topic is not in the run and left out; with complete it counts as 0",
+        "left out: 1 topic of the run without judgements",
+        "1 topic without a relevant document, scored 0 as in trec_eval",
     ]
     complete = read(tmp_path, qrels, run, complete=True)
     assert columns(complete)["only"] == ([], [1])
     assert values(("mrr",), complete)["mrr"] == pytest.approx(values(("mrr",), records)["mrr"] * 3 / 4)
-    assert "1 judged topics are not in the run and score 0" in complete.warnings[0]
+    assert "1 judged topic is not in the run and scores 0" in complete.warnings[0]
 
 
 def test_complete_averages_over_all_judged_topics(tmp_path: Path) -> None:

@@ -250,7 +250,7 @@ def test_the_command_says_which_rows_to_keep(tmp_path: Path) -> None:
     assert "--where model=…" in done.err
     done = command("convert", tmp_path / "a.jsonl", tmp_path / "x.inspect.json", "--where", "model=x")
     assert done.code == 0, done.err
-    assert done.out == f"wrote {tmp_path / 'x.inspect.json'}: 1 rows, 5 columns\n"
+    assert done.out == f"wrote {tmp_path / 'x.inspect.json'}: 1 row, 5 columns\n"
 
 
 answers = st.lists(

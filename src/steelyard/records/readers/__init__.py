@@ -11,10 +11,10 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypeAlias, TypedDict
 
 from steelyard.errors import UsageError, printable
 from steelyard.ground.arrays import Progress
@@ -37,12 +37,16 @@ from steelyard.records.schema import IDS, field_of
 from steelyard.records.table import Records, Source
 from steelyard.records.task import Task
 
-__all__ = ["Bundle", "Certainty", "Head", "Input", "Reader", "Table", "read", "reader", "readers"]
+__all__ = ["Bundle", "Certainty", "Head", "Input", "Readable", "Reader", "Table", "read", "reader", "readers"]
 
 for _module in pkgutil.iter_modules(__path__, f"{__name__}."):  # each format registers itself
     importlib.import_module(_module.name)
 
-from steelyard.records.in_memory import frame_table, is_frame  # noqa: E402 - it needs the formats, and comes after them
+from steelyard.records.in_memory import ArrowStream, frame_table, is_frame  # noqa: E402 - after the formats it needs
+
+# what `read` takes: a path or several, a list of dictionaries, a frame or an Arrow table. Paths and dictionaries share
+# one `Iterable`, so that type checkers understand a list of texts and `Path`s
+Readable: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str] | Mapping[str, object]] | ArrowStream
 
 
 class ReadingAsIs(TypedDict, total=False):
@@ -62,14 +66,14 @@ class Reading(ReadingAsIs, total=False):
     """How `read` is asked to read: what `evaluate` and `compare` take where they are given a file or a frame."""
 
     cluster: str | None
-    task: Task | Mapping[str, Any] | str | os.PathLike[str] | None
+    task: Task | Mapping[str, object] | str | os.PathLike[str] | None
     labels: Labelling
     abstain: Sequence[str] | str
     unparsed: Sequence[str] | str
     lexicon: Sequence[str] | str
 
 
-def records_in(source: Any, columns: Sequence[str], reading: Reading) -> Records:
+def records_in(source: Records | Readable, columns: Sequence[str], reading: Reading) -> Records:
     """The records in what was given: itself, or what is read of it; `columns` are those that will be used."""
     if not isinstance(source, Records):
         return read(source, columns=columns, **reading)
@@ -79,11 +83,11 @@ def records_in(source: Any, columns: Sequence[str], reading: Reading) -> Records
 
 
 def read(
-    source: Any,
+    source: Readable,
     *,
     format: str | None = None,
     cluster: str | None = None,
-    task: Task | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    task: Task | Mapping[str, object] | str | os.PathLike[str] | None = None,
     map: Mapping[str, str] | None = None,
     where: Conditions | None = None,
     salvage: bool = False,
@@ -127,6 +131,9 @@ def read(
 
     The rows of several files follow each other. A column that one of them lacks is null there; whole numbers in
     one and fractions in the other become fractions; other kinds do not meet. Every file's sha256 is in `sources`.
+
+    >>> read([{"item": 1, "target": "a", "prediction": "a"}, {"item": 2, "target": "b", "prediction": None}])
+    Records(2 rows: 1 answered, 1 abstained; columns: item, target, prediction)
     """
     in_memory = is_frame(source)
     paths = [] if in_memory else [source] if isinstance(source, str | os.PathLike) else _paths(source)
@@ -152,7 +159,7 @@ def read(
 
 
 def read_as_is(
-    source: Any,
+    source: Readable,
     *,
     format: str | None = None,
     map: Mapping[str, str] | None = None,
@@ -315,7 +322,7 @@ def _source(source: Input, table: Table) -> Source:
 
 
 def _task(
-    task: Mapping[str, Any] | str | os.PathLike[str] | None, paths: Sequence[str | os.PathLike[str]]
+    task: Mapping[str, object] | str | os.PathLike[str] | None, paths: Sequence[str | os.PathLike[str]]
 ) -> Task | None:
     """The task as stated: in the call, or in a file next to the data."""
     if isinstance(task, str | os.PathLike):

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from steelyard.errors import printable
+from steelyard.errors import counted, printable
 from steelyard.records.declared import Declared
 from steelyard.records.readers.contract import Certainty, Table, reader
 from steelyard.records.readers.every_eval_files import SAMPLES, TOOL, Run, aggregate_name, run_of_file, runs_in_bundle
@@ -241,7 +241,7 @@ class _Log:
     def _excerpt(self, run: Run) -> str:
         """How much is missing of what the aggregate says there is."""
         if run.rows < (total := run.detailed.total_rows or 0):
-            return f"{run.rows:,} of {total:,} rows that the aggregate counts"
+            return f"{run.rows:,} of {counted(total, 'row')} that the aggregate counts"
         for result in run.aggregate.evaluation_results if run.aggregate is not None else ():
             uncertainty, seen = result.score_details.uncertainty, self._samples_of(run, result)
             due = (uncertainty.num_samples or 0) if uncertainty is not None else 0
@@ -253,10 +253,11 @@ class _Log:
         """What the samples of a run do not have in common with its aggregate."""
         name, stated = printable(run.samples.name), run.detailed
         if run.rows > (stated.total_rows if stated.total_rows is not None else run.rows):
-            yield f"{name}: {run.rows:,} rows, the aggregate counts {stated.total_rows:,}"
+            yield f"{name}: {counted(run.rows, 'row')}, the aggregate counts {stated.total_rows:,}"
         if run.strangers:
             names = "names" if run.strangers == 1 else "name"
-            yield f"{name}: {run.strangers:,} of {run.rows:,} rows {names} another evaluation than the aggregate does"
+            some = f"{run.strangers:,} of {counted(run.rows, 'row')}"
+            yield f"{name}: {some} {names} another evaluation than the aggregate does"
         known = stated.checksum and stated.hash_algorithm == "sha256"
         if known and run.samples.sha256 != str(stated.checksum).casefold():
             yield f"{name}: the samples were changed after the aggregate was written: their checksum differs"
@@ -287,7 +288,8 @@ class _Log:
             )
         if self._other:
             belong = "belongs" if self._other == 1 else "belong"
-            yield f"{file}: {self._other:,} of {self._rows:,} rows {belong} to other results than `scorer=` names"
+            some = f"{self._other:,} of {counted(self._rows, 'row')}"
+            yield f"{file}: {some} {belong} to other results than `scorer=` names"
 
 
 def _agreed(facts: list[dict[str, str]], name: str) -> bool:

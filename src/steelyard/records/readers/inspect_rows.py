@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from steelyard.errors import printable
+from steelyard.errors import counted, printable
 from steelyard.records.readers.contract import Table
 from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.inspect_samples import Held, Sample, Score
@@ -245,7 +245,7 @@ class Rows:
             )
         for name in self._chosen:
             if unread := self._scorers[name].unread:
-                what = "1 value" if unread == 1 else f"{unread:,} values"
+                what = counted(unread, "value")
                 are = "is a text that stands" if unread == 1 else "are texts that stand"
                 said.append(f"{place}: {what} of {printable(name)} {are} for no number")
         if self._missing:

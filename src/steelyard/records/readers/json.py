@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.errors import InputError, printable
+from steelyard.errors import InputError, counted, printable
 from steelyard.ground.json import Flaw, NotJsonError, parse_document
 from steelyard.records.readers.contract import Certainty, Learned, Table, reader
 from steelyard.records.readers.head import Head
@@ -346,7 +346,8 @@ def _of_columns(source: Input, document: dict[str, Any]) -> dict[str, list[Any]]
             raise source.error(f"'{printable(first)}' is a list and this is not, or the reverse", field=field)
         if len(values) != len(shape):
             raise source.error(
-                f"this column has {len(values):,} rows and '{printable(first)}' {len(shape):,}; all have one length",
+                f"this column has {counted(len(values), 'row')} and '{printable(first)}' {len(shape):,}; "
+                "all have one length",
                 field=field,
             )
         if isinstance(values, dict) and set(values) != set(shape):
@@ -370,6 +371,6 @@ def _of_split(source: Input, document: dict[str, Any]) -> dict[str, list[Any]]:
     for number, row in enumerate(rows, 1):
         if not isinstance(row, list) or len(row) != len(names):
             raise source.error(
-                f"a list of {len(names)} values is expected, as there are names", line=number, field="data"
+                f"a list of {counted(len(names), 'value')} is expected, as there are names", line=number, field="data"
             )
     return {name: [row[place] for row in rows] for place, name in enumerate(names)}

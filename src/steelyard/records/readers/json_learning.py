@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from steelyard.errors import InputError, printable
+from steelyard.errors import InputError, counted, printable
 from steelyard.ground.json import TOO_LARGE, Flaw
 from steelyard.records.readers.contract import DEEPEST, MOST_COLUMNS
 from steelyard.records.readers.inputs import Input
@@ -61,7 +61,8 @@ class Fields:
     def remarks(self) -> list[str]:
         """What became of values that nobody reads."""
         return [
-            f"{len(at):,} values of '{printable(column)}' are no numbers that can be kept, and taken as missing"
+            f"{counted(len(at), 'value')} of '{printable(column)}' cannot be kept as numbers, and "
+            f"{'is' if len(at) == 1 else 'are'} taken as missing"
             for column, at in self._nulled.items()
         ]
 

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from steelyard.errors import InputError, printable
+from steelyard.errors import InputError, counted, printable
 from steelyard.records.declared import Declared
 from steelyard.records.readers.contract import Certainty, Column, Table, reader
 from steelyard.records.readers.head import Head
@@ -359,7 +359,7 @@ class _Log:
     def _excerpt(self) -> str:
         short = [(file, effective) for file, _, effective in self._counts() if file.fewest() < effective]
         return "; ".join(
-            f"{file.fewest():,} of {effective:,} documents of {printable(file.setup.task)} that were run"
+            f"{file.fewest():,} of {counted(effective, 'document')} of {printable(file.setup.task)} that were run"
             for file, effective in short
         )
 

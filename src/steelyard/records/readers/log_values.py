@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
-from steelyard.errors import printable
+from steelyard.errors import counted, printable
 
 _TRUTH = {"true": True, "false": False}
 
@@ -44,6 +44,6 @@ class Due:
         """What is to be said of a log of that name."""
         if not self._unread:
             return []
-        what = "1 value" if self._unread == 1 else f"{self._unread:,} values"
+        what = counted(self._unread, "value")
         are = "is" if self._unread == 1 else "are"
         return [f"{printable(name)}: {what} of should_abstain {are} neither true nor false, and not used"]

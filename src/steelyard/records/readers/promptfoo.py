@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from steelyard.errors import printable
+from steelyard.errors import counted, printable
 from steelyard.records.declared import Declared
 from steelyard.records.readers.contract import Certainty, Table, reader
 from steelyard.records.readers.head import SIZE, Head
@@ -256,9 +256,9 @@ class _Log:
             "failures": (stats.failures, failed if stats.errors is not None else failed + errors),
             "errors": (stats.errors, errors),
         }
-        for name, (stated, counted) in counts.items():
+        for name, (stated, own) in counts.items():
             if stated is not None:
-                yield Declared(name=name, stated=stated, recomputed=counted)
+                yield Declared(name=name, stated=stated, recomputed=own)
 
     @staticmethod
     def _compared(metrics: Metrics, tally: _Tally, where: str) -> Iterator[Declared]:
@@ -274,19 +274,20 @@ class _Log:
 
     def _excerpt(self, stats: Stats) -> str:
         stated = sum(count or 0 for count in (stats.successes, stats.failures, stats.errors))
-        return f"{self._rows:,} of {stated:,} rows that the log counts" if stated > self._rows else ""
+        return f"{self._rows:,} of {counted(stated, 'row')} that the log counts" if stated > self._rows else ""
 
     def _remarks(self) -> list[str]:
         name = printable(self._source.name)
         remarks = []
         if self._unjudged:
             have = "has" if self._unjudged == 1 else "have"
-            remarks.append(f"{name}: {self._unjudged:,} of {self._rows:,} rows {have} no assertions, and so no mark")
+            remarks.append(
+                f"{name}: {self._unjudged:,} of {counted(self._rows, 'row')} {have} no assertions, and so no mark"
+            )
         if self._without:
             lack = "lacks" if self._without == 1 else "lack"
-            remarks.append(
-                f"{name}: {self._without:,} of {self._rows:,} rows {lack} a metric of `scorer=`, and so a mark for it"
-            )
+            some = f"{self._without:,} of {counted(self._rows, 'row')}"
+            remarks.append(f"{name}: {some} {lack} a metric of `scorer=`, and so a mark for it")
         if self._tests.mixed:
             mixed = len(self._tests.mixed)
             items = "1 item stands" if mixed == 1 else f"{mixed:,} items stand"

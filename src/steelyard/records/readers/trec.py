@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from steelyard.errors import InputError, UsageError, printable
+from steelyard.errors import InputError, UsageError, counted, printable
 from steelyard.records.rankings import gains_of
 from steelyard.records.readers.trec_lines import LARGEST_GRADE, WHOLE, Columns, Ids, as_floats, read_columns
 from steelyard.records.schema import text_array
@@ -213,13 +213,14 @@ def _said(known: Codes, asked: Codes, relevant: Codes, rows: Codes, *, complete:
     """What is left out of the averages, or counted as 0 in them."""
     said = []
     missing, extra = _count_beyond(known, asked), _count_beyond(asked, known)
+    absent = f"{counted(missing, 'judged topic')} {'is' if missing == 1 else 'are'} not in the run"
     if missing and complete:
-        said.append(f"{missing} judged topics are not in the run and score 0")
+        said.append(f"{absent} and {'scores' if missing == 1 else 'score'} 0")
     elif missing:
-        said.append(f"{missing} judged topics are not in the run and left out; with complete they count as 0")
+        said.append(f"{absent} and left out; with complete {'it counts' if missing == 1 else 'they count'} as 0")
     if extra:
-        said.append(f"{extra} topics of the run were not judged and are left out")
+        said.append(f"left out: {counted(extra, 'topic')} of the run without judgements")
     barren = _count_beyond(rows, _distinct(relevant))
     if barren:
-        said.append(f"{barren} topics have no relevant document and score 0, as in trec_eval")
+        said.append(f"{counted(barren, 'topic')} without a relevant document, scored 0 as in trec_eval")
     return said
