@@ -8,6 +8,8 @@ from steelyard.report.document import (
     Cell,
     Count,
     Marks,
+    Measured,
+    MetricName,
     Note,
     Remarks,
     Span,
@@ -15,6 +17,7 @@ from steelyard.report.document import (
     Value,
     Word,
     text_of,
+    title_of,
 )
 from steelyard.report.figures.figure import Figure
 from steelyard.report.formats import render
@@ -40,6 +43,10 @@ from steelyard.uncertainty.number import Delta, Estimate
         (Word("PASS", "good"), "PASS"),
         (Marks((1, 3)), "(1) (3)"),
         (Marks(()), ""),
+        (MetricName("mae", "lower"), "mae ↓"),
+        (MetricName("answer_rate", titled=True), title_of("answer_rate")),
+        (MetricName("no metric", titled=True), "no metric"),
+        (Measured(0.5, (0.4, 0.6), Marks((2,))), "0.5000 [0.4000, 0.6000] (2)"),
     ],
 )
 def test_a_cell_is_read_as(cell: Cell, text: str) -> None:
@@ -63,9 +70,10 @@ def estimate(**more: object) -> Estimate:
 def test_an_estimate_as_cells_keeps_its_numbers() -> None:
     row = estimate_row(estimate(unit="ms", se=0.05, method="wilson", excluded={"failed": 1500}))
     assert row == (
-        "mae ↓",
+        MetricName("mae", "lower"),
         Value(0.5, unit="ms"),
         Span((0.4, 0.6), 0.5),
+        "",
         Value(0.05),
         "wilson-t",
         Count(1200),
@@ -78,8 +86,8 @@ def test_a_delta_shows_the_adjusted_p_only_where_the_verdict_rests_on_it() -> No
     known = {"metric": "mae", "value": -0.1, "n": 9, "base": 0.5, "new": 0.4, "n_base": 9, "n_new": 9}
     more = {"p_value": 0.01, "p_adjusted": 0.02, "verdict": "better"}
     own, other = (Delta(**{**known, **more, "verdict_from": of}) for of in ("delta", "common_cmax"))  # type: ignore[arg-type]
-    assert delta_row(own)[-2:] == (Value(0.02), Word("better", "good"))
-    assert delta_row(other)[-2:] == ("", Word("better", "good"))
+    assert delta_row(own)[-4:] == (Value(0.02), Word("better", "good"), Count(9), Count(0))
+    assert delta_row(other)[-4:-2] == ("", Word("better", "good"))
     assert delta_row(own)[3] == Value(-0.1, signed=True)
 
 

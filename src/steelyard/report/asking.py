@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from steelyard.errors import counted
 from steelyard.records.labels import value_name
 from steelyard.report.document import Count, Document, Heading, Note, Table, Tone, Word
 from steelyard.report.plan import message_part
@@ -19,9 +20,9 @@ def diagnosis_report(found: Sequence[Diagnosis]) -> Document:
     rows = tuple((each.about, each.model, Word(each.level, _TONES[each.level]), each.text) for each in found)
     wrong = sum(each.level == "problem" for each in found)
     doubts = sum(each.level == "warning" for each in found)
-    said = "everything is there" if not doubts else f"nothing is missing; {doubts} warning{'s' if doubts > 1 else ''}"
+    said = "everything is there" if not doubts else f"nothing is missing; {counted(doubts, 'warning')}"
     if wrong:
-        said = f"{wrong} problem{'s' if wrong > 1 else ''}"
+        said = counted(wrong, "problem")
     return [Table(("what", "model", "state", "finding"), rows).trimmed(), Note(said)]
 
 

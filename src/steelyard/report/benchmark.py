@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from steelyard.errors import counted
 from steelyard.metrics.categories import CategoryMap
 from steelyard.report.document import (
     Count,
@@ -16,9 +17,11 @@ from steelyard.report.document import (
     interval_text,
     number,
 )
-from steelyard.report.evaluation import by_slice, population
+from steelyard.report.evaluation import population
 from steelyard.report.formats.csv import safe
 from steelyard.report.rows import (
+    DELTA_DROPS,
+    ESTIMATE_DROPS,
     delta_columns,
     delta_row,
     estimate_columns,
@@ -26,7 +29,7 @@ from steelyard.report.rows import (
     known,
     level_name,
     measured,
-    noted,
+    sliced,
 )
 from steelyard.study.benchmark import Benchmark, rename
 from steelyard.study.benchmark_report import BenchmarkReport
@@ -39,12 +42,12 @@ def benchmark_report(result: Benchmark) -> Document:
     overall = [e for e in result.evaluation if not e.slice]
     best = next(e for e in overall if result.shown_name(e) == how.name)
     interval = f" {interval_text(best.interval)}" if best.interval is not None else ""
-    clusters = f"{result.evaluation.clusters:,} clusters ({', '.join(result.evaluation.cluster)})"
+    clusters = f"{counted(result.evaluation.clusters, 'cluster')} ({', '.join(result.evaluation.cluster)})"
     document: Document = [
         Heading(f"{how.name} {number(best.value)}{interval}"),
         Note(f"weights: {weights_text(how.weights)}; {_missing(how.renormalize_missing)}"),
         Note(
-            f"{report.model_id} on {result.suite.name}: {len(result.suite.tasks)} tasks, "
+            f"{report.model_id} on {result.suite.name}: {counted(len(result.suite.tasks), 'task')}, "
             f"{population(result.evaluation.population)}; {clusters}"
         ),
         *_overall(result, overall),
@@ -52,9 +55,8 @@ def benchmark_report(result: Benchmark) -> Document:
     ]
     if result.comparison is not None:
         document += _compared(result)
-    for slice_, estimates in by_slice(result.evaluation.estimates):
-        if slice_:
-            document += [Heading(slice_), *_listed(result, estimates)]
+    parts = [e for e in result.evaluation if e.slice]
+    document += [Heading("in parts"), *_listed(result, parts)] if parts else []
     document += [Note(f"warning: {w}") for w in result.warnings]
     of_both = () if result.comparison is None else result.comparison.warnings
     return document + [Note(f"warning: {result.baseline}: {w}") for w in of_both if w not in result.warnings]
@@ -75,7 +77,7 @@ def _missing(renormalized: bool) -> str:
 
 def _listed(result: Benchmark, estimates: Sequence[Estimate]) -> Document:
     shown = [replace(e, metric=result.shown_name(e)) for e in estimates]
-    return noted(estimate_columns(result.evaluation.settings.level), shown, estimate_row)
+    return sliced(estimate_columns(result.evaluation.settings.level), shown, estimate_row, drops=ESTIMATE_DROPS)
 
 
 def _overall(result: Benchmark, overall: Sequence[Estimate]) -> Document:
@@ -122,12 +124,11 @@ def _cells(e: Estimate | None) -> Row:
 def _compared(result: Benchmark) -> Document:
     assert result.comparison is not None
     comparison = rename(result.comparison, result.how.name)
-    document: Document = [Heading(f"{result.report.model_id} against {result.baseline}")]
-    for slice_, deltas in by_slice(comparison.deltas):
-        if slice_:
-            document.append(Heading(f"{slice_}, against {result.baseline}"))
-        document += noted(delta_columns(comparison.settings.level), deltas, delta_row)
-    return document
+    columns = delta_columns(comparison.settings.level)
+    return [
+        Heading(f"{result.report.model_id} against {result.baseline}"),
+        *sliced(columns, comparison.deltas, delta_row, drops=DELTA_DROPS),
+    ]
 
 
 # -- categories --------------------------------------------------------------------------------------------------------

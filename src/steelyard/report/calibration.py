@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from steelyard.confidence.calibrators import Calibrator, Scores
 from steelyard.confidence.calibrators.temperature import HIGHEST, LOWEST
-from steelyard.report.document import Document, Note, Table, Value, number
+from steelyard.errors import counted
+from steelyard.report.document import Document, MetricName, Note, Table, Value, number
 from steelyard.report.figures.figure import Figure
 from steelyard.report.rows import known
 
@@ -17,7 +18,8 @@ def calibrator_report(calibrator: Calibrator, figures: Sequence[Figure] = ()) ->
     scores = calibrator.metrics
     document: Document = [
         Note(
-            f"{calibrator.name}; target {calibrator.target}; {where.n} answered rows of {where.clusters} clusters"
+            f"{calibrator.name}; target {calibrator.target}; {counted(where.n, 'answered row')} "
+            f"of {counted(where.clusters, 'cluster')}"
             f"{f', {where.mode}' if where.mode else ''}"
         )
     ]
@@ -35,7 +37,7 @@ def calibrator_report(calibrator: Calibrator, figures: Sequence[Figure] = ()) ->
     before = scores.before or {}
     rows = [
         (
-            name,
+            MetricName(name),
             Value(before.get(name)) if before else "",
             Value(value),
             Value(crossed.get(name)) if crossed else "",

@@ -6,11 +6,15 @@ import re
 from typing import Any
 
 from steelyard.metrics import metrics as registry
-from steelyard.metrics.definition import AS_BASE, CUTOFF, Definition, bound
+from steelyard.metrics.definition import AS_BASE, Definition, bound
 from steelyard.metrics.options import option_text
+from steelyard.metrics.spellings import shown_name
+from steelyard.metrics.titles import derived
 from steelyard.naming import parse
-from steelyard.report.document import Document, Heading, Note, Table
+from steelyard.report.document import Document, Heading, Note, Table, Verbatim
 from steelyard.study.evaluation import known_metrics
+
+_DROPS = ("title", "options", "bounds", "reads")  # `steelyard metrics NAME` says them all
 
 
 def catalogue_report() -> Document:
@@ -18,9 +22,11 @@ def catalogue_report() -> Document:
     document: Document = []
     for module, metrics in _by_question().items():
         rows = tuple(
-            (_name(d), _reads(d), d.better or "", _bounds(d), _options(d), _first_sentence(d)) for d in metrics
+            (shown_name(d), _title(d), _reads(d), d.better or "", _bounds(d), _options(d), _first_sentence(d))
+            for d in metrics
         )
-        document += [Heading(module), Table(("metric", "reads", "better", "bounds", "options", "what it says"), rows)]
+        names = ("metric", "title", "reads", "better", "bounds", "options", "what it says")
+        document += [Heading(module), Table(names, rows, drops=_DROPS)]
     return [*document, Note("`steelyard metrics NAME` explains one with formula and example.")]
 
 
@@ -29,6 +35,8 @@ def explanation(name: str) -> Document:
     d = _definition(name)
     prose, example = _parts(d.doc)
     facts = [
+        ("title", _title(d)),
+        ("also typed as", ", ".join((*d.aliases, *filter(None, [d.documented_as])))),
         ("formula", d.formula),
         ("reads", _reads(d)),
         ("rows", _rows(d)),
@@ -40,10 +48,10 @@ def explanation(name: str) -> Document:
         ("interval", f"none: {d.no_interval}" if isinstance(d.no_interval, str) and d.no_interval else ""),
         ("reference", d.reference),
     ]
-    document: Document = [Heading(_name(d)), *(Note(paragraph) for paragraph in prose)]
+    document: Document = [Heading(shown_name(d)), *(Note(paragraph) for paragraph in prose)]
     document.append(Table(("fact", "value"), tuple((k, v) for k, v in facts if v)))
     if example:
-        document += [Note("Example (from steelyard import value):"), *(Note(line) for line in example)]
+        document += [Note("Example (from steelyard import value):"), Verbatim("\n".join(example))]
     return document
 
 
@@ -53,9 +61,10 @@ def reference() -> Document:
     for module, metrics in _by_question().items():
         document.append(Heading(module))
         rows = tuple(
-            (_name(d), _first_sentence(d), d.formula, _options(d), d.better or "", _bounds(d)) for d in metrics
+            (shown_name(d), _title(d), _first_sentence(d), d.formula, _options(d), d.better or "", _bounds(d))
+            for d in metrics
         )
-        document.append(Table(("metric", "what it says", "formula", "options", "better", "bounds"), rows))
+        document.append(Table(("metric", "title", "what it says", "formula", "options", "better", "bounds"), rows))
     return document
 
 
@@ -72,6 +81,8 @@ def catalogue_document(name: str | None = None) -> Any:
     metrics = [
         {
             "name": d.name,
+            "title": d.title or derived(d.name),
+            "aliases": [*d.aliases, *filter(None, [d.documented_as])],
             "reads": list(_reads(d).split(", ")) if _reads(d) else [],
             "better": None if d.better == "as base" else d.better,
             "bounds": [b if isinstance(b, int | float) else None for b in d.bounds],
@@ -89,16 +100,19 @@ def catalogue_document(name: str | None = None) -> Any:
 def _definition(name: str) -> Definition:
     if any(mark in name for mark in ":(.@"):
         return bound(parse(name.replace("@k", "@1"))).definition
-    return registry[name]
+    return (
+        registry[name] if registry.meant(name) is not None or not name.isidentifier() else bound(parse(name)).definition
+    )
 
 
-def _name(d: Definition) -> str:
-    """The name as it is written: `precision@k` where the cutoff belongs to it."""
-    return f"{d.name}k" if d.name.endswith(CUTOFF) else d.name
+def _title(d: Definition) -> str:
+    """The title as it is stated, with the names of its options in brackets: `Fairness Gap of [base] by [by]`."""
+    return (d.title or derived(d.name)).replace("{", "[").replace("}", "]")
 
 
 def _reads(d: Definition) -> str:
-    options = {p.name: None if p.required else p.default for p in d.params}
+    named = {p.name: p.name if p.kind == "column" else None for p in d.params}  # a column that must be named
+    options = {p.name: named[p.name] if p.required else p.default for p in d.params}
     if any(p.kind == "metric" for p in d.params):
         return "what its metric reads" + (", by" if "by" in options else "")
     return ", ".join(d.source.reads({**options, "name": d.name}))

@@ -8,8 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from steelyard.errors import counted
 from steelyard.records.labels import value_name
-from steelyard.report.document import Document, Heading, Note, Row, Table, interval_text, number
+from steelyard.report.document import Document, Heading, Measured, Note, Row, Table
 from steelyard.report.evaluation import population, taken
 from steelyard.report.rows import Numbered, files, level_name
 from steelyard.study.evaluation import Evaluation
@@ -27,7 +28,7 @@ def is_many(evaluation: Evaluation) -> bool:
 
 def cells_report(evaluation: Evaluation) -> Document:
     """The evaluation, metric by metric."""
-    clusters = f"{evaluation.clusters:,} clusters ({', '.join(evaluation.cluster)})"
+    clusters = f"{counted(evaluation.clusters, 'cluster')} ({', '.join(evaluation.cluster)})"
     document: Document = [Note(f"{files(evaluation.sources)}: {population(evaluation.population)}; {clusters}")]
     if evaluation.facts:
         document.append(Note(f"it took {taken(evaluation.facts)}"))
@@ -43,11 +44,11 @@ def _grid(estimates: Sequence[Estimate]) -> Document:
     notes = Numbered()
     across = sorted({_column(each.slice) for each in estimates}, key=lambda name: (name != "none", name))
     down = tuple(name for name in estimates[0].slice if name != ACROSS)
-    rows: dict[tuple[str, ...], dict[str, str]] = {}
+    rows: dict[tuple[str, ...], dict[str, Measured]] = {}
     for each in estimates:
         row = rows.setdefault(tuple(value_name(each.slice[name]) for name in down), {})
-        marks = notes.marks(dict.fromkeys(_NUMBER.sub("n", note) for note in each.notes)).text
-        row[_column(each.slice)] = " ".join(part for part in (_measured(each), marks) if part)
+        marks = notes.marks(dict.fromkeys(_NUMBER.sub("n", note) for note in each.notes))
+        row[_column(each.slice)] = Measured(each.value, each.interval, marks)
     table: list[Row] = [(*names, *(row.get(column, "") for column in across)) for names, row in rows.items()]
     return [Table((*down, *across), tuple(table)), *notes.remarks()]
 
@@ -55,10 +56,6 @@ def _grid(estimates: Sequence[Estimate]) -> Document:
 def _title(estimate: Estimate, level: float) -> str:
     better = "" if estimate.better is None else f", {estimate.better} is better"
     return f"{estimate.metric}{better}, with its {level_name(level)}"
-
-
-def _measured(estimate: Estimate) -> str:
-    return f"{number(estimate.value)} {interval_text(estimate.interval)}".strip()
 
 
 def _column(slice_: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ _NO_LABEL = {"no_answer": "no answer", "outside_labels": "another label"}
 
 def asked_details(evaluation: Evaluation, asked: Sequence[str]) -> Document:
     """The details that were asked for by their name: `confusion_matrix`, or `worst_group(accuracy, by=group.site)`."""
-    names = {parse(text).head for text in asked}
+    names = {parse(text).head for text in asked} - {"worst_group"}  # the table names it
     known = {key: value for key, value in details(evaluation).items() if detail_name(key) in names}
     missing = "confusion_matrix" in names and not any(detail_name(key) == "confusion_matrix" for key in known)
     why = f"there are no rows, more than {SHOWN_LABELS} labels, or texts that the task does not declare as labels"

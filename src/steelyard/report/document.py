@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
-from steelyard.errors import printable
+from steelyard.errors import SteelyardError, printable
 from steelyard.report.figures.figure import Figure
 
+if TYPE_CHECKING:
+    from steelyard.metrics.definition import Better
+
 Tone = Literal["", "good", "bad", "open"]  # what a word or a heading says of the thing judged
+
+
+_ARROWS: dict[Better | None, str] = {"higher": "↑", "lower": "↓", None: ""}
 
 
 # -- cells -------------------------------------------------------------------------------------------------------------
@@ -81,13 +87,65 @@ class Marks:
         return " ".join(f"({mark})" for mark in self.numbers)
 
 
-Cell = str | Value | Span | Count | Word | Marks  # a plain text is a cell as it is, and the empty one is ""
+@dataclass(frozen=True)
+class MetricName:
+    """A metric by its name, or by its title for people; an arrow says which direction is better.
+
+    A number that no metric is called by, such as an area up to the coverage that two runs share, brings its title.
+    """
+
+    name: str
+    better: Better | None = None
+    titled: bool = False
+    title: str = ""
+
+    @property
+    def text(self) -> str:
+        return f"{self.shown} {_ARROWS[self.better]}".strip()
+
+    @property
+    def shown(self) -> str:
+        """The name or the title, without the arrow."""
+        return (self.title or title_of(self.name)) if self.titled else self.name
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A value with its interval and the numbers of its notes in one cell, where there is one per column."""
+
+    value: float | None
+    ends: tuple[float, float] | None
+    marks: Marks
+
+    @property
+    def text(self) -> str:
+        return " ".join(filter(None, (number(self.value), interval_text(self.ends), self.marks.text)))
+
+
+Cell = (
+    str | Value | Span | Count | Word | Marks | MetricName | Measured
+)  # a plain text is a cell as it is, and the empty one is ""
 Row = tuple[Cell, ...]
 
 
 def text_of(cell: Cell) -> str:
     """The cell as people read it."""
     return cell if isinstance(cell, str) else cell.text
+
+
+def title_of(name: str) -> str:
+    """The title of a metric, with the slice behind it if any; a name that is no metric's is its own title.
+
+    >>> title_of("coverage"), title_of("ece(bins=5){group.site=north}"), title_of("MarginEvaluator")
+    ('Answer Rate (Coverage)', 'Expected Calibration Error, 5 bins {group.site=north}', 'MarginEvaluator')
+    """
+    from steelyard.metrics.definition import metric_of
+
+    try:
+        return metric_of(name).title
+    except SteelyardError:
+        whole, brace, slice_ = name.partition("{")
+        return f"{title_of(whole)} {{{slice_}" if brace and whole else name
 
 
 def number(value: float | None, *, signed: bool = False) -> str:
@@ -154,17 +212,35 @@ class Table:
     """Rows of cells under named columns.
 
     A column of numbers is aligned to the right; `right` names the columns to align so where the cells cannot say it.
+    `drops` names the columns that a narrow terminal does without, the first to go first, and `folds` those that it
+    reads in the first column.
     """
 
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     right: frozenset[str] | None = None
+    drops: tuple[str, ...] = ()
+    folds: tuple[str, ...] = ()
 
     def trimmed(self) -> Table:
         """The table without its empty columns; the first one stays."""
         kept = [i for i in range(len(self.columns)) if i == 0 or any(text_of(row[i]) for row in self.rows)]
+        return self._only(kept)
+
+    def without(self, names: Sequence[str]) -> Table:
+        """The table without these columns."""
+        return self._only([i for i, name in enumerate(self.columns) if name not in names])
+
+    def folded(self) -> Table:
+        """The table with what `folds` names in the first column, each text after a comma."""
+        inner = [i for i, name in enumerate(self.columns) if i and name in self.folds]
+        rows = tuple((", ".join(filter(None, (text_of(row[i]) for i in (0, *inner)))), *row[1:]) for row in self.rows)
+        columns = (", ".join(self.columns[i] for i in (0, *inner)), *self.columns[1:])
+        return replace(self, columns=columns, rows=rows).without(self.folds) if inner else self
+
+    def _only(self, kept: Sequence[int]) -> Table:
         rows = tuple(tuple(row[i] for i in kept) for row in self.rows)
-        return Table(tuple(self.columns[i] for i in kept), rows, self.right)
+        return replace(self, columns=tuple(self.columns[i] for i in kept), rows=rows)
 
     def texts(self) -> list[list[str]]:
         """The header and every row as texts."""
@@ -183,3 +259,15 @@ def _numeric(cells: Sequence[Cell]) -> bool:
 
 
 Document = list[Heading | Note | Verbatim | Table | Remarks | Figure]
+
+
+def titled(document: Document) -> Document:
+    """The document with the titles of metrics in place of their names."""
+    return [
+        replace(part, rows=tuple(tuple(map(_titled, row)) for row in part.rows)) if isinstance(part, Table) else part
+        for part in document
+    ]
+
+
+def _titled(cell: Cell) -> Cell:
+    return replace(cell, titled=True) if isinstance(cell, MetricName) else cell

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+from steelyard.errors import counted
 from steelyard.records.labels import value_name
-from steelyard.report.document import Document, Heading, Note
-from steelyard.report.rows import estimate_columns, estimate_row, files, noted
+from steelyard.report.document import Document, Note
+from steelyard.report.rows import ESTIMATE_DROPS, estimate_columns, estimate_row, files, sliced
 from steelyard.study.evaluation import Evaluation
 from steelyard.uncertainty.number import Delta, Estimate
 
@@ -15,22 +16,20 @@ Sliced = TypeVar("Sliced", Estimate, Delta)
 
 
 def evaluation_report(evaluation: Evaluation) -> Document:
-    """The table a user reads first, slice by slice."""
-    clusters = f"{evaluation.clusters:,} clusters ({', '.join(evaluation.cluster)})"
+    """The table a user reads first: every metric, in every cell and slice."""
+    clusters = f"{counted(evaluation.clusters, 'cluster')} ({', '.join(evaluation.cluster)})"
     document: Document = [Note(f"{files(evaluation.sources)}: {population(evaluation.population)}; {clusters}")]
     if evaluation.facts:
         document.append(Note(f"it took {taken(evaluation.facts)}"))
-    for slice_, estimates in by_slice(evaluation.estimates):
-        if slice_:
-            document.append(Heading(slice_))
-        document += noted(estimate_columns(evaluation.settings.level), estimates, estimate_row)
+    columns = estimate_columns(evaluation.settings.level)
+    document += sliced(columns, evaluation.estimates, estimate_row, drops=ESTIMATE_DROPS)
     return document + [Note(f"warning: {w}") for w in evaluation.warnings]
 
 
 def population(counts: Mapping[str, int]) -> str:
     """How many rows there are, and what became of them."""
     outcomes = ", ".join(f"{n:,} {name}" for name, n in counts.items() if name not in ("rows", "clusters") and n)
-    return f"{counts['rows']:,} rows ({outcomes})"
+    return f"{counted(counts['rows'], 'row')} ({outcomes})"
 
 
 def taken(facts: Mapping[str, float]) -> str:

@@ -12,6 +12,8 @@ from steelyard.errors import printable
 from steelyard.report.document import Document, Heading, Note, Row, Span, Table, Value, interval_text, number
 from steelyard.report.rows import Numbered, counted, judged, left_out, level_name
 
+_DROPS = ("left out", "threshold", "clusters", "n")  # the rule itself names the threshold
+
 
 def gate_report(decision: Decision, about: Mapping[str, Any]) -> Document:
     """The verdict first, then every rule with its numbers and what they stand on, then what would settle it."""
@@ -26,7 +28,7 @@ def gate_report(decision: Decision, about: Mapping[str, Any]) -> Document:
     levels = {v.number.level for v in decision.rules if v.low is not None} or {0.95}
     interval = level_name(levels.pop()) if len(levels) == 1 else "interval"
     columns = ("rule", "verdict", "value", interval, "threshold", "n", "clusters", "left out", "reason", "notes")
-    document += [Table(columns, rows), *notes.remarks()]
+    document += [Table(columns, rows, drops=_DROPS), *notes.remarks()]
     document += [
         Note(f"to settle {v.rule}{slice_suffix(v)}: {'; '.join(v.advice)}") for v in decision.rules if v.advice
     ]

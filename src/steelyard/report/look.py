@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from steelyard.errors import counted
 from steelyard.ground.json import head, plain
 from steelyard.report.document import Count, Document, Heading, Note, Table
 from steelyard.study.looking import Look
@@ -13,7 +14,9 @@ def look_report(look: Look) -> Document:
     """The columns first, then the labels, what can be computed, and what is odd."""
     outcomes = ", ".join(f"{n:,} {outcome}" for outcome, n in look.outcomes.items() if n)
     named = ", ".join(source.name for source in look.sources) or "the table"
-    document: Document = [Note(f"{named}: {look.rows:,} rows, {len(look.columns)} columns{_in_brackets(outcomes)}")]
+    document: Document = [
+        Note(f"{named}: {counted(look.rows, 'row')}, {counted(len(look.columns), 'column')}{_in_brackets(outcomes)}")
+    ]
     rows = tuple(
         (c.name, c.kind, Count(c.missing), "" if c.distinct is None else Count(c.distinct), c.use or c.problem)
         for c in look.columns

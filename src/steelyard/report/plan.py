@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from steelyard.errors import counted
 from steelyard.report.document import Count, Document, Heading, Note, Table, Verbatim
 from steelyard.runner.backends import Message
 from steelyard.runner.plan import Plan, estimated_tokens
@@ -20,7 +21,7 @@ def plan_report(plan: Plan) -> Document:
         ("tokens read, about", Count(estimated_tokens(plan))),
     )
     document: Document = [Note(f"{plan.spec.id}: {plan.task.name}, {plan.task.about}"), Table(("what", "count"), rows)]
-    document += [Note(f"left out of the data: {count:,} rows, {why}") for why, count in plan.left_out.items()]
+    document += [Note(f"left out of the data: {counted(count, 'row')}, {why}") for why, count in plan.left_out.items()]
     document += [Note(f"warning: {warning}") for warning in (*plan.warnings, *remarks_on(plan))]
     return document + prompts_report(plan, 1)
 

@@ -7,7 +7,20 @@ from dataclasses import replace
 
 import msgspec
 
-from steelyard.report.document import Cell, Count, Document, Heading, Note, Remarks, Row, Table, Value, number
+from steelyard.errors import counted
+from steelyard.report.document import (
+    Cell,
+    Count,
+    Document,
+    Heading,
+    MetricName,
+    Note,
+    Remarks,
+    Row,
+    Table,
+    Value,
+    number,
+)
 from steelyard.report.figures.retrieval import held_out_figure
 from steelyard.report.rows import difference, judged, level_name, measured, paired
 from steelyard.retrieval.corpus import Corpus
@@ -19,6 +32,12 @@ from steelyard.retrieval.shifts.named import NamedShift
 from steelyard.retrieval.wire import remarks
 
 _TOP = 10
+_EVALUATORS = {
+    "CosineSimilarityEvaluator": "Cosine Similarity",
+    "MarginEvaluator": "Margin between the Two Nearest References",
+    "NdcgEvaluator": "nDCG",
+    "MrrEvaluator": "Mean Reciprocal Rank",
+}
 _IN_SAMPLE = {
     "SelectionMapAt1Baseline": "map@1, baseline",
     "SelectionMapAt1Shifted": "map@1, shifted",
@@ -32,23 +51,24 @@ def retrieval_report(retrieval: Retrieval, corpus: Corpus, named: NamedShift | N
     """KPIs of the queries as they are; with a shift, of both and the difference."""
     ingest = corpus.ingest
     left_out = sum(corpus.reasons.values())
+    without = f" ({counted(left_out, 'query')} left out)" if left_out else ""
     document: Document = [
         Note(
-            f"{len(corpus):,} queries against {len(corpus.doc_ids):,} documents"
-            f"{f' ({left_out:,} queries left out)' if left_out else ''}; "
+            f"{counted(len(corpus), 'query')} against {counted(len(corpus.doc_ids), 'document')}"
+            f"{without}; "
             f"{' '.join(corpus.embedder).strip()}, {ingest.dimension} dimensions"
         )
     ]
     level = level_name(retrieval.baseline.evaluation.settings.level)
     if retrieval.comparison is None or named is None:
         alone = retrieval.baseline.evaluation
-        kpis = tuple((e.metric, *measured(e.value, e.interval), Count(e.n)) for e in alone)
+        kpis = tuple((MetricName(e.metric), *measured(e.value, e.interval), Count(e.n)) for e in alone)
         document.append(Table(("metric", "value", level, "n"), kpis))
     else:
         document.append(Note(f"shift: {named.name} ({named.shift.kind})"))
         rows = [
             (
-                d.metric,
+                MetricName(d.metric),
                 *paired(d.base, d.new, d.delta, d.interval),
                 Value(d.p_value),
                 Value(d.p_adjusted),
@@ -61,7 +81,7 @@ def retrieval_report(retrieval: Retrieval, corpus: Corpus, named: NamedShift | N
     if corpus.judged is None:
         document.append(Note("map@1 is 1/rank of the one relevant document, not cut off at 1: the same as mrr"))
     elif retrieval.depth < len(corpus.doc_ids):
-        document.append(Note(f"rankings end after {retrieval.depth:,} documents"))
+        document.append(Note(f"rankings end after {counted(retrieval.depth, 'document')}"))
     numbers = retrieval.baseline.evaluation if retrieval.comparison is None else retrieval.comparison
     said = [note for entry in numbers for note in entry.notes if note != MEANING]
     notes = dict.fromkeys((*said, *remarks(retrieval, corpus, named)))
@@ -73,7 +93,7 @@ def diagnosis_report(diagnosis: Diagnosis, notes: Sequence[str]) -> Document:
     level = level_name(diagnosis.evaluation.settings.level)
     document: Document = [
         Note(
-            f"{diagnosis.queries:,} queries against {diagnosis.references:,} references that all of them share: "
+            f"{counted(diagnosis.queries, 'query')} against {counted(diagnosis.references, 'shared reference')}: "
             "this measures alignment, not retrieval"
         )
     ]
@@ -81,14 +101,14 @@ def diagnosis_report(diagnosis: Diagnosis, notes: Sequence[str]) -> Document:
     durations = [Value(metrics[f"{name}.duration_ms"]) for name in evaluators]
     if diagnosis.comparison is None:
         rows = [
-            (name, *measured(metrics[name], e.interval), duration)
+            (_evaluator(name), *measured(metrics[name], e.interval), duration)
             for name, e, duration in zip(evaluators, diagnosis.evaluation, durations, strict=True)
         ]
         document.append(Table(("evaluator", "value", level, "duration ms"), tuple(rows)))
     else:
         rows = [
             (
-                name,
+                _evaluator(name),
                 *paired(metrics[f"{name}.baseline"], metrics[f"{name}.shift"], metrics[f"{name}.delta"], d.interval),
                 duration,
             )
@@ -99,9 +119,13 @@ def diagnosis_report(diagnosis: Diagnosis, notes: Sequence[str]) -> Document:
     if any(metrics[name] is None for name in evaluators):
         document.append(Note("note: a margin needs at least two references"))
     if diagnosis.zero_queries:
-        zero = f"{diagnosis.zero_queries} queries have no direction"
-        document.append(Note(f"note: {zero}: all their cosines are 0 and the first reference wins"))
+        zero = f"{counted(diagnosis.zero_queries, 'query')} without a direction"
+        document.append(Note(f"note: {zero}: all such cosines are 0 and the first reference wins"))
     return document + [Note(f"note: {text}") for text in notes]
+
+
+def _evaluator(name: str) -> MetricName:
+    return MetricName(name, title=_EVALUATORS.get(name, ""))
 
 
 def training_report(result: ShiftTrainingResult, *, picture: str | None = None) -> Document:
@@ -117,7 +141,8 @@ def training_report(result: ShiftTrainingResult, *, picture: str | None = None) 
     ]
     if held_out is not None:
         gains: list[Row] = [
-            (g.metric, *paired(g.baseline, g.shifted, g.delta, g.interval), Value(g.p_value)) for g in held_out.gains
+            (MetricName(g.metric), *paired(g.baseline, g.shifted, g.delta, g.interval), Value(g.p_value))
+            for g in held_out.gains
         ]
         whole = paired(held_out.baseline, held_out.shifted, held_out.score, held_out.interval)
         gains.append(("0.7 map@1 + 0.3 ndcg@3", *whole, Value(held_out.p_value)))
@@ -237,7 +262,7 @@ def search_report(search: OtherSearch) -> Document:
         Table(("fact", "value"), tuple(facts)),
     ]
     means = tuple(
-        (side, metric, Value(value), Count(search.queries[side]))
+        (side, MetricName(metric), Value(value), Count(search.queries[side]))
         for side, values in search.values.items()
         for metric, value in values.items()
     )

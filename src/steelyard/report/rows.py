@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from steelyard.records.labels import value_name
 from steelyard.records.table import Source
-from steelyard.report.document import Cell, Count, Document, Marks, Remarks, Row, Span, Table, Tone, Value, Word, number
+from steelyard.report.document import (
+    Cell,
+    Count,
+    Document,
+    Marks,
+    MetricName,
+    Note,
+    Remarks,
+    Row,
+    Span,
+    Table,
+    Tone,
+    Value,
+    Word,
+    number,
+)
 from steelyard.uncertainty.intervals import Interval
 from steelyard.uncertainty.number import Delta, Estimate, Number
 
@@ -18,7 +34,8 @@ _COMPANIONS = {
     "failed_as_wrong": "failed counted as wrong",
     "calibration_error2": "calibration_error2",
 }
-_ARROWS = {"higher": "↑", "lower": "↓", None: ""}
+ESTIMATE_DROPS = ("method", "se", "left out", "clusters")  # what a narrow terminal does without, the first first
+DELTA_DROPS = ("p", "clusters", "pairs", "p adjusted")
 _TONES: Mapping[str, Tone] = {
     "better": "good",
     "worse": "bad",
@@ -75,14 +92,15 @@ def files(sources: Sequence[Source]) -> str:
 
 def estimate_columns(level: float) -> tuple[str, ...]:
     """What the cells of an estimate's row are called."""
-    return ("metric", "value", level_name(level), "se", "method", "n", "clusters", "left out")
+    return ("metric", "value", level_name(level), "which", "se", "method", "n", "clusters", "left out")
 
 
 def estimate_row(e: Estimate) -> Row:
     """An estimate: its value, how sure it is, and what it is taken over."""
     return (
-        _name(e.metric, e.better),
+        MetricName(e.metric, e.better),
         *measured(e.value, e.interval, unit=e.unit),
+        extremes(e),
         known(e.se),
         e.shown_method if e.interval is not None else "",
         Count(e.n),
@@ -91,19 +109,35 @@ def estimate_row(e: Estimate) -> Row:
     )
 
 
+def extremes(e: Estimate) -> str:
+    """What the value is of, where the name does not say it: the worst group, the lowest and highest, the class."""
+    if isinstance(e.detail, Mapping) and e.detail.get("positive") is not None and "positive=" not in e.metric:
+        return f"positive: {e.detail['positive']}"
+    groups = e.detail.get("per_group") if isinstance(e.detail, Mapping) else None
+    values = {name: v for name, v in groups.items() if v is not None} if isinstance(groups, Mapping) else {}
+    if not values:
+        return ""
+    if e.detail.get("group") is not None:
+        return f"worst: {e.detail['group']}"
+    low, high = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
+    return f"{low} {number(values[low])} to {high} {number(values[high])}"
+
+
 def delta_columns(level: float) -> tuple[str, ...]:
     """What the cells of a delta's row are called."""
-    return ("metric", "base", "new", "delta", level_name(level), "p", "p adjusted", "verdict")
+    return ("metric", "base", "new", "delta", level_name(level), "p", "p adjusted", "verdict", "pairs", "clusters")
 
 
 def delta_row(d: Delta) -> Row:
     """A delta: both values, their difference, how sure it is, and the verdict."""
     return (
-        _name(d.metric, d.better),
+        MetricName(d.metric, d.better),
         *paired(d.base, d.new, d.delta, d.interval),
         Value(d.p_value),
         Value(d.p_adjusted) if d.verdict_from == "delta" else "",
         judged(d.verdict),
+        Count(d.n),
+        Count(d.clusters),
     )
 
 
@@ -116,7 +150,7 @@ def companion_rows(d: Delta) -> list[Row]:
             title = f"{title} {number(form['c'])}" if "c" in form else title
             numbers = paired(form["base"], form["new"], form["delta"], form["interval"])
             adjusted = Value(d.p_adjusted) if d.verdict_from == name else ""
-            rows.append((f"  ↳ {title}", *numbers, Value(form["p_value"]), adjusted, ""))
+            rows.append((f"  ↳ {title}", *numbers, Value(form["p_value"]), adjusted, "", "", ""))
     return rows
 
 
@@ -140,6 +174,9 @@ def noted(
     numbers: Iterable[N],
     row: Callable[[N], Row],
     further: Callable[[N], list[Row]] = lambda _: [],
+    *,
+    drops: tuple[str, ...] = (),
+    folds: tuple[str, ...] = (),
 ) -> Document:
     """A table with one row per number, further ones below it, and the notes that they point to."""
     notes = Numbered()
@@ -148,8 +185,52 @@ def noted(
         marks = notes.marks(each.notes)
         rows.append((*row(each), Marks(tuple(sorted(marks.numbers)))))
         rows += [(*cells, "") for cells in further(each)]
-    return [Table((*columns, "notes"), tuple(rows)), *notes.remarks()]
+    return [Table((*columns, "notes"), tuple(rows), drops=drops, folds=folds), *notes.remarks()]
 
 
-def _name(metric: str, better: Any) -> str:
-    return f"{metric} {_ARROWS[better]}".strip()
+S = TypeVar("S", Estimate, Delta)
+
+
+def sliced(
+    columns: Sequence[str],
+    numbers: Sequence[S],
+    row: Callable[[S], Row],
+    further: Callable[[S], list[Row]] = lambda _: [],
+    *,
+    drops: tuple[str, ...] = (),
+) -> Document:
+    """Numbers of several slices in one table: the metric, what tells the slices apart, and the cells of each number.
+
+    Rows are sorted by metric, so that the slices of one metric stand below each other; both are in their own order.
+    What is the same in every row is said once, above.
+    """
+    names = list(dict.fromkeys(name for each in numbers for name in each.slice))
+    everywhere = [name for name in names if len({value_name(e.slice.get(name)) for e in numbers}) == 1]
+    varying: list[str] = [name for name in names if name not in everywhere]
+    metrics = {name: i for i, name in enumerate(dict.fromkeys(each.metric for each in numbers))}
+
+    def placed(each: S) -> Row:
+        where: Row = tuple(value_name(each.slice[name]) if name in each.slice else "" for name in varying)
+        first, *cells = row(each)
+        return (first, *where, *cells)
+
+    def below(each: S) -> list[Row]:
+        return [(first, *("" for _ in varying), *cells) for first, *cells in further(each)]
+
+    document: Document = []
+    if everywhere and numbers:
+        said = ", ".join(f"{name} {value_name(numbers[0].slice[name])}" for name in everywhere)
+        document.append(Note(f"all of {said}"))
+    folds: tuple[str, ...] = tuple(_unlike(name, columns) for name in varying)
+    return document + noted(
+        (columns[0], *folds, *columns[1:]),
+        sorted(numbers, key=lambda each: metrics[each.metric]),
+        placed,
+        below,
+        drops=drops,
+        folds=folds,
+    )
+
+
+def _unlike(name: str, columns: Sequence[str]) -> str:
+    return f"{name} (column)" if name in columns else name

@@ -7,7 +7,7 @@ from steelyard.report.cells import cells_report, is_many
 from steelyard.report.document import Count, Document, Heading, Marks, Note, Row, Table, Value
 from steelyard.report.evaluation import by_slice, evaluation_report
 from steelyard.report.gate import gate_report
-from steelyard.report.rows import Numbered, companion_rows, delta_columns, delta_row
+from steelyard.report.rows import DELTA_DROPS, Numbered, companion_rows, delta_columns, delta_row
 from steelyard.runner.run import Run
 from steelyard.uncertainty.number import Delta
 
@@ -44,7 +44,7 @@ def _comparisons(run: Run, *, few: bool) -> Document:
     level = next(iter(run.comparisons.values())).settings.level
     renamed = {"base": "base value", "new": "new value"}
     columns = ("base", "new", "cell", *(renamed.get(name, name) for name in delta_columns(level)), "notes")
-    document: Document = [Table(columns, tuple(rows)).trimmed(), *notes.remarks()]
+    document: Document = [Table(columns, tuple(rows), drops=DELTA_DROPS, folds=("cell",)).trimmed(), *notes.remarks()]
     if few:
         document.append(Note("other metrics, and the same under every perturbation, are in the JSON form"))
     if len(run.comparisons) > 1:

@@ -10,7 +10,19 @@ from steelyard.errors import UsageError, printable
 from steelyard.naming import parse
 from steelyard.records.schema import CELL
 from steelyard.report.details import details_report
-from steelyard.report.document import Cell, Count, Document, Heading, Note, Row, Table, Value, number, text_of
+from steelyard.report.document import (
+    Cell,
+    Count,
+    Document,
+    Heading,
+    MetricName,
+    Note,
+    Row,
+    Table,
+    Value,
+    number,
+    text_of,
+)
 from steelyard.report.rows import counted, difference, judged, known, measured
 from steelyard.runs.documented import is_documented
 from steelyard.runs.elsewhere import OtherFolder
@@ -57,7 +69,7 @@ def list_report(
         "labels",
     )
     return [
-        Table(columns, rows),
+        Table(columns, rows, drops=("labels", "metrics", "tenant")),
         *(Note(f"cannot be used: {p.problem}") for p in problems),
         *(Note(f"made elsewhere: {other.name}") for other in others),
     ]
@@ -94,7 +106,8 @@ def run_report(opened: SavedRun) -> Document:
         *((name, str(path)) for name, path in opened.replies.items()),
     ]
     numbers = [
-        (key, *measured(value, run.intervals.get(key)), counted(counts.get(key))) for key, value in run.metrics.items()
+        (MetricName(key), *measured(value, run.intervals.get(key)), counted(counts.get(key)))
+        for key, value in run.metrics.items()
     ]
     return [
         Table(("fact", "value"), tuple((k, v) for k, v in facts if v)),
@@ -135,7 +148,13 @@ def ranking_report(rows: Sequence[Standing], metric: str, reference: RunEntry | 
         "verdict",
         "note",
     )
-    table = Table(columns, tuple(_standing(row) for row in rows), frozenset({"value", "delta", "p adjusted"}))
+    table = Table(
+        columns,
+        tuple(_standing(row) for row in rows),
+        frozenset({"value", "delta", "p adjusted"}),
+        drops=("p adjusted", "workflow", "variant"),
+        folds=CELL,
+    )
     document: Document = [Note(f"{metric}, {better} is better"), table]
     if reference:
         alike = len({row.run.path for row in rows if row.run.run_id == reference.run_id}) > 1
@@ -213,7 +232,14 @@ def choice_report(choice: Choice, metric: str) -> Document:
 
 def best_report(best: Standing, metric: str, of: int, note: str) -> Document:
     """The best run by a metric, of how many."""
-    row = (best.run.run_id, best.run.workflow, metric, Value(best.value), known(best.judged), Count(of, grouped=False))
+    row = (
+        best.run.run_id,
+        best.run.workflow,
+        MetricName(metric),
+        Value(best.value),
+        known(best.judged),
+        Count(of, grouped=False),
+    )
     columns = ("run", "workflow", "metric", "value", "up to common cmax", "of runs")
     return [Table(columns, (row,), frozenset({"value", "of runs"})), *([Note(note)] if note else [])]
 

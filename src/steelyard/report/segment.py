@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from steelyard.report.document import Document, Heading, Note, Row, Table, Value, number
+from steelyard.errors import counted
+from steelyard.report.document import Document, Heading, MetricName, Note, Row, Table, Value, number
 from steelyard.report.rows import difference, judged, level_name
 from steelyard.retrieval.shifts.segments import SegmentComparison
 from steelyard.retrieval.shifts.segments_wire import APPLY, METRICS, Segments, compared_remarks
@@ -13,7 +14,7 @@ def proposal_report(segments: Segments) -> Document:
     apply = sum(decision == APPLY for decision in segments.decisions.values())
     tau = "" if segments.tau is None else f", tau {number(segments.tau)}"
     document: Document = [
-        Note(f"rule {segments.rule}{tau}: apply the shift to {apply} of {len(segments.decisions)} queries")
+        Note(f"rule {segments.rule}{tau}: apply the shift to {apply} of {counted(len(segments.decisions), 'query')}")
     ]
     return document + ([Note(f"note: {segments.note}")] if segments.note else [])
 
@@ -21,16 +22,19 @@ def proposal_report(segments: Segments) -> Document:
 def compared_report(compared: SegmentComparison) -> Document:
     """The three means, then the paired differences between them."""
     document: Document = [
-        Note(f"{compared.used} effective queries: shift applied to {compared.apply}, skipped for {compared.skip}")
+        Note(
+            f"{counted(compared.used, 'effective query')}: "
+            f"shift applied to {compared.apply}, skipped for {compared.skip}"
+        )
     ]
     means: tuple[Row, ...] = tuple(
-        (metric, *(Value(side[metric]) for side in compared.values.values())) for metric in METRICS
+        (MetricName(metric), *(Value(side[metric]) for side in compared.values.values())) for metric in METRICS
     )
     document.append(Table(("metric", "baseline", "shifted", "segmented"), means))
     rows = [
         (
             title.replace("posneg", "shifted"),
-            d.metric,
+            MetricName(d.metric),
             *difference(d.delta, d.interval),
             Value(d.p_value),
             Value(d.p_adjusted),

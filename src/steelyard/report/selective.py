@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from steelyard.report.document import Document, Heading, Note, Row, Table, number
+from steelyard.errors import counted
+from steelyard.report.document import Document, Heading, MetricName, Note, Row, Table, number, title_of
 from steelyard.report.figures.figure import Figure
 from steelyard.report.rows import files, measured, paired
 from steelyard.study.selection import HULL, Deltas, Reading, Selection
@@ -56,17 +57,18 @@ def _population(selection: Selection) -> str:
         failed += f" ({overlap.failed_left} left, {overlap.failed_right} right)"
     alone = f"; in one run only: {overlap.left_only} left, {overlap.right_only} right" if overlap else ""
     return (
-        f"{people['participants_included']} of {people['participants_total']} participants, {failed}; "
-        f"{people['items_total']} items; loss {selection.loss.name}: {selection.loss.definition}{alone}"
+        f"{people['participants_included']} of {counted(people['participants_total'], 'participant')}, {failed}; "
+        f"{counted(people['items_total'], 'item')}; loss {selection.loss.name}: {selection.loss.definition}{alone}"
     )
 
 
 def _one(reading: Reading, selection: Selection) -> Document:
     rows: list[Row] = [
-        (key, *measured(e.value, e.interval), _meaning(key, selection)) for key, e in reading.estimates.items()
+        (_named(key, selection), *measured(e.value, e.interval), _meaning(key, selection))
+        for key, e in reading.estimates.items()
     ]
     for key, e in reading.risk_at.items():
-        rows.append((f"mae_at_coverage {key}", *measured(e.value, e.interval), _reached(reading, key)))
+        rows.append((_risk_at(key), *measured(e.value, e.interval), _reached(reading, key)))
     document: Document = [Table(("number", "value", "95% interval", "what it says"), (*rows, *_judged(reading)))]
     gap = reading.interpretation["aurc_gap_pct"]
     if gap is not None:
@@ -76,7 +78,7 @@ def _one(reading: Reading, selection: Selection) -> Document:
 
 
 def _judged(reading: Reading) -> list[Row]:
-    return [(key, *measured(e.value, e.interval), _MEANING[key]) for key, e in reading.calibration.items()]
+    return [(MetricName(key), *measured(e.value, e.interval), _MEANING[key]) for key, e in reading.calibration.items()]
 
 
 def _remarks(notes: list[str]) -> Document:
@@ -92,13 +94,13 @@ def _reached(reading: Reading, key: str) -> str:
 
 
 def _pair(readings: tuple[Reading, ...], deltas: Deltas, selection: Selection) -> Document:
-    rows = [_delta(key, d, _meaning(key, selection)) for key, d in deltas.areas.items()]
+    rows = [_delta(_named(key, selection), d, _meaning(key, selection)) for key, d in deltas.areas.items()]
     up_to = f"area up to {number(deltas.common_cmax)}, which both reach"
-    rows += [_delta(key.replace("_at_c", "_common"), d, up_to) for key, d in deltas.at_common_cmax.items()]
+    rows += [_delta(_common(key), d, up_to) for key, d in deltas.at_common_cmax.items()]
     for key, d in deltas.risk_at.items():
         one, two = (_reached(reading, key) for reading in readings)
         meaning = one if one == two else f"{one} left, {two} right"
-        rows.append(_delta(f"mae_at_coverage {key}", d, meaning))
+        rows.append(_delta(_risk_at(key), d, meaning))
     document: Document = [Table(("number", "left", "right", "delta", "95% interval", "what it says"), tuple(rows))]
     shares = [reading.estimates["cmax"].value for reading in readings]
     if shares[0] != shares[1]:
@@ -110,8 +112,23 @@ def _pair(readings: tuple[Reading, ...], deltas: Deltas, selection: Selection) -
     return document + _remarks(deltas.notes)
 
 
-def _delta(key: str, d: Delta, meaning: str) -> Row:
-    return key, *paired(d.base, d.new, d.delta, d.interval), meaning
+def _delta(name: MetricName, d: Delta, meaning: str) -> Row:
+    return name, *paired(d.base, d.new, d.delta, d.interval), meaning
+
+
+def _named(key: str, selection: Selection) -> MetricName:
+    """An area by its key; one that is cut off has its coverage in the title."""
+    cut = key.endswith("_at_c")
+    return MetricName(key, title=title_of(f"{key}(c={selection.area_coverage:g})") if cut else "")
+
+
+def _common(key: str) -> MetricName:
+    area = key.removesuffix("_at_c")
+    return MetricName(f"{area}_common", title=f"{area.upper()} up to Common Coverage")
+
+
+def _risk_at(coverage: str) -> MetricName:
+    return MetricName(f"mae_at_coverage {coverage}", title=f"{title_of('mae_at_coverage')} {coverage}")
 
 
 def _meaning(key: str, selection: Selection) -> str:

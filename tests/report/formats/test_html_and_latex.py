@@ -208,7 +208,7 @@ def test_an_end_that_is_not_known_runs_to_the_edge() -> None:
 # -- latex -------------------------------------------------------------------------------------------------------------
 
 _TAKEN_LITERALLY = re.compile(
-    r"\\text[a-z]+\{\}|\\dots\{\}|\\[{}$&#%_]|\{[\[*]\}|-\{\}|\$(?:\\[a-zA-Z]+|-)\$"
+    r"\\text[a-z]+\{\}|\\dots\{\}|\\[{}$&#%_]|\{[\[*]\}|-\{\}|\$(?:\\[a-zA-Z]+|-|[_^]2)\$"
 )  # what an escaped text may hold of LaTeX
 
 

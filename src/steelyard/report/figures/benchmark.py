@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steelyard.report.document import number
+from steelyard.report.document import number, title_of
 from steelyard.report.figures.figure import Figure, Level, Mark, Panel, Points, Whiskers
 from steelyard.study.benchmark import Benchmark
 from steelyard.uncertainty.number import Estimate
@@ -28,13 +28,13 @@ def task_figure(result: Benchmark) -> Figure:
         marks=tuple(marks),
         title=f"over all tasks {number(None if whole is None else whole.value)}",
         x_label="task, in the order of the suite",
-        y_label=result.how.name,
+        y_label=title_of(result.how.name),
         y_range=(0, 1),
         ticks=tuple((place, str(place)) for place in range(1, len(tasks) + 1)),
     )
     return Figure(
         name="benchmark-tasks",
-        title=f"{result.how.name} of {result.report.model_id} on {result.suite.name}",
+        title=f"{title_of(result.how.name)} of {result.report.model_id} on {result.suite.name}",
         text="the combined score of each task, with its interval",
         panels=((panel,),),
     )

@@ -80,6 +80,11 @@ def draw(figure: Figure, suffixes: Iterable[str] = SUFFIXES) -> dict[str, bytes]
     return files
 
 
+def style() -> dict[str, Any]:
+    """Matplotlib's settings for every picture of ours."""
+    return dict(_STYLE)
+
+
 def drawn(figures: Iterable[Figure]) -> Pictures:
     """Several figures as files, by name and suffix."""
     return {figure.name: draw(figure) for figure in figures}

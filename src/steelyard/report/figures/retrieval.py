@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from steelyard.errors import counted
 from steelyard.report.figures.figure import Figure, Level, Mark, Panel, Points, Whiskers
 from steelyard.retrieval.shifts.kept import ShiftTrainingResult
 
@@ -26,9 +27,9 @@ def held_out_figure(result: ShiftTrainingResult) -> Figure | None:
     status = "helps" if result.usable else f"not chosen: {result.why_not}"
     panel = Panel(
         marks=tuple(marks),
-        title=f"{held_out.queries} queries; {status}",
+        title=f"{counted(held_out.queries, 'query')}; {status}",
         x_label="fold: the shift was learned without its queries",
-        y_label="gain in 0.7 · map@1 + 0.3 · ndcg@3",
+        y_label="gain in 0.7 · MAP@1 + 0.3 · nDCG@3",
         ticks=(*((place, str(place)) for place in places), (together, "all")),
     )
     return Figure(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
-from steelyard.report.document import Document
+from steelyard.report.document import Document, titled
 from steelyard.report.formats.contract import Format, formats
 
 for _module in iter_modules(__path__):
@@ -27,9 +27,13 @@ def canonical(name: str) -> str:
     return formats[name].name if name in formats else name
 
 
-def render(name: str, document: Document) -> str:
-    """The document in a format, by its name or alias; a name that is not known is an error that names the nearest."""
-    return formats[name].render(document)
+def render(name: str, document: Document, *, titles: bool = False) -> str:
+    """The document in a format, by its name or alias; a name that is not known is an error that names the nearest.
+
+    Metrics go by their titles where that is asked for, and in formats that are for readers who never type a name.
+    """
+    format_ = formats[name]
+    return format_.render(titled(document) if titles or format_.titles else document)
 
 
 def suffix(name: str) -> str:

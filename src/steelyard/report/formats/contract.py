@@ -30,18 +30,21 @@ class Format:
     suffix: str
     render: Render
     aliases: tuple[str, ...] = ()
+    titles: bool = False  # metrics by their titles for people, not by their names
 
 
 formats: Registry[Format] = Registry("format")
 
 
-def report_format(name: str, *, suffix: str, aliases: tuple[str, ...] = ()) -> Callable[[Render], Render]:
+def report_format(
+    name: str, *, suffix: str, aliases: tuple[str, ...] = (), titles: bool = False
+) -> Callable[[Render], Render]:
     """Register a function as the format of a name."""
 
     def register(render: Render) -> Render:
         formats.add(
             name,
-            Format(name=name, suffix=suffix, render=render, aliases=aliases),
+            Format(name=name, suffix=suffix, render=render, aliases=aliases, titles=titles),
             aliases=aliases,
         )
         return render

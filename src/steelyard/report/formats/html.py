@@ -18,6 +18,7 @@ from steelyard.report.document import (
     Document,
     Heading,
     Marks,
+    MetricName,
     Note,
     Remarks,
     Span,
@@ -78,7 +79,7 @@ figcaption { color: var(--faint); font-size: .9rem; }
 """
 
 
-@report_format("html", suffix=".html")
+@report_format("html", suffix=".html", titles=True)
 def render(document: Document) -> str:
     """The page, ending in a newline."""
     first = document[0] if document else None
@@ -145,6 +146,8 @@ def _content(cell: Cell, place: int, reach: float) -> str:
     if isinstance(cell, Marks):
         return " ".join(f'<a href="#{_id(place, mark)}">({mark})</a>' for mark in cell.numbers)
     text = escaped(text_of(cell))
+    if isinstance(cell, MetricName):
+        return f'<span title="{escaped(cell.name)}">{text}</span>'
     if isinstance(cell, Word) and cell.tone:
         return f"<span{_class(cell.tone)}>{text}</span>"
     return _drawn(cell, reach) + text if isinstance(cell, Span) else text

@@ -1,7 +1,7 @@
 r"""A document as LaTeX for a paper: booktabs tables, numbers in math, text that came from data taken literally.
 
-The text is a part to \input; its first line names the packages that it needs. Letters beyond Latin need LuaLaTeX or
-XeLaTeX.
+The text is a part to \input; its first line names the packages that it needs. Greek letters, arrows and signs are set
+in math, so that plain pdflatex takes them; other letters beyond Latin need LuaLaTeX or XeLaTeX.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from steelyard.report.document import (
     Count,
     Document,
     Heading,
+    Measured,
     Note,
     Remarks,
     Span,
     Table,
     Value,
     Verbatim,
+    interval_text,
+    number,
     text_of,
 )
 from steelyard.report.figures.figure import Figure
@@ -58,12 +61,28 @@ _SPECIAL = {
     "∞": r"$\infty$",
     "…": r"\dots{}",
 }
+_GREEK = dict(
+    zip(
+        "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩ",
+        re.findall(
+            "[A-Za-z]+",
+            "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi "
+            "psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega",
+        ),
+        strict=True,
+    )
+)
+_SPECIAL |= {letter: f"$\\{name}$" for letter, name in _GREEK.items()}
+_SPECIAL |= {"₂": "$_2$", "²": "$^2$", "≠": r"$\ne$", "≈": r"$\approx$", "√": r"$\surd$", "∑": r"$\sum$", "∈": r"$\in$"}
+_SPECIAL |= {"½": r"$\frac{1}{2}$", "′": r"$\prime$", "∩": r"$\cap$", "∪": r"$\cup$", "∫": r"$\int$"}
+_SPECIAL |= {"⌊": r"$\lfloor$", "⌋": r"$\rfloor$", "⌈": r"$\lceil$", "⌉": r"$\rceil$"}
+_SPECIAL |= {"←": r"$\leftarrow$", "✓": r"$\surd$", "–": "--", "—": "---"}
 _ANY = re.compile("|".join(map(re.escape, _SPECIAL)))
 _NUMBER = re.compile(r"([+-]?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?)(?:e([+-][0-9]+))?")
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_./-]+")
 
 
-@report_format("latex", aliases=("tex",), suffix=".tex")
+@report_format("latex", aliases=("tex",), suffix=".tex", titles=True)
 def render(document: Document) -> str:
     """The LaTeX, ending in a newline."""
     blocks = ["% \\usepackage[T1]{fontenc} \\usepackage{booktabs} \\usepackage{graphicx} \\usepackage{textcomp}"]
@@ -124,18 +143,26 @@ def _table(table: Table) -> str:
 def _cell(cell: Cell) -> str:
     text = text_of(cell)
     if isinstance(cell, Span):
-        ends = _NUMBER.sub(_math, text).replace("unknown", "\\mathrm{unknown}")
-        return f"${ends}$" if text else ""
+        return _interval(text)
+    if isinstance(cell, Measured):
+        parts = (_quantity(number(cell.value)), _interval(interval_text(cell.ends)), escaped(cell.marks.text))
+        return " ".join(filter(None, parts))
     if isinstance(cell, Value | Count):
         return _quantity(text)
     indented = text.lstrip(" ")
     return ("\\quad " if indented != text else "") + escaped(indented)
 
 
+def _interval(text: str) -> str:
+    """An interval in math; an end that is not known as a word."""
+    ends = _NUMBER.sub(_math, text).replace("unknown", "\\mathrm{unknown}")
+    return f"${ends}$" if text else ""
+
+
 def _quantity(text: str) -> str:
     """A number in math, with its unit if any; what is no number as text."""
-    number, _, unit = text.partition(" ")
-    match = _NUMBER.fullmatch(number)
+    digits, _, unit = text.partition(" ")
+    match = _NUMBER.fullmatch(digits)
     if match is None:
         return escaped(text)
     return f"${_math(match)}$" + (f"\\,{escaped(unit)}" if unit else "")
