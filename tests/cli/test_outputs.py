@@ -103,3 +103,24 @@ def test_a_run_that_cannot_be_used_is_named_where_runs_are_chosen(data: Path, st
         done = steelyard("runs", *asked, "-m", "accuracy", "--root", store, root=data.parent)
         assert done.code == 0, done.err
         assert "cannot be used: run new" in done.err
+
+
+def test_every_format_that_is_named_is_written_next_to_the_document(data: Path) -> None:
+    folder = data.parent
+    for asked, names in (
+        ((), {"evaluation.json"}),
+        (("--format", "json"), {"evaluation.json"}),
+        (("--format", "latex"), {"evaluation.json", "evaluation.tex"}),
+        (("--format", "table,csv,html"), {"evaluation.json", "evaluation.txt", "evaluation.csv", "evaluation.html"}),
+    ):
+        out = folder / f"out{len(asked and asked[1])}"
+        done = steelyard("evaluate", data, *FEW, *asked, "--out", out, root=folder)
+        assert done.code == 0, done.err
+        assert {path.name for path in out.iterdir()} == names
+    assert steelyard("evaluate", data, *FEW, "--format", "table,csv", root=folder).code == 2
+
+
+def test_titles_and_names_of_metrics(data: Path) -> None:
+    for asked, word in (((), "accuracy"), (("--titles",), "Accuracy")):
+        done = steelyard("evaluate", data, *FEW, "--format", "csv", *asked, root=data.parent)
+        assert done.out.splitlines()[1].startswith(word)

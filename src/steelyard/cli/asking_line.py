@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from steelyard.cli.command import say
-from steelyard.errors import printable
+from steelyard.errors import counted, printable
 
 if TYPE_CHECKING:
     from steelyard.runner.tally import Tally
@@ -32,10 +32,10 @@ class _Rates:
             f"{printable(name)}: {tally.done:,}/{tally.total:,}",
             f"{rate:,.1f}/s" if rate else "",
             left,
-            f"{tally.input_tokens + tally.output_tokens:,} tokens",
+            counted(tally.input_tokens + tally.output_tokens, "token"),
             "" if tally.cost is None else f"cost {tally.cost:.4g}",
             f"{tally.failed:,} failed" if tally.failed else "",
-            f"{tally.retries:,} retries" if tally.retries else "",
+            counted(tally.retries, "retry") if tally.retries else "",
         ]
         return ", ".join(part for part in parts if part)
 

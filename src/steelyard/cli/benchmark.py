@@ -10,6 +10,7 @@ import typer
 from steelyard.cli.command import READS, Shown, command, say
 from steelyard.cli.options import records as of
 from steelyard.cli.options import store
+from steelyard.cli.options.spellings import FORMER, at_most_one
 from steelyard.cli.options.uncertainty import Intervals
 from steelyard.cli.progress import progress
 from steelyard.errors import UsageError, printable
@@ -24,16 +25,14 @@ def benchmark(
     suite: Annotated[
         str | None, typer.Argument(help="A suite file, or the name of a suite that comes with the program."), READS
     ] = None,
-    model: Annotated[
+    answers: Annotated[
         Path | None,
-        typer.Option(
-            "--model", help="A model's answers: a folder with one file per task, or one file with a column task."
-        ),
+        typer.Argument(help="A model's answers: a folder with one file per task, or one file with a column task."),
         READS,
     ] = None,
-    baseline: Annotated[
-        Path | None, typer.Option("--baseline", help="Another model's answers, to compare with."), READS
-    ] = None,
+    baseline: Annotated[Path | None, typer.Argument(help="Another model's answers, to compare with."), READS] = None,
+    model: Annotated[Path | None, typer.Option("--model", hidden=True, help=FORMER), READS] = None,
+    baseline_named: Annotated[Path | None, typer.Option("--baseline", hidden=True, help=FORMER), READS] = None,
     combined_weights: Annotated[
         str | None, typer.Option("--combined-weights", help="Weights of categories: diagnostics=0.6,safety=0.4.")
     ] = None,
@@ -94,8 +93,10 @@ def benchmark(
         return Shown(document=categories_document(known, weighed), report=categories_report(known, weighed))
     if loaded is None:
         raise UsageError("name a suite: a file, or one that comes with the program")
-    if model is None:
-        raise UsageError("name a model's answers with --model: a folder with one file per task, or one file")
+    given = at_most_one(answers, model, named="a model's answers", option_named="--model", former=True)
+    base = at_most_one(baseline, baseline_named, named="the baseline", option_named="--baseline", former=True)
+    if given is None:
+        raise UsageError("name a model's answers after the suite: a folder with one file per task, or one file")
     from steelyard.runs.saved import COMBINED_NAME, Clock
     from steelyard.runs.saved import save as keep
 
@@ -105,8 +106,8 @@ def benchmark(
     with progress("resampling") as bar:
         result = measured(
             loaded,
-            model,
-            baseline=baseline,
+            given,
+            baseline=base,
             weights=weights,
             combined_name=combined_name,
             categories=moved,

@@ -10,27 +10,23 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
 import re
 import shlex
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import wraps
-from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
+from steelyard.cli.options.formats import Format, NoPager, Titles, Wide
+from steelyard.cli.outputs import check_folder, check_outputs
 from steelyard.errors import StorageError, UsageError, printable
 from steelyard.ground.commas import pair_text, split_commas
 from steelyard.registry import closest
-
-_KEPT = ("run.json", "evaluation.json", "evidence.npz")  # what lies in the folder of a run that was kept
-_STORE = re.compile(  # the store's, under results
-    r"\.index/.*|[^/]+/(tenants/[^/]+/)?((runs|active|gates|shifts|running)/.*|cache\.sqlite.*)"
-)
 
 
 @dataclass(frozen=True)
@@ -54,7 +50,6 @@ class Plugins:
 
 
 READS, DOCUMENT, PLUGINS = Reads(), Writes(document=True), Plugins()
-Format = Annotated[str, typer.Option("--format", help="table, json, markdown, csv, html or latex; several: json,md.")]
 
 
 class Bundle:
@@ -84,6 +79,7 @@ class Shown:
     reads: tuple[str | Path | None, ...] = ()
     also_writes: Mapping[str, Path] = field(default_factory=dict)
     afterwards: Callable[[str], None] | None = None
+    unwritten: str = ""  # what is said for people where no file takes the document
     tables: Callable[[Path], Mapping[Path, str]] | None = None  # CSV as several files next to the document, not one
 
 
@@ -133,7 +129,9 @@ class _Shape:
             folder = typer.Option("--out", help="A folder to write the result document to.")
             self.parameters.append(_keyword("out", Annotated[Path | None, folder], None))
         if prints:
-            self.parameters.append(_keyword("format_", Format, "table"))
+            self.parameters.append(_keyword("format_", Format, None))
+            flags = {"wide": Wide, "titles": Titles, "no_pager": NoPager}
+            self.parameters += [_keyword(name, hint, False) for name, hint in flags.items()]
 
     def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """What the body is called with."""
@@ -174,24 +172,28 @@ class _Call:
     """One call of a command: what it reads, what it may write, and how it shows what it found."""
 
     def __init__(self, shape: _Shape, given: Mapping[str, Any]) -> None:
-        self.formats = _formats(given["format_"]) if shape.prints else ("json",)
+        asked = given["format_"] if shape.prints else "json"
+        self.formats = _formats("table" if asked is None else asked)
+        self.wide, self.titles, self.no_pager = (bool(given.get(flag)) for flag in ("wide", "titles", "no_pager"))
         out = given.get("out") if shape.writes else None
         if len(self.formats) > 1 and out is None:
             where = "several formats are written to a folder: name it with --out"
             raise UsageError(where if shape.writes else "this command prints one format; name one")
+        # every format that is named is written to the folder, next to the document
+        self.written = () if out is None or asked is None else tuple(name for name in self.formats if name != "json")
         self.inputs = [path for _, mark, value in shape.marked(Reads, given) for path in _paths(mark, value)]
         self.outputs: dict[str, list[Path]] = {}
         documents: dict[str, Path] = {}
         for option, mark, value in shape.marked(Writes, given):
             if mark.names is not None:
-                _check_folder(option, value, self.inputs)
+                check_folder(option, value, self.inputs)
             self.outputs[option] = [value] if mark.names is None else [value / name for name in mark.names()]
             if mark.document:
                 documents[option] = value
         if out is not None:
             if out.exists() and not out.is_dir():
                 raise StorageError(f"cannot write to {printable(out)}: --out is a folder, and this is a file")
-            _check_folder("--out", out, self.inputs)
+            check_folder("--out", out, self.inputs)
             if documents:
                 raise UsageError(f"{next(iter(documents))} names a file, --out a folder: give one of them")
             target = out / shape.writes
@@ -221,41 +223,66 @@ class _Call:
         self._print(shown)
         for path in rendered:
             say(f"wrote {path}")
+        if self.document is None and self.formats[0] != "json" and shown.unwritten:
+            say(shown.unwritten)
         if shown.afterwards is not None:
             shown.afterwards(self.formats[0])
 
     def _rendered(self, shown: Shown) -> Iterator[tuple[Path, str]]:
         """The document, and every further format next to it, where a folder or a file is named."""
         from steelyard.ground.json import dumps
+        from steelyard.report.formats import suffix
 
         if self.document is None:
             return
         yield self.document, dumps(shown.document)
-        if len(self.formats) > 1:
-            for name in self.formats:
-                if name == "csv" and shown.tables is not None:
-                    yield from shown.tables(self.document).items()
-                elif name != "json":
-                    yield self.document.with_suffix(_suffix(name)), _text(name, shown)
+        for name in self.written:
+            if name == "csv" and shown.tables is not None:
+                yield from shown.tables(self.document).items()
+            else:
+                yield self.document.with_suffix(suffix(name)), self._text(name, shown)
 
     def _print(self, shown: Shown) -> None:
-        if shown.document is not None or shown.report is not None:
-            sys.stdout.write(_text(self.formats[0], shown))
+        if shown.document is None and shown.report is None:
+            return
+        if self.formats[0] == "table" and shown.report is not None:
+            self._show(_report(shown))
+        else:
+            sys.stdout.write(self._text(self.formats[0], shown))
             sys.stdout.flush()
 
+    def _show(self, report: Any) -> None:
+        """Print the report as the terminal has room for it, and say what it has no room for."""
+        from steelyard.cli.terminal import standard_output
+        from steelyard.report.document import titled
+        from steelyard.report.formats.text import laid_out
+        from steelyard.report.layout import Style, wrapped
+
+        terminal = standard_output(wide=self.wide, page=not self.no_pager)
+        style = Style(bold=terminal.bold, colour=terminal.colour)
+        laid = laid_out(titled(report) if self.titles else report, width=terminal.width, style=style)
+        more = f"no room for: {', '.join(laid.dropped)}; --wide shows every column"
+        said = "\n".join(["", *wrapped(more, terminal.width), ""]) if laid.dropped else ""
+        terminal.show(laid.text + said, sys.stdout)
+
+    def _text(self, format_: str, shown: Shown) -> str:
+        from steelyard.ground.json import dumps
+        from steelyard.report.formats import render
+
+        return dumps(shown.document) if format_ == "json" else render(format_, _report(shown), titles=self.titles)
+
     def _suffixes(self) -> list[str]:
-        return [_suffix(name) for name in self.formats if name != "json"] if len(self.formats) > 1 else []
+        from steelyard.report.formats import suffix
+
+        return [suffix(name) for name in self.written]
 
 
-def _text(format_: str, shown: Shown) -> str:
-    from steelyard.ground.json import dumps
+def _report(shown: Shown) -> Any:
+    """The report, with the library's parameters as options."""
     from steelyard.report.document import Note
-    from steelyard.report.formats import render
 
-    if format_ == "json":
-        return dumps(shown.document)
     report = shown.report() if callable(shown.report) else shown.report
-    return render(format_, [replace(p, text=as_options(p.text)) if isinstance(p, Note) else p for p in report])
+    return [replace(p, text=as_options(p.text)) if isinstance(p, Note) else p for p in report]
 
 
 def _formats(text: str) -> tuple[str, ...]:
@@ -273,12 +300,6 @@ def _formats(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(asked))
 
 
-def _suffix(format_: str) -> str:
-    from steelyard.report.formats import suffix
-
-    return suffix(format_)
-
-
 def _paths(mark: Reads, value: Any) -> list[str | Path]:
     """What is read for a value: the files that it names, and the task files next to them."""
     given = value if isinstance(value, list) else [value]
@@ -294,62 +315,6 @@ def allow_plugins(names: Iterable[str]) -> None:
     """Let `module:name` find a module in the working folder."""
     if any(":" in name for name in names) and "" not in sys.path:
         sys.path.insert(0, "")
-
-
-# -- outputs and inputs ------------------------------------------------------------------------------------------------
-
-
-def check_outputs(outputs: Mapping[str, Iterable[Path]], inputs: Iterable[str | Path | None]) -> None:
-    """Refuse, before anything is written, to write over what is read, over a kept run, or twice to one file.
-
-    `outputs` are files by the option that names them; an option may stand for several.
-    """
-    written = [(option, path) for option, paths in outputs.items() for path in paths]
-    read = [name for name in inputs if name is not None and os.path.exists(name)]
-    for _, path in written:
-        if any(_same_file(path, name) for name in read):
-            raise UsageError(f"{printable(path)} is what would be read; name another file to write to")
-        if any(os.path.isdir(name) and _inside(Path(name), path) for name in read):
-            raise UsageError(f"{printable(path)} is in a folder that is read; name another place to write to")
-        if _is_kept(path):
-            raise UsageError(f"{printable(path)} belongs to a run that was kept; name another file to write to")
-    for (one, path), (two, other) in combinations(written, 2):
-        if _same_file(path, other) and (os.path.isfile(path) or not os.path.exists(path)):  # a device takes both
-            raise UsageError(f"{one} and {two} would both write {printable(other)}; name two files")
-        if _inside(path, other) or _inside(other, path):
-            raise UsageError(f"{one} and {two}: what is a file to one is a folder to the other; name two places")
-
-
-def _is_kept(path: Path) -> bool:
-    """True for a file in the folder of a kept run, and for the store's own: runs, pointers, attempts, the index.
-
-    The same files elsewhere are copies for other tools.
-    """
-    real = Path(os.path.realpath(path))
-    runs = [folder for folder in real.parents if folder.parent.parent.name == "runs"]
-    if any(all(os.path.isfile(folder / name) for name in _KEPT) for folder in runs):
-        return True
-    stores = [folder for folder in real.parents if folder.name == "results"]
-    return any(_STORE.fullmatch(real.relative_to(folder).as_posix()) for folder in stores)
-
-
-def _check_folder(option: str, folder: Path, inputs: Iterable[str | Path]) -> None:
-    """Refuse a folder that is a file, or that is read."""
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{option} is a folder; {printable(folder)} is a file")
-    if any(not Path(name).is_file() and _same_file(folder, name) for name in inputs):
-        raise UsageError(f"{option} is a folder that is read: what is written there would be read next time")
-
-
-def _same_file(one: str | Path, two: str | Path) -> bool:
-    """True if two names stand for one file, through links too, and also where it is not there yet."""
-    if os.path.exists(one) and os.path.exists(two):
-        return os.path.samefile(one, two)
-    return os.path.realpath(one) == os.path.realpath(two)
-
-
-def _inside(folder: Path, path: Path) -> bool:
-    return Path(os.path.realpath(folder)) in Path(os.path.realpath(path)).parents
 
 
 # -- what is said and written ------------------------------------------------------------------------------------------
@@ -397,4 +362,10 @@ def shell_text(text: str) -> str:
 
 def say(message: str) -> None:
     """Say something next to the result: on standard error, so that pipes stay clean."""
-    sys.stderr.write(printable(message, limit=2000) + "\n")
+    from steelyard.cli.terminal import width_of
+
+    width, shown = width_of(sys.stderr), printable(message, limit=2000)
+    if width is not None:
+        lines = textwrap.wrap(shown, width, break_long_words=False, break_on_hyphens=False)  # a path stays whole
+        shown = "\n".join(lines)
+    sys.stderr.write(shown + "\n")

@@ -9,6 +9,7 @@ import typer
 
 from steelyard.cli.command import READS, Shown, Writes, command, say
 from steelyard.cli.options import records as of
+from steelyard.errors import counted
 
 
 @command()
@@ -59,4 +60,7 @@ def convert(
     for remark in done.warnings:
         say(as_options(remark))
     document = {"path": str(target), "format": done.format, "rows": done.rows, "columns": list(done.columns)}
-    return Shown(document=document, report=[Note(f"wrote {target}: {done.rows:,} rows, {len(done.columns)} columns")])
+    return Shown(
+        document=document,
+        report=[Note(f"wrote {target}: {counted(done.rows, 'row')}, {counted(len(done.columns), 'column')}")],
+    )

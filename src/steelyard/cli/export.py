@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
-from steelyard.cli.command import READS, Shown, as_options, check_outputs, command, say
+from steelyard.cli.command import READS, Shown, as_options, command, say
 from steelyard.cli.options import records as of
 from steelyard.cli.options import store
+from steelyard.cli.outputs import check_outputs
+from steelyard.errors import counted
 
 
 @command()
@@ -41,7 +43,7 @@ def export(
     files = [str(path) for path in done.files]
     document = {"to": form.name, "target": goal.shown, "numbers": done.numbers, "files": files, **done.about}
     known = ", ".join(f"{name} {value}" for name, value in done.about.items())
-    what = f"exported {done.numbers:,} numbers to {goal.shown} as {form.name}"
+    what = f"exported {counted(done.numbers, 'number')} to {goal.shown} as {form.name}"
     return Shown(
         document=document,
         report=[Note(f"{what}: {known}" if known else what)],

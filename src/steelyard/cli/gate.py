@@ -9,26 +9,44 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from steelyard.cli import completing
 from steelyard.cli.command import DOCUMENT, PLUGINS, READS, Shown, Writes, allow_plugins, command, say
 from steelyard.cli.options import records as of
 from steelyard.cli.options import store
+from steelyard.cli.options.spellings import at_most_one, one_of
 from steelyard.errors import UsageError, printable
 
 if TYPE_CHECKING:
     from steelyard.decide.decision import Decision, Verdict
 
 
-@command()
+@command(writes="acceptance_gate.json")
 def gate(
     *,
     run: Annotated[
-        str, typer.Option("--run", help="The run to judge: an id, a run folder, or a file of answers."), READS
-    ],
+        str | None,
+        typer.Argument(
+            autocompletion=completing.runs, help="The run to judge: an id, a run folder, or a file of answers."
+        ),
+        READS,
+    ] = None,
     baseline: Annotated[
         str | None,
-        typer.Option(
-            "--baseline", help="active, active:METRIC, pinned:NAME, an id, a run folder, or a file of answers."
+        typer.Argument(
+            autocompletion=completing.runs,
+            help="What it is compared with: active, active:METRIC, pinned:NAME, an id, a run folder, or a file of "
+            "answers.",
         ),
+        READS,
+    ] = None,
+    run_named: Annotated[
+        str | None,
+        typer.Option("--run", autocompletion=completing.runs, help="The run, by an option."),
+        READS,
+    ] = None,
+    baseline_named: Annotated[
+        str | None,
+        typer.Option("--baseline", autocompletion=completing.runs, help="The baseline, by an option."),
         READS,
     ] = None,
     rule: Annotated[
@@ -55,9 +73,9 @@ def gate(
     ] = None,
     pool: of.Pool = None,
     reading: of.TornReading,
-    align: Annotated[str, typer.Option("--align", help="Files only: strict or intersection.")] = "strict",
+    align: of.Align = "strict",
     unchanged: of.Unchanged = "say",
-    resamples: Annotated[int | None, typer.Option("--resamples", help="Bootstrap resamples. Default: 10000.")] = None,
+    resamples: Annotated[int | None, typer.Option("--resamples", help="Bootstrap resamples.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Seed of the resamples. Default: 42.")] = None,
     level: Annotated[float | None, typer.Option("--level", help="Level of the intervals. Default: 0.95.")] = None,
     junit: Annotated[Path | None, typer.Option("--junit", help="A file for JUnit XML."), Writes()] = None,
@@ -91,9 +109,10 @@ def gate(
         "inconclusive": inconclusive or loaded.inconclusive,
         "allow_missing": loaded.allow_missing if allow_missing is None else allow_missing,
     }
+    base = at_most_one(baseline, baseline_named, named="the baseline", option_named="--baseline")
     request = Request(
-        run=run,
-        baseline=baseline or (loaded.baseline if versus is None else None),
+        run=one_of(run, run_named, named="a run", option_named="--run"),
+        baseline=base or (loaded.baseline if versus is None else None),
         versus=of.versus_of(versus) if versus else None,
         view=place.view,
         profile=profile,
@@ -133,7 +152,7 @@ def gate(
         report=report,
         exit_code=decision.exit_code,
         files=files,
-        reads=(baseline or loaded.baseline,),
+        reads=(base or loaded.baseline,),
         also_writes={"the step summary": Path(step)} if step else {},
         afterwards=afterwards,
     )

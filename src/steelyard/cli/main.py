@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +19,7 @@ from steelyard.cli import (
     benchmark,
     calibrate,
     compare,
+    completing,
     convert,
     doctor,
     evaluate,
@@ -39,7 +40,8 @@ from steelyard.cli import (
     tasks,
 )
 from steelyard.cli.command import as_options, say
-from steelyard.errors import InputError, SteelyardError, printable
+from steelyard.cli.words import Words
+from steelyard.errors import InputError, SteelyardError, UsageError, printable
 
 if TYPE_CHECKING:
     from typer import TyperException
@@ -51,11 +53,14 @@ SHOWN_PROBLEMS = 20  # of one file
 SOFTWARE_FAULT = 70
 
 app = typer.Typer(
+    cls=Words,
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     help="How good a model's answers are, how sure we are, and whether it may pass.",
-    epilog="Exit codes: 0 done, 1 gate failed, 2 usage, 3 bad input, 4 model backend, 5 storage, 6 gate inconclusive.",
+    epilog="`steelyard help NAME` explains a command or a metric. "
+    "Exit codes: 0 done, 1 gate failed, 2 usage, 3 bad input, 4 model backend, 5 storage, 6 gate inconclusive.",
 )
 app.command("run")(run.run)
 app.command("reparse")(reparse.reparse)
@@ -86,9 +91,50 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _show_completion(shell: str | None) -> None:
+    if shell is not None:
+        typer.echo(completing.script(_known_shell("--show-completion", shell)))
+        raise typer.Exit
+
+
+def _install_completion(shell: str | None) -> None:
+    if shell is not None:
+        file = completing.install(_known_shell("--install-completion", shell))
+        typer.echo(f"wrote {file}; a new {shell} completes steelyard")
+        raise typer.Exit
+
+
+def _known_shell(option: str, shell: str) -> str:
+    if shell not in completing.SHELLS:
+        raise UsageError(f"{option} is one of {', '.join(completing.SHELLS)}, not '{printable(shell, limit=60)}'")
+    return shell
+
+
 @app.callback()
 def _root(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    show_completion: Annotated[
+        str | None,
+        typer.Option(
+            "--show-completion",
+            callback=_show_completion,
+            is_eager=True,
+            metavar="SHELL",
+            help="Print what bash, zsh or fish must run to complete commands, metrics, columns and runs.",
+        ),
+    ] = None,
+    install_completion: Annotated[
+        str | None,
+        typer.Option(
+            "--install-completion",
+            callback=_install_completion,
+            is_eager=True,
+            metavar="SHELL",
+            help="Write it where bash, zsh or fish reads it when it starts.",
+        ),
+    ] = None,
 ) -> None:
     """Takes what a model answered and says how good it is, how sure we are, and whether it may pass."""
 
@@ -97,8 +143,10 @@ def main() -> None:
     """Run a command. No traceback reaches a user; the exit code says the class of a failure."""
     signal.signal(signal.SIGTERM, _terminated)
     _open_streams()
+    if completing.VARIABLE in os.environ:
+        sys.exit(_complete())
     try:
-        code = app(standalone_mode=False)
+        code = app(standalone_mode=False, prog_name="steelyard")
         sys.stdout.flush()
         sys.exit(code)
     except SteelyardError as problem:
@@ -129,6 +177,21 @@ def main() -> None:
             f"a fault in steelyard itself ({type(problem).__name__}); STEELYARD_DEBUG=1 shows where. Please report it",
             SOFTWARE_FAULT,
         )
+
+
+def _complete() -> int:
+    """Answer a shell that completes a line; it hears nothing of what goes wrong."""
+    from contextlib import redirect_stderr
+
+    from typer._completion_classes import completion_init
+
+    completion_init()
+    with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):
+        try:
+            app(standalone_mode=False, prog_name="steelyard")
+        except (Exception, SystemExit):
+            return 0
+    return 0
 
 
 def _refuse(problem: TyperException) -> None:

@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
+from steelyard.cli import completing
 from steelyard.cli.command import PLUGINS, READS, Shown, Writes, command
+from steelyard.cli.options.records import Align, split_metrics
 from steelyard.cli.options.uncertainty import MethodIntervals
 from steelyard.errors import UsageError
 
@@ -26,7 +28,13 @@ def rank(
     ],
     metric: Annotated[
         list[str] | None,
-        typer.Option("--metric", "-m", help="A ranking metric, such as ndcg@10; repeat for more."),
+        typer.Option(
+            "--metric",
+            "-m",
+            autocompletion=completing.metrics,
+            help="A ranking metric, such as ndcg@10; a,b or repeat for more.",
+            callback=split_metrics,
+        ),
         PLUGINS,
     ] = None,
     relevance_level: Annotated[
@@ -35,9 +43,7 @@ def rank(
     complete: Annotated[
         bool, typer.Option("--complete", "-c", help="Count judged topics that are not in the run as 0.")
     ] = False,
-    align: Annotated[
-        str, typer.Option("--align", help="Two runs: strict, or intersection to leave out topics of one run only.")
-    ] = "strict",
+    align: Align = "strict",
     per_query: Annotated[
         Path | None, typer.Option("--per-query", help="A file for every query's own values, as JSON lines."), Writes()
     ] = None,
@@ -45,7 +51,8 @@ def rank(
 ) -> Shown:
     """Say how good a ranking is, and how sure that is; of two rankings, whether the second is better.
 
-    Queries are the units of resampling. Metrics: ndcg@k, mrr, map, map@k, precision@k, recall@k, hit@k, rprec.
+    Queries are the units of resampling. Metrics: ndcg@k, mrr, map, map@k, precision@k, recall@k, hit@k, rprec,
+    bpref, rbp, err@k, judged@k; trec_eval's and ir_measures' spellings (P_5, nDCG@10) are read too.
     """
     if len(runs) > 2:
         raise UsageError(f"rank takes one run or two, not {len(runs)}")

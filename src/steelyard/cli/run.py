@@ -11,6 +11,7 @@ import typer
 from steelyard.cli.command import Shown, as_options, command, say
 from steelyard.cli.options import asking, store
 from steelyard.cli.options.uncertainty import Intervals
+from steelyard.errors import counted
 
 
 @command(writes="run-result.json")
@@ -59,7 +60,7 @@ def run(
             labels=store.matrix_labels(),
         )
         done = carried_out(prepared, how)
-    _say(f"asked {sum(tally.done for tally in done.tallies.values()):,} requests in {done.seconds:.1f} s")
+    _say(f"asked {counted(sum(tally.done for tally in done.tallies.values()), 'request')} in {done.seconds:.1f} s")
     if done.folder is not None:
         kept = "what was read of its replies is" if forget_replies else "its replies are"
         _say(f"saved run {done.run_id} in {done.folder}; {kept} in {done.journal}, the cache is {done.cache}")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from steelyard.cli import completing
 from steelyard.cli.command import Shown, command
 
 
@@ -14,7 +15,10 @@ def schema(
     *,
     name: Annotated[
         str,
-        typer.Argument(help="evaluation, comparison, run, acceptance-gate and others: see docs/schemas."),
+        typer.Argument(
+            autocompletion=completing.schemas,
+            help="evaluation, comparison, run, acceptance-gate and others: see docs/schemas.",
+        ),
     ],
 ) -> Shown:
     """Print the JSON Schema of a document that Steelyard reads or writes."""

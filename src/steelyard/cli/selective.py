@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from steelyard.cli.command import DOCUMENT, READS, Shown, command
 from steelyard.cli.options import records as of
+from steelyard.cli.options.spellings import one_of
 from steelyard.cli.options.uncertainty import Seed, Stream, settings
 from steelyard.cli.progress import progress
 from steelyard.errors import UsageError, printable
@@ -18,11 +20,16 @@ from steelyard.ground.commas import split_commas
 @command(writes="selective.json")
 def selective(
     *,
-    input_: Annotated[
-        list[str],
-        typer.Option("--input", help="A run's JSON output, or a records file; a second one is compared with it."),
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(help="A run's JSON output, or a records file; a second one is compared with it."),
         READS,
-    ],
+    ] = None,
+    input_: Annotated[
+        list[str] | None,
+        typer.Option("--input", help="The same, by an option. Repeatable."),
+        READS,
+    ] = None,
     mode: Annotated[
         list[str] | None,
         typer.Option("--mode", help="The mode (strategy) to take; once for all inputs, or once per input."),
@@ -31,7 +38,8 @@ def selective(
         list[str] | None,
         typer.Option(
             "--confidence",
-            help="What ranks: a variant such as llm or token_msp, default, all, or a column. Repeatable.",
+            help="What ranks: a variant such as llm or token_msp, all, or a column. Default: llm, else the column "
+            "confidence. Repeatable.",
         ),
     ] = None,
     loss: Annotated[
@@ -53,10 +61,11 @@ def selective(
         bool, typer.Option("--allow-other-scale", help="Apply a calibrator even to features of another size.")
     ] = False,
     intersection_only: Annotated[
-        bool, typer.Option("--intersection-only", help="Two runs: compare the participants that both have.")
+        bool, typer.Option("--intersection-only", help="Two runs: the same as --align intersection.")
     ] = False,
+    align: of.Align = "strict",
     resamples: Annotated[
-        int, typer.Option("--bootstrap-resamples", help="Bootstrap resamples of participants; 0 for no intervals.")
+        int, typer.Option("--resamples", "--bootstrap-resamples", help="Bootstrap resamples.")
     ] = 10_000,
     seed: Seed = 42,
     stream: Stream = "counter",
@@ -67,21 +76,29 @@ def selective(
     plot: Annotated[Path | None, typer.Option("--plot", help="A folder for the curves as PNG, SVG and PDF.")] = None,
 ) -> Shown:
     """Say what declining buys: risk-coverage curves, their areas and intervals, for each confidence variant."""
-    if len(input_) > 2:
-        raise UsageError("--input takes one run, or two to compare")
-    if input_.count("-") > 1:
+    paths = one_of(files, input_, named="a file", option_named="--input")
+    if len(paths) > 2:
+        raise UsageError("selective takes one run, or two to compare")
+    if paths.count("-") > 1:
         raise UsageError("standard input can be read only once")
     how = settings(resamples, seed, method="plain", stream=stream)
-    modes, grid = _per_input(mode, len(input_)), _grid(coverage_grid)
+    modes, grid = _per_input(mode, len(paths)), _grid(coverage_grid)
     from steelyard.confidence.calibrators.wire import read_calibrator
     from steelyard.metrics.evidence.kernels import GRID
     from steelyard.report.selective import selection_report
+    from steelyard.study.comparison import checked_align
     from steelyard.study.selective import selective as selection_of
     from steelyard.study.selective_wire import selective_document
 
+    aligned = checked_align(align)
     calibrators = [read_calibrator(path) for path in calibration or []]
     variants = of.names(confidence or ["default"])
-    runs = [reading.run(path, one, variants) for path, one in zip(input_, modes, strict=True)]
+    runs = [
+        reading.run(path, one, [*variants, "confidence"] if confidence is None else variants)
+        for path, one in zip(paths, modes, strict=True)
+    ]
+    if confidence is None:
+        variants = _ranking(runs)
     of.say_unit_of(*runs)
     with progress("resampling") as bar:
         selection = selection_of(
@@ -93,17 +110,31 @@ def selective(
             calibrators=calibrators,
             allow_in_sample=allow_in_sample,
             allow_other_scale=allow_other_scale,
-            intersection_only=intersection_only,
+            intersection_only=intersection_only or aligned == "intersection",
             settings=how,
             progress=bar,
         )
-    files = {}
+    pictures = {}
     if plot is not None:
         from steelyard.cli.options.pictures import picture_files
         from steelyard.report.figures.selective import selection_figures
 
-        files["--plot"] = picture_files(selection_figures(selection), plot)
-    return Shown(document=selective_document(selection), report=selection_report(selection), files=files)
+        pictures["--plot"] = picture_files(selection_figures(selection), plot)
+    return Shown(
+        document=selective_document(selection),
+        report=selection_report(selection),
+        files=pictures,
+        unwritten="the metrics artifact is written with --out FOLDER or --output FILE",
+    )
+
+
+def _ranking(runs: Sequence[Any]) -> list[str]:
+    """What ranks where nobody says: the documented default, else the column `confidence` of a plain table."""
+    from steelyard.confidence.signals import DEFAULT, lacking
+
+    if any(lacking(run, DEFAULT) for run in runs) and all("confidence" in run for run in runs):
+        return ["confidence"]
+    return ["default"]
 
 
 def _per_input(modes: list[str] | None, inputs: int) -> list[str | None]:

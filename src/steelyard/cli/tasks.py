@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from steelyard.cli import completing
 from steelyard.cli.command import Reads, Shown, command
 from steelyard.errors import UsageError
 
@@ -16,7 +17,9 @@ def tasks(
     *,
     name: Annotated[
         str | None,
-        typer.Argument(help="Show this one, or the one in a file, with a prompt as it is sent."),
+        typer.Argument(
+            autocompletion=completing.tasks, help="Show this one, or the one in a file, with a prompt as it is sent."
+        ),
         Reads(),
     ] = None,
     strategy: Annotated[str, typer.Option("--strategy", help="How to ask.")] = "zero-shot",

@@ -9,15 +9,17 @@ import typer
 from steelyard.cli.command import Shown, command
 from steelyard.cli.options import calibration as of
 from steelyard.cli.options.records import Reading, names, pairs
+from steelyard.cli.options.spellings import one_of
 from steelyard.cli.options.uncertainty import Seed
 from steelyard.errors import UsageError, printable
 
 
-@command()
+@command(writes="calibrator.json")
 def fit(
     *,
-    input_: of.Input,
-    output: of.Output,  # noqa: ARG001 - the calibrator is written there
+    file: of.File = None,
+    input_: of.Input = None,
+    output: of.Output = None,  # noqa: ARG001 - the calibrator is written there
     method: Annotated[str, typer.Option("--method", help="logistic, linear (ridge, λ = 1), isotonic or temperature.")],
     features: Annotated[
         str | None, typer.Option("--features", help="Signals, separated by commas: token_msp,verbalized_confidence.")
@@ -38,7 +40,11 @@ def fit(
     """A supervised calibrator on one or more signals, judged in sample and five-fold cross-fitted."""
     signals = names([features or ""])
     return of.fitted(
-        reading.run(input_, mode, [*signals, *([confidence] if confidence else [])]),
+        reading.run(
+            one_of(file, input_, named="a file", option_named="--input"),
+            mode,
+            [*signals, *([confidence] if confidence else [])],
+        ),
         method,
         plot,
         features=signals,

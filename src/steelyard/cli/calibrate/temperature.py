@@ -9,14 +9,16 @@ import typer
 from steelyard.cli.command import Shown, command
 from steelyard.cli.options import calibration as of
 from steelyard.cli.options.records import Reading
+from steelyard.cli.options.spellings import one_of
 from steelyard.cli.options.uncertainty import Seed
 
 
-@command()
+@command(writes="calibrator.json")
 def temperature(
     *,
-    input_: of.Input,
-    output: of.Output,  # noqa: ARG001 - the calibrator is written there
+    file: of.File = None,
+    input_: of.Input = None,
+    output: of.Output = None,  # noqa: ARG001 - the calibrator is written there
     mode: of.Mode = None,
     confidence: Annotated[
         str, typer.Option("--confidence", help="The variant or column to scale; a probability.")
@@ -27,5 +29,5 @@ def temperature(
     plot: of.Plot = None,
 ) -> Shown:
     """Temperature scaling of one confidence: sigmoid(logit(p)/T). It changes no ranking, so neither AURC nor AUGRC."""
-    records = reading.run(input_, mode, [confidence])
+    records = reading.run(one_of(file, input_, named="a file", option_named="--input"), mode, [confidence])
     return of.fitted(records, "temperature", plot, confidence=confidence, target=target, seed=seed)

@@ -11,9 +11,10 @@ from steelyard.cli.command import DOCUMENT, READS, Shown
 from steelyard.cli.options.records import say_unit_of
 from steelyard.errors import UsageError
 
-Input = Annotated[str, typer.Option("--input", help="The training run: a run's JSON output, or a records file."), READS]
+File = Annotated[str | None, typer.Argument(help="The training run: a run's JSON output, or a records file."), READS]
+Input = Annotated[str | None, typer.Option("--input", help="The same, by an option."), READS]
 Mode = Annotated[str | None, typer.Option("--mode", help="The mode (strategy) to take.")]
-Output = Annotated[Path, typer.Option("--output", help="The file to write the calibrator to."), DOCUMENT]
+Output = Annotated[Path | None, typer.Option("--output", help="The file to write the calibrator to."), DOCUMENT]
 Target = Annotated[
     str,
     typer.Option("--target", help="correctness, near_correct (off by at most 1) or loss (1 − |error|/range)."),
@@ -38,4 +39,9 @@ def fitted(records: Any, method: str, plot: Path | None, **how: Any) -> Shown:
 
         files["--plot"] = picture_files(fit_figures(calibration), plot)
     calibrator = calibration.calibrator
-    return Shown(document=calibration_document(calibrator), report=calibrator_report(calibrator), files=files)
+    return Shown(
+        document=calibration_document(calibrator),
+        report=calibrator_report(calibrator),
+        files=files,
+        unwritten="the calibrator is written with --out FOLDER or --output FILE",
+    )

@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from steelyard.cli.command import READS, Bundle, Reads, say
+from steelyard.cli.options.spellings import FORMER, one_of
 from steelyard.cli.progress import progress
-from steelyard.errors import UsageError
+from steelyard.errors import UsageError, counted
 from steelyard.ground.keys import is_variable
 
 API_KEY = "OPENAI_API_KEY"
@@ -23,15 +24,17 @@ def _files_of(text: str) -> list[str]:
 
 
 Docs = Annotated[
-    str,
-    typer.Option("--docs", help="A folder of .txt and .md files, a .jsonl or .json file, or vectors in .npz, .npy."),
+    str | None,
+    typer.Argument(help="A folder of .txt and .md files, a .jsonl or .json file, or vectors in .npz, .npy."),
     READS,
 ]
 Queries = Annotated[
-    str,
-    typer.Option("--queries", help="A .json or .jsonl file with id, text and relevantDocId; or vectors in .npz, .npy."),
+    str | None,
+    typer.Argument(help="A .json or .jsonl file with id, text and relevantDocId; or vectors in .npz, .npy."),
     READS,
 ]
+DocsNamed = Annotated[str | None, typer.Option("--docs", hidden=True, help=FORMER), READS]
+QueriesNamed = Annotated[str | None, typer.Option("--queries", hidden=True, help=FORMER), READS]
 EmbedderName = Annotated[
     str | None,
     typer.Option("--embedder", help="hash[:DIMENSION] (the default), wordllama, openai:MODEL, npz:FILE or npy:FILE."),
@@ -68,9 +71,19 @@ AllowCancelled = Annotated[
 class Texts(Bundle):
     """What is searched and for what, and what embeds it."""
 
-    docs: Docs
-    queries: Queries
+    docs: Docs = None
+    queries: Queries = None
+    docs_named: DocsNamed = None
+    queries_named: QueriesNamed = None
     embedder: EmbedderName = None
+
+    @property
+    def files(self) -> tuple[str, str]:
+        """The documents and the queries, by their places or by the options that named them before."""
+        return (
+            one_of(self.docs, self.docs_named, named="the documents", option_named="--docs", former=True),
+            one_of(self.queries, self.queries_named, named="the queries", option_named="--queries", former=True),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,8 +106,7 @@ class Embedding(Bundle):
         embedder = None if texts.embedder is None else self._embedder(texts.embedder)
         with progress("embedding") as bar:
             corpus = load(
-                texts.docs,
-                texts.queries,
+                *texts.files,
                 embedder,
                 chunk_size=self.chunk_size,
                 overlap=self.overlap,
@@ -103,8 +115,8 @@ class Embedding(Bundle):
             )
         if embedder is not None and embedder.damaged:
             say(
-                f"note: {embedder.damaged} damaged records of the cache were passed over; "
-                "their texts were embedded again"
+                f"note: {counted(embedder.damaged, 'damaged record')} of the cache "
+                f"{'was' if embedder.damaged == 1 else 'were'} passed over and embedded again"
             )
         return corpus
 

@@ -9,28 +9,47 @@ from typing import Annotated, Any
 
 import typer
 
+from steelyard.cli import completing
 from steelyard.cli.command import PLUGINS, READS, Bundle, say, shell_text
 from steelyard.errors import UsageError, printable
 from steelyard.ground.commas import listed, pair_of, split_commas, unquoted
+
+
+def split_metrics(given: list[str] | None) -> list[str] | None:
+    """`a,ece(bins=15)` and repeated options as one list of metrics: commas inside brackets and quotes do not split."""
+    return None if given is None else [name for text in given for name in split_commas(text) if name]
+
 
 Metrics = Annotated[
     list[str] | None,
     typer.Option(
         "--metric",
         "-m",
-        help="A metric, such as accuracy or ece(bins=15); repeat for more. See `steelyard metrics`.",
+        autocompletion=completing.metrics,
+        help="A metric, such as accuracy or ece(bins=15); a,b or repeat for more. See `steelyard metrics`.",
+        callback=split_metrics,
     ),
     PLUGINS,
 ]
 By = Annotated[
-    list[str] | None, typer.Option("--by", help="Also per value of this column; a*b crosses two. Repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--by", autocompletion=completing.columns, help="Also per value of this column; a*b crosses two. Repeatable."
+    ),
 ]
 Pool = Annotated[
     list[str] | None,
-    typer.Option("--pool", help="Cell columns to pool over: model, strategy, task, perturbation. Repeatable."),
+    typer.Option(
+        "--pool",
+        autocompletion=completing.columns,
+        help="Cell columns to pool over: model, strategy, task, perturbation. Repeatable.",
+    ),
 ]
 Align = Annotated[
-    str, typer.Option("--align", help="strict: unmatched rows are an error; intersection: left out and counted.")
+    str,
+    typer.Option(
+        "--align", help="Two runs: strict, unmatched rows are an error; intersection, they are left out and counted."
+    ),
 ]
 Unchanged = Annotated[
     str,
@@ -40,17 +59,22 @@ Cluster = Annotated[
     str | None,
     typer.Option(
         "--cluster",
+        autocompletion=completing.columns,
         help="The column that is resampled as a unit, such as patient. Default: cluster, else task and item.",
     ),
 ]
 Map = Annotated[
     list[str] | None,
-    typer.Option("--map", help="Rename columns: item=item_id,repeat=epoch (known=original)."),
+    typer.Option(
+        "--map", autocompletion=completing.renamings, help="Rename columns: item=item_id,repeat=epoch (known=original)."
+    ),
 ]
 Where = Annotated[
     list[str] | None,
     typer.Option(
-        "--where", help='Keep rows: model=a, race=A,B, "age>=65" (= != < <= > >=); all must hold. Repeatable.'
+        "--where",
+        autocompletion=completing.conditions,
+        help='Keep rows: model=a, race=A,B, "age>=65" (= != < <= > >=); all must hold. Repeatable.',
     ),
 ]
 TaskFile = Annotated[
@@ -60,6 +84,7 @@ InputFormat = Annotated[
     str | None,
     typer.Option(
         "--input-format",
+        autocompletion=completing.input_formats,
         help="csv, tsv, jsonl, json, parquet, arrow, xlsx, inspect, lm-eval, helm, promptfoo, every-eval-ever or phq8, "
         "each also as .gz or .zst; default: by looking.",
     ),
@@ -84,9 +109,16 @@ Unparsed = Annotated[
 ]
 Only = Annotated[
     list[str] | None,
-    typer.Option("--only", help="Of columns outside the vocabulary, hold only these in memory. Repeatable."),
+    typer.Option(
+        "--only",
+        autocompletion=completing.columns,
+        help="Of columns outside the vocabulary, hold only these in memory. Repeatable.",
+    ),
 ]
-Drop = Annotated[list[str] | None, typer.Option("--drop", help="Do not read these columns. Repeatable.")]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option("--drop", autocompletion=completing.columns, help="Do not read these columns. Repeatable."),
+]
 Scorer = Annotated[
     list[str] | None,
     typer.Option("--scorer", help="Of a log, the scorer or metric that counts; several are each a task. Repeatable."),
@@ -106,7 +138,10 @@ Lexicon = Annotated[
     ),
     READS,
 ]
-Versus = Annotated[str | None, typer.Option("--versus", help="Two parts of one table: model=old,new.")]
+Versus = Annotated[
+    str | None,
+    typer.Option("--versus", autocompletion=completing.conditions, help="Two parts of one table: model=old,new."),
+]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from steelyard.cli import completing
 from steelyard.cli.command import Bundle, say
 
 Root = Annotated[
@@ -21,11 +22,14 @@ Tenant = Annotated[
 ]
 Domain = Annotated[str | None, typer.Option("--domain", help="Which domain's runs. Default: STEELYARD_DOMAIN.")]
 Profile = Annotated[str, typer.Option("--profile", help="The profile of the active pointer.")]
-MetricKey = Annotated[str | None, typer.Option("--metric", "-m", help="The metric's key, such as f1_macro.")]
+MetricKey = Annotated[
+    str | None,
+    typer.Option("--metric", "-m", autocompletion=completing.metrics, help="The metric's key, such as f1_macro."),
+]
 Label = Annotated[list[str] | None, typer.Option("--label", help="What to find it by: model=m1. Repeatable.")]
 RunId = Annotated[str | None, typer.Option("--run-id", help="Its id; by default a new one is made.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why, for the history.")]
-SavedRunId = Annotated[str, typer.Argument(help="A run's id, or the beginning of it.")]
+SavedRunId = Annotated[str, typer.Argument(autocompletion=completing.runs, help="A run's id, or the beginning of it.")]
 OfWorkflow = Annotated[str | None, typer.Option("--workflow", help="Only runs of this workflow.")]
 
 

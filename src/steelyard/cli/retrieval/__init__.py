@@ -6,7 +6,10 @@ import typer
 
 from steelyard.cli.retrieval.eval import eval_
 from steelyard.cli.retrieval.run import run
+from steelyard.cli.words import Group
 
-app = typer.Typer(no_args_is_help=True, help="Embedding retrieval: ranks of the relevant documents, and shifts.")
+app = typer.Typer(
+    cls=Group, no_args_is_help=True, help="Embedding retrieval: ranks of the relevant documents, and shifts."
+)
 app.command("run")(run)
 app.command("eval")(eval_)

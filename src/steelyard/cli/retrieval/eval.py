@@ -13,6 +13,7 @@ from steelyard.cli.command import READS, Shown, Writes, command, say
 from steelyard.cli.options import embedding, store
 from steelyard.cli.options.records import pairs
 from steelyard.cli.options.retrieval import run_files
+from steelyard.cli.options.spellings import FORMER, one_of
 from steelyard.cli.options.uncertainty import Intervals
 from steelyard.errors import UsageError
 from steelyard.ground.commas import split_commas
@@ -22,9 +23,11 @@ from steelyard.ground.commas import split_commas
 def eval_(
     *,
     refs: Annotated[
-        str, typer.Option("--refs", help="The references, shared by all queries: a .npz or .npy file."), READS
-    ],
-    queries: Annotated[str, typer.Option("--queries", help="The queries: a .npz or .npy file."), READS],
+        str | None, typer.Argument(help="The references, shared by all queries: a .npz or .npy file."), READS
+    ] = None,
+    queries: Annotated[str | None, typer.Argument(help="The queries: a .npz or .npy file."), READS] = None,
+    refs_named: Annotated[str | None, typer.Option("--refs", hidden=True, help=FORMER), READS] = None,
+    queries_named: embedding.QueriesNamed = None,
     shift: embedding.ShiftName = None,
     scale: embedding.Scale = None,
     allow_cancelled: embedding.AllowCancelled = False,
@@ -42,11 +45,11 @@ def eval_(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="A folder for the files of the run, outside the store."),
+        typer.Option("--out", help="A folder to write the result document to, with the files of the run."),
         Writes(run_files),
     ] = None,
     save: Annotated[
-        bool, typer.Option("--save/--no-save", help="Keep it as a run: workflow evaluation, or evaluation+baseline.")
+        bool, typer.Option("--save/--no-save", help="Keep the run: numbers, evidence and digests, under the root.")
     ] = True,
     label: store.Label = None,
     run_id: store.RunId = None,
@@ -57,6 +60,8 @@ def eval_(
 
     Exit code with rules: 0 pass, 1 fail, 6 inconclusive.
     """
+    references_file = one_of(refs, refs_named, named="the references", option_named="--refs", former=True)
+    queries_file = one_of(queries, queries_named, named="the queries", option_named="--queries", former=True)
     gate, labels = _gate(gate_profile, rule, baseline), pairs(label, "label")
     from steelyard.ground.json import dumps
     from steelyard.records.table import Source
@@ -76,7 +81,7 @@ def eval_(
     if save:
         free_place(scope, workflow, run_id)
     relevance = Relevance(_indices(relevant), k, mrr_index)
-    references, asked = read_vectors(refs), read_vectors(queries)
+    references, asked = read_vectors(references_file), read_vectors(queries_file)
     same_dimension(references, asked)
     named = named_shift(shift or "none", scope=scope, view=place.view, scale=scale, allow_cancelled=allow_cancelled)
     diagnosis = diagnose(

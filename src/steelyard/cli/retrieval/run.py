@@ -39,7 +39,9 @@ def run(
     workflow: Annotated[str, typer.Option("--workflow", help="The kind of run.")] = "retrieval",
     label: store.Label = None,
     run_id: store.RunId = None,
-    save: Annotated[bool, typer.Option("--save/--no-save", help="Keep the run under the root.")] = True,
+    save: Annotated[
+        bool, typer.Option("--save/--no-save", help="Keep the run: numbers, evidence and digests, under the root.")
+    ] = True,
     baseline_run: Annotated[
         bool,
         typer.Option(
@@ -48,7 +50,9 @@ def run(
         ),
     ] = True,
     out: Annotated[
-        Path | None, typer.Option("--out", help="A folder for the same files outside the store."), Writes(run_files)
+        Path | None,
+        typer.Option("--out", help="A folder to write the result document to, with the files of the run."),
+        Writes(run_files),
     ] = None,
     how: embedding.Embedding,
     uncertainty: Intervals,

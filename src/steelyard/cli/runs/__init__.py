@@ -17,8 +17,9 @@ from steelyard.cli.runs.pin import pin
 from steelyard.cli.runs.promote import promote
 from steelyard.cli.runs.rollback import rollback
 from steelyard.cli.runs.show import show
+from steelyard.cli.words import Group
 
-app = typer.Typer(no_args_is_help=True, help="Runs that were kept: list, compare, promote, roll back.")
+app = typer.Typer(cls=Group, no_args_is_help=True, help="Runs that were kept: list, compare, promote, roll back.")
 app.command("list")(list_)
 for each in (
     show, compare, best, decide, promote, pin, active, history, rollback, delete, index, metrics, matrix,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from steelyard.cli import completing
 from steelyard.cli.command import Shown, command
 from steelyard.cli.options import store
 from steelyard.errors import InputError, printable
@@ -14,7 +15,7 @@ from steelyard.errors import InputError, printable
 @command()
 def best(
     *,
-    metric: Annotated[str, typer.Option("--metric", "-m", help="The metric's key.")],
+    metric: Annotated[str, typer.Option("--metric", "-m", autocompletion=completing.metrics, help="The metric's key.")],
     workflow: store.OfWorkflow = None,
     place: store.Place,
 ) -> Shown:

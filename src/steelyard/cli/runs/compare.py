@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from steelyard.cli import completing
 from steelyard.cli.command import Shown, command
 from steelyard.cli.options import store
 from steelyard.errors import UsageError
@@ -14,9 +15,14 @@ from steelyard.errors import UsageError
 @command()
 def compare(
     *,
-    metric: Annotated[str, typer.Option("--metric", "-m", help="The metric's key, such as ndcg@3.")],
+    metric: Annotated[
+        str, typer.Option("--metric", "-m", autocompletion=completing.metrics, help="The metric's key, such as ndcg@3.")
+    ],
     top: Annotated[int, typer.Option("--top", help="How many to show.")] = 20,
-    against: Annotated[str | None, typer.Option("--against", help="A run's id: paired deltas against it.")] = None,
+    against: Annotated[
+        str | None,
+        typer.Option("--against", autocompletion=completing.runs, help="A run's id: paired deltas against it."),
+    ] = None,
     workflow: store.OfWorkflow = None,
     place: store.Place,
 ) -> Shown:

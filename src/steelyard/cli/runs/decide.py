@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from steelyard.cli import completing
 from steelyard.cli.command import Shown, command, say
 from steelyard.cli.options import store
 from steelyard.errors import UsageError
@@ -15,7 +16,7 @@ from steelyard.errors import UsageError
 @command()
 def decide(
     *,
-    metric: Annotated[str, typer.Option("--metric", "-m", help="The metric's key.")],
+    metric: Annotated[str, typer.Option("--metric", "-m", autocompletion=completing.metrics, help="The metric's key.")],
     eps: Annotated[float, typer.Option("--eps", help="By how much the best must be better.")] = 1e-6,
     point: Annotated[bool, typer.Option("--point", help="Decide by eps alone, with no allowance for chance.")] = False,
     require_significant: Annotated[

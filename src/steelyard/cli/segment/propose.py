@@ -7,27 +7,37 @@ from typing import Annotated
 
 import typer
 
+from steelyard.cli import completing
 from steelyard.cli.command import DOCUMENT, READS, Shown, command
+from steelyard.cli.options.spellings import FORMER, at_most_one, one_of
 from steelyard.cli.options.store import Place
 from steelyard.cli.options.uncertainty import Seed
 
 
-@command()
+@command(writes="segments.json")
 def propose(
     *,
     shifted: Annotated[
-        str,
-        typer.Option("--shifted", help="A run with a shift by its id or folder, or its eval.perQuery.posneg.json."),
-        READS,
-    ],
-    baseline: Annotated[
         str | None,
-        typer.Option("--baseline", help="A run, or its eval.perQuery.baseline.json. Default: that of the run shifted."),
+        typer.Argument(
+            autocompletion=completing.runs,
+            help="A run with a shift by its id or folder, or its eval.perQuery.posneg.json.",
+        ),
         READS,
     ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Argument(
+            autocompletion=completing.runs,
+            help="A run, or its eval.perQuery.baseline.json. Default: that of the run shifted.",
+        ),
+        READS,
+    ] = None,
+    shifted_named: Annotated[str | None, typer.Option("--shifted", hidden=True, help=FORMER), READS] = None,
+    baseline_named: Annotated[str | None, typer.Option("--baseline", hidden=True, help=FORMER), READS] = None,
     output: Annotated[  # noqa: ARG001 - the decisions are written there
-        Path, typer.Option("--output", "-o", help="The segments file to write."), DOCUMENT
-    ],
+        Path | None, typer.Option("--output", "-o", help="The segments file to write."), DOCUMENT
+    ] = None,
     rule: Annotated[str, typer.Option("--rule", help="oracle (an upper bound), gap, or learned.")] = "gap",
     tau: Annotated[
         float | None, typer.Option("--tau", help="gap: apply where the first two scores are closer than this.")
@@ -45,7 +55,9 @@ def propose(
     from steelyard.retrieval.shifts.segments import propose as proposed
     from steelyard.retrieval.shifts.segments_wire import segments_document
 
-    files = both_files(baseline, shifted, place.view)
+    new_file = one_of(shifted, shifted_named, named="the shifted run", option_named="--shifted", former=True)
+    base_file = at_most_one(baseline, baseline_named, named="the baseline", option_named="--baseline", former=True)
+    files = both_files(base_file, new_file, place.view)
     base, new = (read_per_query(path) for path in files)
     segments = proposed(
         base,
@@ -57,4 +69,9 @@ def propose(
         folds=folds,
         seed=seed,
     )
-    return Shown(document=segments_document(segments), report=proposal_report(segments), reads=files)
+    return Shown(
+        document=segments_document(segments),
+        report=proposal_report(segments),
+        reads=files,
+        unwritten="the decisions are written with --out FOLDER or --output FILE",
+    )

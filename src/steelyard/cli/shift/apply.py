@@ -9,15 +9,17 @@ import typer
 
 from steelyard.cli.command import READS, Output, Shown, Writes, command, say
 from steelyard.cli.options import embedding
+from steelyard.cli.options.spellings import one_of
 from steelyard.cli.options.store import Place
-from steelyard.errors import UsageError
+from steelyard.errors import UsageError, counted
 
 
 @command(prints=False)
 def apply(
     *,
     shift: embedding.ShiftToApply,
-    queries: Annotated[str, typer.Option("--queries", help="Vectors in .npz or .npy."), READS],
+    queries: Annotated[str | None, typer.Argument(help="The queries: vectors in .npz or .npy."), READS] = None,
+    queries_named: embedding.QueriesNamed = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The .npz file to write: vectors, ids, gold."), Writes()
     ],
@@ -26,6 +28,7 @@ def apply(
     place: Place,
 ) -> Shown:
     """Write shifted query vectors; documents are never shifted and nothing is normalised again."""
+    file = one_of(queries, queries_named, named="the queries", option_named="--queries", former=True)
     if output.suffix.lower() != ".npz":
         raise UsageError("--output is a .npz file")
     from dataclasses import replace
@@ -34,13 +37,13 @@ def apply(
     from steelyard.retrieval.shifts.shift import applied
     from steelyard.texts.vectors import packed, read_vectors
 
-    vectors = read_vectors(queries)
+    vectors = read_vectors(file)
     named = named_shift(shift, scope=place.scope, view=place.view, scale=scale, allow_cancelled=allow_cancelled)
     moved = applied(named.shift, vectors.matrix)
     for note in named.notes:
         say(f"note: {note}")
     zero = int((~moved.any(axis=1)).sum())
     if zero:
-        say(f"note: {zero} shifted queries have no direction left")
-    about = f": {len(vectors)} queries shifted by {named.name}"
+        say(f"note: {counted(zero, 'shifted query')} {'has' if zero == 1 else 'have'} no direction left")
+    about = f": {counted(len(vectors), 'query')} shifted by {named.name}"
     return Shown(files={"--output": {output: Output(packed(replace(vectors, matrix=moved)), about)}})

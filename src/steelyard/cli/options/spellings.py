@@ -1,0 +1,28 @@
+"""Two spellings of one thing: files are named by their place on the line, and older options still name them."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from steelyard.cli.command import say
+from steelyard.errors import UsageError
+
+T = TypeVar("T")
+FORMER = "The same, as it was spelled before."
+
+
+def one_of(place: T | None, option: T | None, *, named: str, option_named: str, former: bool = False) -> T:
+    """What was given by its place or by an option: one of them. `former` options are said to go."""
+    given = at_most_one(place, option, named=named, option_named=option_named, former=former)
+    if not given:
+        raise UsageError(f"{named} is missing; `--help` lists what the command takes")
+    return given
+
+
+def at_most_one(place: T | None, option: T | None, *, named: str, option_named: str, former: bool = False) -> T | None:
+    """The same of what need not be given."""
+    if place and option:
+        raise UsageError(f"{named} is given twice, by its place and by {option_named}; leave {option_named} out")
+    if option and former:
+        say(f"{option_named} will go in two versions: write {named} without it")
+    return option or place
