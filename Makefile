@@ -79,7 +79,7 @@ simulate: $(VENV)/.bench ## simulate how often the intervals hold the true value
 	$(PY) -m bench.simulate
 
 docs: $(VENV)/.dev ## write the outputs in README and docs again, and docs/metrics.md
-	$(PY) scripts/docs.py
+	$(PY) -m scripts.docs
 
 # The stamps are files of their own: a failed `python3 -m venv` leaves bin/python behind.
 $(VENV)/.made: scripts/venv

@@ -1,7 +1,7 @@
 """Keeps the documentation true: runs every command that README and docs show, and writes what it printed below it.
 
-python scripts/docs.py           write the outputs again
-python scripts/docs.py --check   say which differ, change nothing
+python -m scripts.docs           write the outputs again
+python -m scripts.docs --check   say which differ, change nothing
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.support.commands import command
 
 ROOT = Path(__file__).resolve().parent.parent
 STORES = re.compile(r"build/docs/[a-z]+")  # every page has its own
@@ -48,18 +50,17 @@ def refreshed(text: str) -> str:
 
 
 def _run(block: str) -> str:
-    commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
-    return "".join(f"$ {command}\n{_output(command)}" for command in commands)
+    lines = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
+    return "".join(f"$ {line}\n{_output(line)}" for line in lines)
 
 
-def _output(command: str) -> str:
-    name, *arguments = shlex.split(command)
+def _output(line: str) -> str:
+    name, *arguments = shlex.split(line)
     if name != "steelyard":
         raise SystemExit(f"only steelyard commands are shown, not {name}")
-    script = "from steelyard.cli.main import main; main()"
-    done = subprocess.run([sys.executable, "-c", script, *arguments], cwd=ROOT, capture_output=True, text=True)
-    said = [line for line in done.stderr.splitlines() if not line.startswith(("wrote", "saved", "asked"))]
-    shown = re.sub(r"(?m)^it took .*$", lambda line: MEASURED.sub("…", line.group()), done.stdout)
+    done = command(*arguments, cwd=ROOT)
+    said = [line for line in done.err.splitlines() if not line.startswith(("wrote", "saved", "asked"))]
+    shown = re.sub(r"(?m)^it took .*$", lambda line: MEASURED.sub("…", line.group()), done.out)
     return shown + "".join(f"{line}\n" for line in said)
 
 

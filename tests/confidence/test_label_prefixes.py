@@ -63,7 +63,9 @@ def test_the_masses_are_those_of_a_model_that_spells(
 
 @given(
     st.dictionaries(
-        st.text("abg ", min_size=1, max_size=4).map(str.strip).filter(bool), st.floats(0.01, 1), min_size=3
+        st.text("abg ", min_size=1, max_size=4).map(lambda text: " ".join(text.split())).filter(bool),
+        st.floats(0.01, 1),
+        min_size=3,
     ),
     st.integers(0, 3),
     st.data(),

@@ -31,7 +31,7 @@ def run(ward: Path, *arguments: Any) -> Done:
 
 
 def usual(ward: Path, *more: Any, model: str = "birch") -> Done:
-    return run(ward, ward / "suite/suite.yaml", "--model", ward / model, *more, *FEW)
+    return run(ward, ward / "suite/suite.yaml", ward / model, *more, *FEW)
 
 
 def test_every_format_is_written_and_the_combined_score_comes_first(ward: Path) -> None:
@@ -95,8 +95,8 @@ def test_a_suite_and_answers_are_needed(ward: Path) -> None:
     assert run(ward).code == 2
     done = run(ward, ward / "suite/suite.yaml")
     assert done.code == 2
-    assert "--model" in done.err
-    done = run(ward, "clincal", "--model", ward / "birch")
+    assert "name a model's answers after the suite" in done.err
+    done = run(ward, "clincal", ward / "birch")
     assert done.code == 2
     assert "did you mean 'clinical'?" in done.err
 
@@ -125,7 +125,7 @@ def test_missing_answers_are_said_and_a_gate_does_not_pass_on_the_rest(ward: Pat
     (ward / "birch/recall.jsonl").unlink()
     done = usual(ward, "--save", "--run-id", "short")
     assert done.code == 0
-    assert "warning: task recall: there are no answers: 24 rows count as failed" in done.out
+    assert "warning: task recall: there are no answers: 24 rows counted as failed" in done.out
     rule = "low(combined_score) >= 0.1"
     gate = command("gate", "--run", "short", "--rule", rule, root=ward / "store")
     assert gate.code == 6, gate.out

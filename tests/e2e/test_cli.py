@@ -133,7 +133,7 @@ def test_a_metric_from_an_installed_package(data: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("evaluate", "{data}", "--metric", "acuracy"), 2, "did you mean 'accuracy'"),
+        (("evaluate", "{data}", "--metric", "acuracy"), 2, "did you mean accuracy"),
         (("evaluate", "{data}", "--metric", "ece("), 2, "a name is expected"),
         (("evaluate", "{data}", "--format", "xml"), 2, "--format is one of"),
         (("evaluate", "{data}", "--level", "2"), 2, "level"),
@@ -149,7 +149,7 @@ def test_a_metric_from_an_installed_package(data: Path, tmp_path: Path) -> None:
         (("compare", "{data}", "--versus", "model"), 2, "model=old,new"),
         (("metrics", "acuracy"), 2, "did you mean"),
         (("evaluate",), 2, "Missing argument"),
-        (("weigh",), 2, "No such command"),
+        (("weigh",), 2, "no such command"),
         (("evaluate", "{data}", "-m", "accuracy", "--out", "{data}"), 5, "cannot write"),
     ],
 )

@@ -21,9 +21,11 @@ import pytest
 from steelyard.ground.commas import pair_text
 from steelyard.ground.json import dumps
 from steelyard.report.formats import known
+from steelyard.report.layout import columns_of
 from tests.support.commands import COMMANDS, Done, command
 from tests.support.hostile import PAYLOADS
 from tests.support.markdown import number, outside_code, shape, visible
+from tests.support.terminal import CODES, on_terminal
 
 FILE = "=#|\x1b[31m\n## GATE: PASSED [x](e)\u202e<b>\x9b\udc9b"
 FEW = ("--resamples", "100")
@@ -386,6 +388,20 @@ def alike(expected: str, shown: str, format_: str) -> None:
 
 def cells(line: str) -> int:
     return len(re.findall(r"(?<!\\)(?:\\\\)*\|", line))
+
+
+@pytest.mark.parametrize("name", [name for name, found in COMMANDS.items() if formats(found) != ("",)])
+def test_every_report_fits_a_terminal_of_80_columns(worlds: tuple[World, World], name: str) -> None:
+    world = worlds[1]
+    given = CASES[name](world, "terminal")
+    for some in given if isinstance(given, list) else [given]:
+        with chdir(world.folder):
+            screen = on_terminal(*name.split(), *some, root=world.root)
+        text = CODES.sub("", screen)
+        assert visible(text), [c for c in text if not visible(c)]
+        lines = [line for line in text.split("\n") if not line.startswith("::")]  # those are for GitHub to read
+        assert [line for line in lines if columns_of(line) > 80] == []
+        assert text.strip()
 
 
 FAILURES: dict[str, Callable[[World], Arguments]] = {

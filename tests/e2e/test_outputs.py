@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.cli.command import check_outputs
+from steelyard.cli.outputs import check_outputs
 from steelyard.errors import UsageError
 from tests.support.answers import answers, lines
 from tests.support.commands import Done, command

@@ -179,7 +179,7 @@ def test_eval_without_and_with_a_baseline(vectors: tuple[Any, ...], tmp_path: Pa
             assert done.code == 0, done.err
             assert "NdcgEvaluator" in done.out
             assert "not retrieval" in done.out
-    assert "no direction" in command(*vectors, "--shift", tmp_path / "zero.json", root=root).out
+    assert "without a direction" in command(*vectors, "--shift", tmp_path / "zero.json", root=root).out
     assert not root.exists()
 
 

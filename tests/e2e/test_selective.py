@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.answers import lines
-from tests.support.commands import steelyard
+from tests.support.commands import command
 from tests.support.phq8 import Run, small
 from tests.support.places import EXAMPLES
 
@@ -34,7 +34,7 @@ def people_of(run: Run, experiment: int = 0) -> list[Run]:
 
 def test_the_documented_commands(phq8: Path, tmp_path: Path) -> None:
     run, train = phq8 / "run.json", phq8 / "train.json"
-    one = steelyard(
+    one = command(
         "selective", "--input", run, "--mode", "few_shot", "--confidence", "default", "--loss", "abs",
         "--bootstrap-resamples", 10000, "--seed", 42, "--format", "json", "--output", tmp_path / "m.json",
     )  # fmt: skip
@@ -45,7 +45,7 @@ def test_the_documented_commands(phq8: Path, tmp_path: Path) -> None:
         "participants_total": 41, "participants_included": 40, "participants_failed": 1, "items_total": 320,
     }  # fmt: skip
     assert document["confidence_variants"]["llm"]["bootstrap"]["n_resamples"] == 10000
-    two = steelyard(
+    two = command(
         "selective", "--input", run, "--mode", "zero_shot", "--input", run, "--mode", "few_shot", "--loss", "abs",
         "--bootstrap-resamples", 500, "--format", "json",
     )  # fmt: skip
@@ -55,19 +55,17 @@ def test_the_documented_commands(phq8: Path, tmp_path: Path) -> None:
     assert [i["mode"] for i in paired["inputs"]] == ["zero_shot", "few_shot"]
     right = paired["confidence_variants"]["llm"]["input_1"]["aurc_full"]
     assert right == pytest.approx(document["confidence_variants"]["llm"]["aurc_full"])
-    warm = steelyard(
-        "calibrate", "temperature", "--input", train, "--mode", "few_shot", "--output", tmp_path / "t.json"
-    )
+    warm = command("calibrate", "temperature", "--input", train, "--mode", "few_shot", "--output", tmp_path / "t.json")
     assert warm.returncode == 0, warm.stderr
     assert "cross-fitted" in warm.stdout
-    fit = steelyard(
+    fit = command(
         "calibrate", "fit", "--input", train, "--mode", "few_shot", "--method", "logistic",
         "--features", "verbalized_confidence,retrieval_similarity_mean", "--output", tmp_path / "c.json",
         "--plot", tmp_path / "plots",
     )  # fmt: skip
     assert fit.returncode == 0, fit.stderr
     assert len(list((tmp_path / "plots").iterdir())) == 3
-    used = steelyard(
+    used = command(
         "selective", "--input", run, "--mode", "few_shot", "--confidence", "verbalized_calibrated", "--confidence",
         "calibrated,verbalized", "--calibration", tmp_path / "t.json", "--calibration", tmp_path / "c.json",
         "--bootstrap-resamples", 200, "--format", "json", "--out", tmp_path / "out", "--plot", tmp_path / "curves",
@@ -83,7 +81,7 @@ def test_the_documented_commands(phq8: Path, tmp_path: Path) -> None:
 
 def test_a_calibrator_is_refused_on_its_own_rows(phq8: Path, tmp_path: Path) -> None:
     train, artifact = phq8 / "train.json", tmp_path / "i.json"
-    fit = steelyard(
+    fit = command(
         "calibrate", "fit", "--input", train, "--mode", "few_shot", "--method", "isotonic", "--confidence", "token_msp",
         "--output", artifact,
     )  # fmt: skip
@@ -92,10 +90,10 @@ def test_a_calibrator_is_refused_on_its_own_rows(phq8: Path, tmp_path: Path) -> 
         "selective", "--input", train, "--mode", "few_shot", "--confidence", "calibrated:token_msp",
         "--calibration", artifact, "--bootstrap-resamples", 0,
     )  # fmt: skip
-    refused = steelyard(*arguments)
+    refused = command(*arguments)
     assert refused.returncode == 3
     assert "--allow-in-sample" in refused.stderr
-    allowed = steelyard(*arguments, "--allow-in-sample")
+    allowed = command(*arguments, "--allow-in-sample")
     assert allowed.returncode == 0
     assert "in-sample" in allowed.stdout
 
@@ -108,7 +106,7 @@ def test_records_with_signals_work_the_same(tmp_path: Path) -> None:
     ]  # fmt: skip
     path = tmp_path / "a.jsonl"
     path.write_text(lines(rows))
-    done = steelyard(
+    done = command(
         "selective", "--input", path, "--confidence", "default", "--confidence", "confidence,signal.mine",
         "--bootstrap-resamples", 200, "--format", "json",
     )  # fmt: skip
@@ -133,7 +131,7 @@ def test_records_with_signals_work_the_same(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_bad_runs_are_refused_with_place_and_reason(tmp_path: Path, change: Any, code: int, said: str) -> None:
     path = written(tmp_path / "run.json", small(change=change))
-    done = steelyard("selective", "--input", path)
+    done = command("selective", "--input", path)
     assert done.returncode == code, done.stderr
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
@@ -147,7 +145,7 @@ def test_all_failed_is_null_and_no_error(tmp_path: Path) -> None:
             person.update(success=False, predicted_items={}, item_signals={})
 
     path = written(tmp_path / "run.json", small(change=fail))
-    done = steelyard("selective", "--input", path, "--format", "json", "--plot", tmp_path / "p")
+    done = command("selective", "--input", path, "--format", "json", "--plot", tmp_path / "p")
     assert done.returncode == 0, done.stderr
     variant = json.loads(done.stdout)["confidence_variants"]["llm"]
     assert variant["cmax"] is None
@@ -157,14 +155,14 @@ def test_all_failed_is_null_and_no_error(tmp_path: Path) -> None:
 def test_two_runs_without_common_participants(tmp_path: Path) -> None:
     one = written(tmp_path / "a.json", small(range(300, 306)))
     two = written(tmp_path / "b.json", small(range(400, 406)))
-    done = steelyard("selective", "--input", one, "--input", two)
+    done = command("selective", "--input", one, "--input", two)
     assert done.returncode == 3
     assert "no participant in common" in done.stderr
     three = written(tmp_path / "c.json", small(range(302, 308)))
-    done = steelyard("selective", "--input", one, "--input", three)
+    done = command("selective", "--input", one, "--input", three)
     assert done.returncode == 3
     assert "--intersection-only" in done.stderr
-    done = steelyard("selective", "--input", one, "--input", three, "--intersection-only", "--format", "json")
+    done = command("selective", "--input", one, "--input", three, "--intersection-only", "--format", "json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["comparison"]["participants_overlap_total"] == 4
 
@@ -189,7 +187,7 @@ def test_two_runs_without_common_participants(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_requests_that_cannot_be_met(tmp_path: Path, arguments: list[str], code: int, said: str) -> None:
     path = written(tmp_path / "run.json", small())
-    done = steelyard("selective", "--input", path, *arguments)
+    done = command("selective", "--input", path, *arguments)
     assert done.returncode == code, done.stderr
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -198,26 +196,24 @@ def test_requests_that_cannot_be_met(tmp_path: Path, arguments: list[str], code:
 def test_outputs_that_must_not_be_written(tmp_path: Path) -> None:
     path = written(tmp_path / "run.json", small())
     before = path.read_bytes()
-    same = steelyard("selective", "--input", path, "--output", path)
+    same = command("selective", "--input", path, "--output", path)
     assert same.returncode == 2
     assert "what would be read" in same.stderr
     assert path.read_bytes() == before
-    fit = steelyard(
+    fit = command(
         "calibrate", "fit", "--input", path, "--method", "isotonic", "--confidence", "token_msp",
         "--output", tmp_path / "c.json",
     )  # fmt: skip
     assert fit.returncode == 0, fit.stderr
-    over = steelyard(
-        "selective", "--input", path, "--calibration", tmp_path / "c.json", "--output", tmp_path / "c.json"
-    )
+    over = command("selective", "--input", path, "--calibration", tmp_path / "c.json", "--output", tmp_path / "c.json")
     assert over.returncode == 2
     for target in (tmp_path, "", "."):
-        done = steelyard("selective", "--input", path, "--output", target, "--bootstrap-resamples", 0, cwd=tmp_path)
+        done = command("selective", "--input", path, "--output", target, "--bootstrap-resamples", 0, cwd=tmp_path)
         assert done.returncode == 5, done.stderr
         assert "it is a folder" in done.stderr
     link = tmp_path / "link.json"
     link.symlink_to(tmp_path / "real.json")
-    done = steelyard("selective", "--input", path, "--output", link, "--bootstrap-resamples", 0)
+    done = command("selective", "--input", path, "--output", link, "--bootstrap-resamples", 0)
     assert done.returncode == 0
     assert link.is_symlink()
     assert json.loads((tmp_path / "real.json").read_text())["schema_version"] == "1"
@@ -225,7 +221,7 @@ def test_outputs_that_must_not_be_written(tmp_path: Path) -> None:
 
 def test_several_modes_must_be_chosen_from(tmp_path: Path) -> None:
     path = written(tmp_path / "run.json", small(modes=("zero_shot", "few_shot")))
-    done = steelyard("selective", "--input", path)
+    done = command("selective", "--input", path)
     assert done.returncode == 2
     assert "choose one with --mode: few_shot, zero_shot" in done.stderr
 
@@ -234,14 +230,14 @@ def test_other_json_is_refused(tmp_path: Path) -> None:
     for text in ("[]", '{"a": 1}', '"x"', "{", ""):
         path = tmp_path / "other.json"
         path.write_text(text)
-        done = steelyard("selective", "--input", path)
+        done = command("selective", "--input", path)
         assert done.returncode == 3, (text, done.stderr)
         assert done.stderr.count("\n") == 1
 
 
 def test_schemas_are_printed(tmp_path: Path) -> None:
     for name in ("selective", "calibrator"):
-        done = steelyard("schema", name)
+        done = command("schema", name)
         assert done.returncode == 0
         assert json.loads(done.stdout)["$schema"].startswith("https://json-schema.org/")
-    assert steelyard("schema", "selectiv").returncode == 2
+    assert command("schema", "selectiv").returncode == 2

@@ -125,7 +125,7 @@ def test_the_command(tmp_path: Path) -> None:
     done = command("export", path, tmp_path / "store", "--to", "mlflow", "--about", "experiment=e", root=tmp_path)
     assert done.code == 0, done.err
     where = re.escape(str(tmp_path / "store"))
-    assert re.fullmatch(rf"exported 1 numbers to {where} as mlflow: run_id \w+, experiment e\n", done.out)
+    assert re.fullmatch(rf"exported 1 number to {where} as mlflow: run_id \w+, experiment e\n", done.out)
     done = command("export", path, "sqlite:///x.db", "--to", "mlflow", root=tmp_path, cwd=tmp_path)
     if find_spec("sqlalchemy") is None:
         assert done.code == 2

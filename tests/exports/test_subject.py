@@ -35,7 +35,7 @@ def export(place: Path, *arguments: object) -> Done:
 def test_a_file_and_a_run_by_id_folder_and_file(place: Path) -> None:
     done = export(place, "out/evaluation.json", "x.json", *TO)
     assert done.code == 0, done.err
-    assert done.out == "exported 1 numbers to x.json as every-eval-ever\n"
+    assert done.out == "exported 1 number to x.json as every-eval-ever\n"
     assert "wrote x.json" in done.err
     record = json.loads((place / "x.json").read_text())
     assert (

@@ -161,9 +161,9 @@ def test_lengths_do_not_matter(factor: float) -> None:
     ("queries", "docs", "gold", "problem"),
     [
         ([[1.0, 2.0]], [[1.0]], [0], "2 dimensions and docs 1"),
-        ([[1.0]], [[1.0]], [1], "no index of 1 documents"),
+        ([[1.0]], [[1.0]], [1], "no index of 1 document"),
         ([[1.0]], [[1.0]], [-2], "no index"),
-        ([[1.0]], [[1.0]], [0, 0], "for each of 1 queries"),
+        ([[1.0]], [[1.0]], [0, 0], "for each of 1 query"),
         ([[1.0]], [[1.0]], [0.5], "index"),
         ([[float("nan")]], [[1.0]], [0], "queries hold a number that is not finite, in row 0"),
         ([[1.0]], [[1.0], [float("inf")]], [0], "docs hold a number that is not finite, in row 1"),

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 from unittest.mock import patch
 
 import pytest
@@ -42,15 +42,27 @@ class Done(subprocess.CompletedProcess[str]):
         return json.loads(self.stdout, parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
 
 
-def command(*arguments: Any, cwd: Path | None = None, root: Path | None = None, **env: str) -> Done:
-    """`steelyard` inside this process: as its script does it, without the second that a new interpreter takes."""
+def command(
+    *arguments: Any,
+    cwd: Path | None = None,
+    root: Path | None = None,
+    stdin: str | None = None,
+    screen: TextIO | None = None,
+    **env: str,
+) -> Done:
+    """`steelyard` inside this process: as its script does it, without the second that a new interpreter takes.
+
+    With a `screen`, that is its standard output.
+    """
     out, err, code = io.StringIO(), io.StringIO(), 0
+    given = sys.stdin if stdin is None else io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8")
     before = signal.getsignal(signal.SIGTERM)
     with (
         chdir(cwd or os.getcwd()),
         patch.dict(os.environ, environment(root, env), clear=True),
         patch.object(sys, "argv", ["steelyard", *map(str, arguments)]),
-        redirect_stdout(out),
+        patch.object(sys, "stdin", given),
+        redirect_stdout(screen or out),
         redirect_stderr(err),
     ):
         try:

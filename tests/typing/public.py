@@ -1,6 +1,9 @@
 """Every public name, as a type checker sees it; checked by test_public.py, never run."""
 
+from pathlib import Path
 from typing import assert_type, reveal_type
+
+from matplotlib.figure import Figure
 
 import steelyard as sy
 
@@ -44,6 +47,9 @@ reveal_type(sy.sums)
 reveal_type(sy.value)
 reveal_type(sy.values)
 
+reveal_type(sy.retrieval)
+reveal_type(sy.runs)
+
 records = sy.read("run.jsonl", cluster="patient")
 assert_type(records, sy.Records)
 result = sy.evaluate(records, ["accuracy", "aurc"], by="group.site")
@@ -67,3 +73,17 @@ assert_type(sy.run("spec.yaml").evaluation, sy.Evaluation)
 assert_type(sy.benchmark("suite.yaml", "answers"), sy.Benchmark)
 assert_type(sy.benchmark("suite.yaml", "answers", weights={"safety": 1.0}).report, sy.BenchmarkReport)
 assert_type(sy.BenchmarkReport.load("benchmark.json").add_combined_score({"safety": 1}), sy.BenchmarkReport)
+assert_type(sy.read(result.to_polars()), sy.Records)
+assert_type(sy.evaluate([{"item": 1, "target": "a", "prediction": "a"}]), sy.Evaluation)
+assert_type(sy.compare(Path("old.csv"), ["new-1.csv", Path("new-2.csv")]), sy.Comparison)
+sy.evaluate(1)  # type: ignore[arg-type]
+sy.compare(records, None)  # type: ignore[arg-type]
+assert_type(result.to_markdown(), str)
+assert_type(comparison := sy.compare(records, records), sy.Comparison)
+assert_type(comparison.save("comparison.tex"), Path)
+assert_type(comparison.plot(), Figure)
+reveal_type(sy.retrieval.ShiftTraining)
+reveal_type(sy.retrieval.gold_ranks)
+reveal_type(sy.retrieval.train_shift)
+reveal_type(sy.runs.metrics)
+reveal_type(sy.runs.metrics_pivot)

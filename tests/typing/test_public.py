@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import steelyard
@@ -26,7 +27,9 @@ def test_a_type_checker_knows_every_public_name() -> None:
     revealed = re.findall(r'public\.py:(\d+): note: Revealed type is "(.*)"', done.stdout)
     lines = (HERE / "public.py").read_text().splitlines()
     shown = {lines[int(line) - 1].removeprefix("reveal_type(sy.").removesuffix(")"): kind for line, kind in revealed}
-    assert set(shown) == set(steelyard.__all__)
+    rooms = {room: import_module(f"steelyard.{room}").__all__ for room in steelyard._ROOMS}
+    within = {f"{room}.{name}" for room, names in rooms.items() for name in names}
+    assert set(shown) == {*steelyard.__all__, *rooms, *within}
     assert [name for name, kind in shown.items() if kind in ("Any", "builtins.object")] == []
     assert [line for line in done.stdout.splitlines() if ": error: " in line and "public.py" in line] == []
 

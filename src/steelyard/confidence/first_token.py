@@ -53,7 +53,7 @@ class Alternatives:
 
 
 def class_confidence_from_logprobs(
-    logprobs: Sequence[Any], label_tokens: Mapping[str, Sequence[str]]
+    logprobs: Sequence[object], label_tokens: Mapping[str, Sequence[str]]
 ) -> dict[str, float]:
     """Confidence in each label: softmax over the first token's alternatives, summed over the tokens of each label,
     and divided by the sum of all labels.
@@ -78,7 +78,7 @@ def class_confidence_from_logprobs(
     return dict(label_masses(logprobs, label_tokens).confidences)
 
 
-def label_masses(logprobs: Sequence[Any], label_tokens: Mapping[str, Sequence[str]]) -> LabelMasses:
+def label_masses(logprobs: Sequence[object], label_tokens: Mapping[str, Sequence[str]]) -> LabelMasses:
     """The probability of each label by its first token, of everything else, and bounds for labels that are not listed.
 
     A token that is not listed is at most as likely as the least likely that is, and all of them together have what the

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.errors import InputError
+from steelyard.errors import InputError, counted
 from steelyard.retrieval import kernels
 
 Floats = npt.NDArray[np.float64]
@@ -46,7 +46,7 @@ class Hits:
     zero_documents: int
 
 
-def gold_ranks(queries: Any, docs: Any, gold: Any) -> Codes:
+def gold_ranks(queries: npt.ArrayLike, docs: npt.ArrayLike, gold: npt.ArrayLike) -> Codes:
     """The rank of each query's gold document among all documents, from 1; equal cosines in document order.
 
     `gold` are indices of documents.
@@ -148,10 +148,10 @@ def _gold(gold: Any, queries: int, docs: int) -> Codes:
         return np.full(queries, -1)
     wanted = np.asarray(gold)
     if wanted.shape != (queries,) or wanted.dtype.kind not in "iu":
-        raise InputError(f"gold is the index of a document for each of {queries} queries")
+        raise InputError(f"gold is the index of a document for each of {counted(queries, 'query')}")
     wrong = (wanted < -1) | (wanted >= docs)
     if wrong.any():
-        raise InputError(f"gold of query {int(np.argmax(wrong))} is no index of {docs} documents")
+        raise InputError(f"gold of query {int(np.argmax(wrong))} is no index of {counted(docs, 'document')}")
     return wanted.astype(np.int64)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from steelyard.errors import counted
 from steelyard.ground.json import plain
 from steelyard.retrieval.corpus import Corpus
 from steelyard.retrieval.diagnosis import Diagnosis
@@ -45,7 +46,7 @@ def seen_in_training(queries: Sequence[str], named: NamedShift | None) -> int:
 
 def remarks(retrieval: Retrieval, corpus: Corpus, named: NamedShift | None) -> list[str]:
     """What must be said together with the numbers."""
-    notes = [f"{n} queries left out: {reason}" for reason, n in corpus.reasons.items()]
+    notes = [f"{counted(n, 'query')} left out: {reason}" for reason, n in corpus.reasons.items()]
     for title, side in (("", retrieval.baseline), ("shifted ", retrieval.shifted)):
         if side is not None and side.zero_queries:
             notes.append(
@@ -54,7 +55,12 @@ def remarks(retrieval: Retrieval, corpus: Corpus, named: NamedShift | None) -> l
             )
     copies = len(corpus) - len(set(corpus.digests))
     if copies and corpus.clusters is None:
-        notes.append(f"{copies} queries are copies of others, and intervals count them as new; give copies one cluster")
+        them = (
+            "is a copy of another, and intervals count it"
+            if copies == 1
+            else "are copies of others, and intervals count them"
+        )
+        notes.append(f"{counted(copies, 'query')} {them} as new; give copies one cluster")
     notes += corpus.notes
     if named is not None:
         notes += named.notes
@@ -131,7 +137,7 @@ def training_result(
 
 def training_notes(trained: TrainingOutcome, corpus: Corpus) -> list[str]:
     """What must be said of a training."""
-    notes = [f"{n} queries left out: {reason}" for reason, n in corpus.reasons.items()]
+    notes = [f"{counted(n, 'query')} left out: {reason}" for reason, n in corpus.reasons.items()]
     training = trained.training
     notes += _unlike_one(trained, corpus)
     if training.stats.pairs == 0:

@@ -49,7 +49,8 @@ def _scored(task: Task, found: Items, examples: Sequence[Item], items: Sequence[
     same = len(items) - len(kept)
     fewer: tuple[str, ...] = ()
     if len(kept) < len(found.items):
-        fewer = (f"{len(kept):,} items are asked about, because examples were held out of {len(found.items):,}",)
+        asked = "1 item is" if len(kept) == 1 else f"{len(kept):,} items are"
+        fewer = (f"{asked} asked about, because examples were held out of {len(found.items):,}",)
     left_out = {**found.left_out, **({SAME_AS_AN_EXAMPLE: same} if same else {})}
     return replace(found, items=kept, left_out=left_out, warnings=(*found.warnings, *fewer))
 

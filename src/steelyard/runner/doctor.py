@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from steelyard.errors import BackendError, SteelyardError
+from steelyard.errors import BackendError, SteelyardError, counted
 from steelyard.ground.loops import Loop
 from steelyard.runner.backends import Backend, Finding
 from steelyard.runner.run import Prepared, prepare
@@ -48,11 +48,11 @@ def examined(
         return [Diagnosis(about="spec", level="problem", text=str(problem), exit_code=problem.exit_code)]
     plan = prepared.plan
     found = [
-        Diagnosis(about="spec", level="ok", text=f"{plan.count:,} requests"),
-        Diagnosis(about="data", level="ok", text=f"{len(plan.items):,} items of {plan.task.name}"),
+        Diagnosis(about="spec", level="ok", text=counted(plan.count, "request")),
+        Diagnosis(about="data", level="ok", text=f"{counted(len(plan.items), 'item')} of {plan.task.name}"),
         *(Diagnosis(about="data", level="warning", text=warning) for warning in plan.warnings),
         *(
-            Diagnosis(about="data", level="warning", text=f"{count:,} rows are left out: {why}")
+            Diagnosis(about="data", level="warning", text=f"left out: {counted(count, 'row')}, {why}")
             for why, count in plan.left_out.items()
         ),
         Diagnosis(about="disk", level="ok", text="there is room for the replies"),

@@ -22,7 +22,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
-from steelyard.errors import StorageError, printable
+from steelyard.errors import StorageError, counted, printable
 from steelyard.ground.digests import file_digest
 from steelyard.ground.journal import Rows
 from steelyard.records.sources import Source
@@ -138,7 +138,7 @@ def recorded(standing: Standing) -> Records:
     while batch := list(islice(waiting, _BATCH)):
         tables.append(table_of(plan, batch))
     whole = pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
-    asked = f"{standing.done:,} of {len(standing.places):,} requests"
+    asked = f"{standing.done:,} of {counted(len(standing.places), 'request')}"
     source = Source(
         plan.spec.id,
         file_digest(standing.path),
@@ -248,7 +248,9 @@ def _facts(standing: Standing) -> dict[str, float]:
 def _warnings(standing: Standing) -> tuple[str, ...]:
     """What a reader of the numbers should know."""
     said = list(standing.plan.warnings)
-    said += [f"left out of the data: {count:,} rows, {reason}" for reason, count in standing.plan.left_out.items()]
+    said += [
+        f"left out of the data: {counted(count, 'row')}, {reason}" for reason, count in standing.plan.left_out.items()
+    ]
     said += remarks_on(standing.plan)
     remarks: Counter[str] = Counter()
     for tally in standing.tallies.values():
@@ -275,7 +277,7 @@ def _about_energy(standing: Standing) -> tuple[str, ...]:
 def remarks_on(plan: Plan) -> list[str]:
     """What the perturbations left as it was."""
     return [
-        f"{name} changes nothing in {count:,} of {len(plan.items):,} items, which are not asked about again"
+        f"{name} changes nothing in {count:,} of {counted(len(plan.items), 'item')}, which are not asked about again"
         for name, count in plan.unchanged.items()
         if count
     ]

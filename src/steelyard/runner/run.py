@@ -16,11 +16,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from steelyard.errors import BackendError, SteelyardError, UsageError, printable
+from steelyard.errors import BackendError, SteelyardError, UsageError, counted, printable
 from steelyard.ground.journal import Journal, Rows
 from steelyard.ground.loops import Loop
 from steelyard.runner.asking import Asking, Tallies, opened_backends, without_texts
@@ -114,7 +114,7 @@ class How:
 
 
 def run(
-    spec: Path | str | Mapping[str, Any],
+    spec: Path | str | Mapping[str, object],
     *,
     resume: bool = False,
     retry_failed: bool = False,
@@ -285,13 +285,14 @@ def _asked(prepared: Prepared, place: RunningFolder, cache: Path, how: How) -> A
             how.say(f"warning: {warning}")
         for backend in {id(each): each for each in prepared.backends.values()}.values():
             for remark, count in backend.counts().items():
-                how.say(f"note: {count:,} requests were {remark}")
+                how.say(f"note: {counted(count, 'request')} {'was' if count == 1 else 'were'} {remark}")
     return asking
 
 
 def _how_to_resume(standing: Standing, more: str = "") -> str:
+    ended = "has ended and is" if len(standing.places) == 1 else "have ended and are"
     return (
-        f"{standing.done:,} of {len(standing.places):,} requests have ended and are kept in {standing.path}; "
+        f"{standing.done:,} of {counted(len(standing.places), 'request')} {ended} kept in {standing.path}; "
         f"the same command with `resume=True`{more} goes on from there"
     )
 
@@ -311,7 +312,7 @@ def silent_models(standing: Standing, others: Container[str] = ()) -> tuple[str,
     for name, tally in standing.tallies.items():
         if tally.done and not tally.replied and name not in others:
             (why, _), *_ = tally.failures.most_common(1)
-            found.append(f"{printable(name)} gave no reply to any of {tally.done:,} requests: {why}")
+            found.append(f"{printable(name)} gave no reply to any of {counted(tally.done, 'request')}: {why}")
     return tuple(found)
 
 

@@ -196,5 +196,5 @@ def test_without_examples_all_is_scored_and_items_without_a_cluster_are_their_ow
         held_out(items, 3, 0)
     with pytest.raises(UsageError, match="there is 1 cluster in all"):
         held_out([item(n, cluster="p") for n in range(9)], 1, 0)
-    with pytest.raises(UsageError, match="only 1 clusters have a solved one"):
+    with pytest.raises(UsageError, match="only 1 cluster with a solved one"):
         held_out([item(0), item(1, None), item(2, None)], 2, 0)

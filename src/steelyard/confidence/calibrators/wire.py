@@ -9,7 +9,7 @@ import msgspec
 
 from steelyard.confidence.calibrators import Calibrator, Method, methods
 from steelyard.confidence.calibrators.calibrator import DIGEST
-from steelyard.errors import InputError, StorageError, UsageError, printable
+from steelyard.errors import InputError, StorageError, UsageError, counted, printable
 from steelyard.ground.digests import CHANGED, digest_of
 from steelyard.ground.json import DIALECT, plain, refusal, strict
 from steelyard.ground.structs import schema_parts
@@ -67,7 +67,7 @@ def _check(calibrator: Calibrator) -> None:
     """Refuse what does not fit the method, so that applying never fails half-way."""
     method, count = _method(calibrator.method), len(calibrator.features)
     if not count or (method.one_feature and count != 1):
-        raise UsageError(f"{method.name} does not take {count} features")
+        raise UsageError(f"{method.name} does not take {counted(count, 'feature')}")
     problem = method.problem(calibrator.parameters, count)
     if problem:
         raise UsageError(f"parameters of {method.name}: {problem}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from steelyard.errors import InputError, printable
+from steelyard.errors import InputError, counted, printable
 from steelyard.ground.json import plain, read_strict
 from steelyard.ground.structs import converted
 from steelyard.uncertainty.wire import delta_document
@@ -105,9 +105,13 @@ def compared_remarks(compared: SegmentComparison) -> list[str]:
         if ids:
             shown = ", ".join(printable(id, limit=40) for id in ids[:_SHOWN])
             more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
-            remarks.append(f"{len(ids)} queries stand in the {where} file only and are left out: {shown}{more}")
+            out = "stands in the {} file only and is" if len(ids) == 1 else "stand in the {} file only and are"
+            remarks.append(f"{counted(len(ids), 'query')} {out.format(where)} left out: {shown}{more}")
     if compared.undecided:
-        remarks.append(f"{compared.undecided} queries have no decision: the shift is skipped for them")
+        have, them = ("has", "it") if compared.undecided == 1 else ("have", "them")
+        undecided = counted(compared.undecided, "query")
+        remarks.append(f"{undecided} {have} no decision: the shift is skipped for {them}")
     if compared.unknown:
-        remarks.append(f"{compared.unknown} decisions are about queries that are not in both files")
+        about = "is about a query that is" if compared.unknown == 1 else "are about queries that are"
+        remarks.append(f"{counted(compared.unknown, 'decision')} {about} not in both files")
     return remarks

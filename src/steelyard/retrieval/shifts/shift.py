@@ -152,9 +152,9 @@ class ShiftTraining:
 
 
 def train_shift(
-    queries: Any,
-    docs: Any,
-    gold: Any,
+    queries: npt.ArrayLike,
+    docs: npt.ArrayLike,
+    gold: npt.ArrayLike,
     *,
     hard_negatives: int = 1,
     max_norm: float | None = 1.5,

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Self
 import msgspec
 
 from steelyard.confidence.token_text import field
-from steelyard.errors import BackendError, UsageError, printable
+from steelyard.errors import BackendError, UsageError, counted, printable
 from steelyard.ground.http import FailedRequestError, Server
 from steelyard.ground.keys import bearer
 from steelyard.runner.backends.chat import (
@@ -161,7 +161,8 @@ class Ollama(ChatServer):
         whole = model if ":" in model.rpartition("/")[2] else f"{model}:latest"
         if whole in names:
             return (Finding(about="model", level="ok", text=f"Ollama has {printable(whole)}"),)
-        text = f"Ollama has {len(names)} models, and no {printable(whole)}; `ollama pull {printable(model)}` gets it"
+        there = counted(len(names), "model")
+        text = f"Ollama has {there}, and no {printable(whole)}; `ollama pull {printable(model)}` gets it"
         return (Finding(about="model", level="problem", text=text),)
 
 
@@ -189,7 +190,7 @@ def read(body: bytes) -> Reply:
     )
 
 
-def parse_ollama_timings(reply: Any) -> dict[str, float | None]:
+def parse_ollama_timings(reply: object) -> dict[str, float | None]:
     """What Ollama says of the time that a reply took: the reply is a mapping, or an object of its own client.
 
     Durations are in milliseconds; what the reply does not say is None, and so are tokens per second of no time at all.

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import msgspec
 
-from steelyard.errors import BackendError, printable
+from steelyard.errors import BackendError, counted, printable
 from steelyard.ground.http import FailedRequestError, Server
 from steelyard.ground.keys import bearer
 from steelyard.runner.backends.chat import (
@@ -117,7 +117,7 @@ class OpenAI(ChatServer):
             return ()
         if model in names:
             return (Finding(about="model", level="ok", text=f"the server lists {printable(model)}"),)
-        text = f"the server does not list {printable(model)} among its {len(names)} models"
+        text = f"the server does not list {printable(model)} among its {counted(len(names), 'model')}"
         return (Finding(about="model", level="warning", text=text),)
 
 

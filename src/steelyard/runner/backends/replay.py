@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from steelyard.errors import InputError, UsageError, printable
+from steelyard.errors import InputError, UsageError, counted, printable
 from steelyard.ground.journal import Rows, is_journal
 from steelyard.runner.backends.contract import Finding, Options, Reply, Request, backends
 
@@ -40,7 +40,7 @@ class Replay:
         self._path, self._replies, self._told_apart = path, replies, told_apart
 
     def __repr__(self) -> str:
-        return f"<{len(self._replies)} answers of {printable(self._path)}>"
+        return f"<{counted(len(self._replies), 'answer')} of {printable(self._path)}>"
 
     @classmethod
     def open(cls, options: Options) -> Self:
@@ -73,7 +73,9 @@ class Replay:
     async def check(self, model: str) -> tuple[Finding, ...]:
         named = "model" in self._told_apart
         count = sum(1 for key in self._replies if not named or key[0] == model)
-        where = f"{printable(self._path)} has {count} answers of {printable(model) if named else 'any model'}"
+        where = (
+            f"{printable(self._path)} has {counted(count, 'answer')} of {printable(model) if named else 'any model'}"
+        )
         return (Finding(about="answers", level="ok" if count else "problem", text=where),)
 
 

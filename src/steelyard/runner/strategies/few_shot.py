@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from steelyard.errors import UsageError
+from steelyard.errors import UsageError, counted
 from steelyard.ground.chance import lot
 from steelyard.runner.strategies.contract import Asking, Strategy, number_of_examples, strategies
 from steelyard.runner.tasks.contract import Item, Target
@@ -31,7 +31,7 @@ def held_out(
         clusters.setdefault(cluster_of(item), []).append(item)
     if len(clusters) <= count:
         raise UsageError(
-            f"{count} example{'s' if count > 1 else ''} must come from other clusters than the items that are scored; "
+            f"{counted(count, 'example')} must come from other clusters than the items that are scored; "
             f"there {'is 1 cluster' if len(clusters) == 1 else f'are {len(clusters)} clusters'} in all. Show fewer "
             "examples, or ask without"
         )
@@ -53,7 +53,7 @@ def held_out(
             examples.append(item)
             used.add(cluster_of(item))
     if len(examples) < count:
-        raise UsageError(f"{count} examples are asked for; only {len(examples)} clusters have a solved one")
+        raise UsageError(f"{count} examples are asked for; only {counted(len(examples), 'cluster')} with a solved one")
     return tuple(examples), tuple(item for item in items if cluster_of(item) not in used)
 
 

@@ -58,7 +58,8 @@ class CaseTask:
         records = read_as_is(given.path, map=given.map, where=given.where or None)
         items = sampled(list(self._rows(records)), size, seed)
         few = size is not None and len(items) < size
-        said = (f"there are {len(items):,} items, fewer than the {size:,} asked for",) if few else ()
+        there = "there is 1 item" if len(items) == 1 else f"there are {len(items):,} items"
+        said = (f"{there}, fewer than the {size:,} asked for",) if few else ()
         return Items(items=items, warnings=(*records.warnings, *said), sources=tuple(records.sources))
 
     def background(self) -> str:
