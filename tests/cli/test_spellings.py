@@ -33,7 +33,10 @@ def test_options_are_there_wherever_they_make_sense() -> None:
     assert having("--input-format") <= having("--where") & having("--map")
     assert having("--output") - WRITES_VECTORS <= having("--out")
     assert having("--level") <= having("--resamples")
-    assert having("--workflow") & having("--run-id") <= having("--save")
+    assert having("--format") <= having("--out")
+    assert having("--map") == having("--where") >= {"evaluate", "compare", "gate", "selective", "benchmark"}
+    assert having("--run-id") == having("--save") >= {"evaluate", "compare", "rank", "benchmark", "retrieval run"}
+    assert having("--resamples") >= {"evaluate", "compare", "gate", "rank", "selective", "runs compare", "runs decide"}
 
 
 @pytest.mark.parametrize("option", [*DOCUMENTED, "--intersection-only", "--output"])

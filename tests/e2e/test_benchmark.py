@@ -121,6 +121,27 @@ def test_the_category_map_is_printed(ward: Path) -> None:
     assert " accuracy" not in row
 
 
+def test_columns_of_answers_are_renamed_and_rows_chosen(ward: Path) -> None:
+    usual_document = usual(ward, "--format", "json").json
+    rows = []
+    for path in sorted((ward / "birch").glob("*.jsonl")):
+        for line in path.read_text().splitlines():
+            row = json.loads(line)
+            case = {"case": row.pop("id"), "reply": row.pop("prediction"), "task": path.stem, **row}
+            rows += [{**case, "model": "birch"}, {**case, "model": "other", "reply": "nothing"}]
+    both = ward / "both.jsonl"
+    both.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    asked = (ward / "suite/suite.yaml", both, "--map", "item=case,prediction=reply", *FEW, "--format", "json")
+    refused = run(ward, *asked)
+    assert (refused.code, "of 2 models; a benchmark is of one: choose it with --where model=NAME" in refused.err) == (
+        2,
+        True,
+    ), refused.err
+    chosen = run(ward, *asked, "--where", "model=birch").json
+    assert chosen["overall_scores"] == usual_document["overall_scores"]
+    assert chosen["task_scores"] == usual_document["task_scores"]
+
+
 def test_missing_answers_are_said_and_a_gate_does_not_pass_on_the_rest(ward: Path) -> None:
     (ward / "birch/recall.jsonl").unlink()
     done = usual(ward, "--save", "--run-id", "short")

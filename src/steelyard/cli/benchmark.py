@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from steelyard.cli.command import READS, Shown, command, say
+from steelyard.cli.command import READS, Shown, command
 from steelyard.cli.options import records as of
 from steelyard.cli.options import store
 from steelyard.cli.options.spellings import FORMER, at_most_one
@@ -56,18 +56,12 @@ def benchmark(
         bool, typer.Option("--explain", help="Keep with each score which words matched or were missed: patient data.")
     ] = False,
     by: of.By = None,
+    map_: of.Map = None,
+    where: of.Where = None,
     lexicon: of.Lexicon = None,
     uncertainty: Intervals,
     plot: Annotated[Path | None, typer.Option("--plot", help="A folder for pictures as PNG, SVG and PDF.")] = None,
-    save: Annotated[
-        bool, typer.Option("--save", help="Keep the run: numbers, evidence and digests, under the root.")
-    ] = False,
-    save_records: Annotated[
-        bool, typer.Option("--save-records", help="Keep the rows too; they may hold patient data.")
-    ] = False,
-    workflow: Annotated[str, typer.Option("--workflow", help="The kind of run.")] = "benchmark",
-    label: store.Label = None,
-    run_id: store.RunId = None,
+    keeping: store.Keeping,
     place: store.Place,
 ) -> Shown:
     """Measure a model in every task of a suite: scores by task, categories, and one combined score with its interval.
@@ -97,12 +91,9 @@ def benchmark(
     base = at_most_one(baseline, baseline_named, named="the baseline", option_named="--baseline", former=True)
     if given is None:
         raise UsageError("name a model's answers after the suite: a folder with one file per task, or one file")
-    from steelyard.runs.saved import COMBINED_NAME, Clock
-    from steelyard.runs.saved import save as keep
+    from steelyard.runs.saved import COMBINED_NAME
 
-    keeps, clock = save or save_records, Clock()
-    scope = place.scope if keeps else None
-    labels = {**store.matrix_labels(), **of.pairs(label, "label")}
+    kept = keeping.request(place, "benchmark")
     with progress("resampling") as bar:
         result = measured(
             loaded,
@@ -116,24 +107,17 @@ def benchmark(
             tasks=task or (),
             by=by or (),
             lexicon=lexicon or (),
+            map=of.pairs(map_, "map"),
+            where=where,
             settings=uncertainty.settings,
-            keep_evidence=keeps,
+            keep_evidence=keeping.wanted,
             explain=explain,
             progress=bar,
         )
     document = benchmark_document(result)
-    if scope is not None:
+    if kept is not None:
         about = {"model": result.report.model_id, "suite": loaded.name, COMBINED_NAME: result.how.name}
-        run, folder = keep(
-            scope,
-            result.evaluation,
-            workflow=workflow,
-            clock=clock,
-            labels={**about, **labels},
-            run_id=run_id,
-            records=result.records if save_records else None,
-        )
-        say(f"saved run {run.run_id} in {folder}")
+        kept.keep(store.Measured(evaluation=result.evaluation, records=result.records, labels=about))
     files = {}
     if plot is not None:
         from steelyard.cli.options.pictures import picture_files

@@ -84,10 +84,13 @@ class Shown:
 
 
 def command(*, writes: str = "", prints: bool = True) -> Callable[[Callable[..., Shown]], Callable[..., int]]:
-    """Make a command of a function: `writes` names the document that `--out FOLDER` takes, `prints` adds `--format`."""
+    """Make a command of a function: `prints` adds `--format`, and `--out FOLDER` for the document and its formats.
+
+    `writes` names the document there; by default it is named after the command: runs-list.json.
+    """
 
     def decorate(body: Callable[..., Shown]) -> Callable[..., int]:
-        shape = _Shape(body, writes, prints)
+        shape = _Shape(body, (writes or _document_of(body)) if prints else "", prints)
 
         @wraps(body)
         def run(**given: Any) -> int:
@@ -105,6 +108,11 @@ def command(*, writes: str = "", prints: bool = True) -> Callable[[Callable[...,
         return run
 
     return decorate
+
+
+def _document_of(body: Callable[..., Shown]) -> str:
+    """The file for a command's document: its words with hyphens, as its module is called."""
+    return f"{'-'.join(body.__module__.split('.cli.')[-1].split('.'))}.json"
 
 
 class _Shape:
@@ -125,7 +133,7 @@ class _Shape:
             else:
                 self._own.append(name)
                 self.parameters.append(_keyword(name, hint, parameter.default))
-        if writes:
+        if writes and "out" not in self._own:
             folder = typer.Option("--out", help="A folder to write the result document to.")
             self.parameters.append(_keyword("out", Annotated[Path | None, folder], None))
         if prints:
@@ -177,8 +185,7 @@ class _Call:
         self.wide, self.titles, self.no_pager = (bool(given.get(flag)) for flag in ("wide", "titles", "no_pager"))
         out = given.get("out") if shape.writes else None
         if len(self.formats) > 1 and out is None:
-            where = "several formats are written to a folder: name it with --out"
-            raise UsageError(where if shape.writes else "this command prints one format; name one")
+            raise UsageError("several formats are written to a folder: name it with --out")
         # every format that is named is written to the folder, next to the document
         self.written = () if out is None or asked is None else tuple(name for name in self.formats if name != "json")
         self.inputs = [path for _, mark, value in shape.marked(Reads, given) for path in _paths(mark, value)]
@@ -198,7 +205,11 @@ class _Call:
                 raise UsageError(f"{next(iter(documents))} names a file, --out a folder: give one of them")
             target = out / shape.writes
             documents["--out"] = target
-            self.outputs["--out"] = [target, *(target.with_suffix(s) for s in self._suffixes())]
+            self.outputs["--out"] = [
+                *self.outputs.get("--out", ()),
+                target,
+                *(target.with_suffix(s) for s in self._suffixes()),
+            ]
         self.document = next(iter(documents.values()), None)
         plugins = [text for _, _, value in shape.marked(Plugins, given) for text in _texts(value)]
         allow_plugins(plugins)
@@ -213,7 +224,8 @@ class _Call:
         named = {option: [*self.outputs.get(option, ()), *files] for option, files in shown.files.items()}
         named |= {option: [path] for option, path in shown.also_writes.items()}
         rendered = dict(self._rendered(shown))
-        named |= {"--out": list(rendered)} if rendered and "--out" in self.outputs else {}
+        if rendered and "--out" in self.outputs:
+            named["--out"] = [*named.get("--out", ()), *rendered]
         check_outputs({**self.outputs, **{k: dict.fromkeys(v) for k, v in named.items()}}, [*self.inputs, *shown.reads])
         further = {path: given for files in shown.files.values() for path, given in files.items()}
         outputs = {path: given if isinstance(given, Output) else Output(given) for path, given in further.items()}

@@ -8,6 +8,7 @@ import typer
 
 from steelyard.cli.command import READS, Shown, command
 from steelyard.cli.options import records as of
+from steelyard.cli.options import store
 from steelyard.cli.options.uncertainty import Uncertainty
 from steelyard.cli.progress import progress
 from steelyard.errors import UsageError
@@ -25,6 +26,8 @@ def compare(
     reading: of.TornReading,
     uncertainty: Uncertainty,
     unchanged: of.Unchanged = "say",
+    keeping: store.Keeping,
+    place: store.Place,
 ) -> Shown:
     """Say whether a new run is better than a base run on the same questions: paired deltas and verdicts."""
     column, *sides = of.versus_of(versus) if versus else ("",)
@@ -36,18 +39,21 @@ def compare(
     from steelyard.study.columns import columns_read
     from steelyard.study.comparison import checked_align, checked_unchanged
     from steelyard.study.comparison import compare as compared
+    from steelyard.study.evaluation import evaluate as evaluated
     from steelyard.study.wire import comparison_document
 
+    kept = keeping.request(place, "compare")
     settings, aligned, same = uncertainty.settings, checked_align(align), checked_unchanged(unchanged)
-    columns = columns_read(metric or (), by or (), column)
+    columns = None if keeping.save_records else columns_read(metric or (), by or (), column)
     tables = [reading.table(paths, columns) for paths in ([files] if versus else [[path] for path in files])]
     of.say_unit_of(*tables)
     base, new = (tables[0].filter({column: side}) for side in sides) if versus else tables
+    metrics = metric or of.default_metrics(base, comparable=True)
     with progress("comparing") as bar:
         comparison = compared(
             base,
             new,
-            metric or of.default_metrics(base, comparable=True),
+            metrics,
             align=aligned,
             by=by or (),
             pool=pool or (),
@@ -56,4 +62,8 @@ def compare(
             unchanged=same,
             progress=bar,
         )
-    return Shown(document=comparison_document(comparison), report=comparison_report(comparison))
+    document = comparison_document(comparison)
+    if kept is not None:
+        sliced = {"by": by or (), "pool": pool or (), "settings": settings, "keep_evidence": True}
+        document |= kept.keep(*store.sides([evaluated(side, metrics, **sliced) for side in (base, new)], (base, new)))
+    return Shown(document=document, report=comparison_report(comparison))

@@ -10,6 +10,7 @@ import typer
 
 from steelyard.cli import completing
 from steelyard.cli.command import PLUGINS, READS, Shown, Writes, command
+from steelyard.cli.options import store
 from steelyard.cli.options.records import Align, split_metrics
 from steelyard.cli.options.uncertainty import MethodIntervals
 from steelyard.errors import UsageError
@@ -48,6 +49,8 @@ def rank(
         Path | None, typer.Option("--per-query", help="A file for every query's own values, as JSON lines."), Writes()
     ] = None,
     uncertainty: MethodIntervals,
+    keeping: store.Keeping,
+    place: store.Place,
 ) -> Shown:
     """Say how good a ranking is, and how sure that is; of two rankings, whether the second is better.
 
@@ -66,14 +69,19 @@ def rank(
     from steelyard.study.ranked_lists import rank as ranked
     from steelyard.study.wire import ranking_document
 
+    kept = keeping.request(place, "rank")
     metrics, settings, aligned = metric or list(STACK), uncertainty.settings, checked_align(align)
     for name in metrics:
         metric_of(name)  # a wrong name is said before large files are read
     tables = read_rankings(qrels, runs, complete=complete, relevance_level=relevance_level)
-    ranking = ranked(tables, metrics, relevance_level=relevance_level, align=aligned, settings=settings)
+    ranking = ranked(
+        tables, metrics, relevance_level=relevance_level, align=aligned, keep_evidence=keeping.wanted, settings=settings
+    )
     files = {}
     if per_query is not None:
         rows = [row for table in tables for row in by_query(table, metrics, relevance_level=relevance_level)]
         files["--per-query"] = {per_query: "".join(json.dumps(row) + "\n" for row in rows)}
     document = ranking_document(ranking, ties=TIES, complete=complete, relevance_level=relevance_level)
+    if kept is not None:
+        document |= kept.keep(*store.sides(ranking.runs, tables))
     return Shown(document=document, report=ranking_report(ranking), files=files)

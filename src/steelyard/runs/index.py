@@ -220,12 +220,12 @@ class Index:
         query = f"SELECT DISTINCT m.metric_name FROM metrics m JOIN runs r ON r.path = m.path WHERE {self._seen}"
         return [name for (name,) in self._asked(query, self._values)]
 
-    def rows(self, metric: str | None = None, *, of_runs: Sequence[str] = ()) -> Iterator[tuple[Any, ...]]:
+    def rows(self, *metrics: str, of_runs: Sequence[str] = ()) -> Iterator[tuple[Any, ...]]:
         """The table of metrics, one row per number, and behind it columns `of_runs`, such as their workflow."""
-        where, values = ("", []) if metric is None else (" AND m.metric_name = ?", [metric])
+        where = f" AND m.metric_name IN ({', '.join('?' * len(metrics))})" if metrics else ""
         columns = ", ".join((*(f"m.{c}" for c in METRIC_COLUMNS), *(f"r.{c}" for c in of_runs)))
         query = f"SELECT {columns} FROM metrics m JOIN runs r ON r.path = m.path WHERE {self._seen}{where}"
-        yield from self._asked(f"{query} ORDER BY m.run_id, m.metric_name, m.slice", [*self._values, *values])
+        yield from self._asked(f"{query} ORDER BY m.run_id, m.metric_name, m.slice", [*self._values, *metrics])
 
     # -- keeping in step ---------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from steelyard.runs.metric_keys import known_key
 from steelyard.runs.pointers import ANY, Pointers
 from steelyard.runs.saved import SavedRun
 from steelyard.runs.standing import PROMOTE, Choice, decide
+from steelyard.uncertainty.settings import Settings
 
 
 def pointed(view: View, metric: str | None, profile: str) -> str:
@@ -33,6 +34,7 @@ def decided(
     eps: float,
     point: bool = False,
     apply: bool = False,
+    settings: Settings | None = None,
 ) -> tuple[Choice, str, bool]:
     """The choice between the best of some runs and the active one, the metric's key, and whether `apply` promoted it.
 
@@ -46,7 +48,7 @@ def decided(
     active = next((run for run in runs if run.name == before), None)
     if before is not None and active is None:
         raise StorageError(f"the active run {printable(before)} cannot be used; promote another by hand, or roll back")
-    choice = decide(candidates, key, active, eps=eps, point=point)
+    choice = decide(candidates, key, active, eps=eps, point=point, settings=settings)
     applied = apply and choice.action == PROMOTE
     if applied:
         candidate = SavedRun.at(choice.candidate.folder)

@@ -26,6 +26,7 @@ from steelyard.study.wire import flat_key
 from steelyard.uncertainty.number import Delta, Number, barred_by
 from steelyard.uncertainty.sampling import sample
 from steelyard.uncertainty.scarcity import FEWEST_CLUSTERS
+from steelyard.uncertainty.settings import Settings
 from steelyard.uncertainty.significance import holm
 from steelyard.uncertainty.verdicts import verdict_of
 
@@ -167,25 +168,51 @@ def _slice_of(run: RunEntry, slice_: dict[str, str]) -> KeptSlice | None:
     return next((k for k in parts if {c: value_name(v) for c, v in k.slice.items()} == slice_), None)
 
 
-def compared(rows: Sequence[Standing], key: str, against: RunEntry | None) -> list[Standing]:
+def compared(
+    rows: Sequence[Standing], key: str, against: RunEntry | None, *, settings: Settings | None = None
+) -> list[Standing]:
     """The rows with intervals, and paired deltas against a run; without one, against the best, Holm over all pairs."""
+    return compared_by({key: rows}, against, settings=settings)[key]
+
+
+def compared_by(
+    rows: Mapping[str, Sequence[Standing]], against: RunEntry | None, *, settings: Settings | None = None
+) -> dict[str, list[Standing]]:
+    """The same by several metrics: p-values are adjusted over every pair and metric together."""
+    paired = {key: _pairs(own, key, against, settings) for key, own in rows.items()}
+    adjusted = _adjusted([p for pairs in paired.values() for p in pairs.p_values])
+    return {
+        key: [_with_delta(row, pairs.deltas.get(row.run.path), _row_key(row, key), adjusted) for row in pairs.rows]
+        for key, pairs in paired.items()
+    }
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Rows by one metric with their intervals, each run's comparison with the reference, and all p-values."""
+
+    rows: list[Standing]
+    deltas: Mapping[str, Comparison | str] = field(default_factory=dict)
+    p_values: Sequence[float] = ()
+
+
+def _pairs(rows: Sequence[Standing], key: str, against: RunEntry | None, settings: Settings | None) -> _Pairs:
     with_intervals = [_with_interval(row, _row_key(row, key)) for row in rows]
     able = [row for row in with_intervals if row.value is not None and row.run.sealed]
     if against is None and len({row.run.path for row in able}) > MOST_PAIRS:
         note = f"more than {MOST_PAIRS} runs: name one to compare with for paired deltas"
-        return [replace(row, note=note) if place == 0 else row for place, row in enumerate(with_intervals)]
+        return _Pairs([replace(row, note=note) if place == 0 else row for place, row in enumerate(with_intervals)])
     reference = against or reference_of(with_intervals)
     if reference is None:
-        return with_intervals
+        return _Pairs(with_intervals)
     base = SavedRun.at(reference.folder)
     others = {row.run.path: row.run for row in able if row.run.path != reference.path}
-    deltas = {path: _paired(base, run, key) for path, run in others.items()}
+    deltas = {path: _paired(base, run, key, settings) for path, run in others.items()}
     keys = {row.place: _row_key(row, key) for row in able if row.run.path in deltas}
     family = [p for p, _ in (_p(deltas[path], own) for (path, _), own in keys.items()) if p is not None]
     if against is None:
-        family += _other_pairs(list(others.values()), list(dict.fromkeys(keys.values())))
-    adjusted = _adjusted(family)
-    return [_with_delta(row, deltas.get(row.run.path), _row_key(row, key), adjusted) for row in with_intervals]
+        family += _other_pairs(list(others.values()), list(dict.fromkeys(keys.values())), settings)
+    return _Pairs(with_intervals, deltas, family)
 
 
 def reference_of(rows: Sequence[Standing]) -> RunEntry | None:
@@ -193,7 +220,15 @@ def reference_of(rows: Sequence[Standing]) -> RunEntry | None:
     return next((row.run for row in rows if row.value is not None and row.run.sealed), None)
 
 
-def decide(runs: Sequence[RunEntry], key: str, active: RunEntry | None, *, eps: float, point: bool = False) -> Choice:
+def decide(
+    runs: Sequence[RunEntry],
+    key: str,
+    active: RunEntry | None,
+    *,
+    eps: float,
+    point: bool = False,
+    settings: Settings | None = None,
+) -> Choice:
     """The choice to promote the best run, if it beats the active one by more than eps and by more than chance, or not.
 
     Chance is considered where both runs kept evidence of the metric; `point` decides by eps alone.
@@ -228,13 +263,13 @@ def decide(runs: Sequence[RunEntry], key: str, active: RunEntry | None, *, eps: 
     higher = direction(key, runs) == "higher"
     if not (delta if higher else -delta) > eps:
         return kept
-    action, reason, interval = _against_chance(active, best, key, higher=higher, point=point)
+    action, reason, interval = _against_chance(active, best, key, higher=higher, point=point, settings=settings)
     lead = Number(value=delta, interval=interval)
     return replace(kept, action=action, reason=f"better by more than eps{common}{reason}", lead=lead)
 
 
 def _against_chance(
-    active: RunEntry, best: RunEntry, key: str, *, higher: bool, point: bool
+    active: RunEntry, best: RunEntry, key: str, *, higher: bool, point: bool, settings: Settings | None
 ) -> tuple[str, str, tuple[float, float] | None]:
     """What follows for a run that is better by more than eps: the action, why, and the interval of the difference."""
     missing = [run for run in (active, best) if not _has_evidence(run, key)]
@@ -242,7 +277,7 @@ def _against_chance(
         none = "neither run" if len(missing) > 1 else f"run {printable(missing[0].run_id)}"
         kept = "kept evidence" if len(missing) > 1 else "kept no evidence"
         return PROMOTE, f"; decided by eps alone: {none} {kept} of it, so chance is not considered", None
-    comparison = _paired(SavedRun.at(active.folder), best, key)
+    comparison = _paired(SavedRun.at(active.folder), best, key, settings)
     barred = _barred(comparison, key)
     if barred:
         return KEEP, f", but {barred}", None
@@ -279,14 +314,14 @@ def _with_interval(row: Standing, key: str) -> Standing:
     return row if ends is None else replace(row, number=replace(row.number, interval=ends))
 
 
-def _paired(base: SavedRun, run: RunEntry, key: str) -> Comparison | str:
+def _paired(base: SavedRun, run: RunEntry, key: str, settings: Settings | None) -> Comparison | str:
     """The comparison, or why there is none."""
     expr = expression(key)
     metric = None if expr is None else metric_of_expression(expr)
     if metric is None:
         return "no paired delta: this key is no metric that evidence is kept of"
     try:
-        return compare_runs(base, SavedRun.at(run.folder), [metric])
+        return compare_runs(base, SavedRun.at(run.folder), [metric], settings=settings)
     except (InputError, StorageError, UsageError) as problem:
         return str(problem)
 
@@ -334,12 +369,12 @@ def _interval(comparison: Comparison | str, key: str) -> tuple[float, float] | N
         return None
 
 
-def _other_pairs(runs: Sequence[RunEntry], keys: Sequence[str]) -> list[float]:
+def _other_pairs(runs: Sequence[RunEntry], keys: Sequence[str], settings: Settings | None) -> list[float]:
     p_values = []
     for i, one in enumerate(runs):
         base = SavedRun.at(one.folder)
         for two in runs[i + 1 :]:
-            comparison = _paired(base, two, keys[0])
+            comparison = _paired(base, two, keys[0], settings)
             p_values += [p for p, _ in (_p(comparison, key) for key in keys) if p is not None]
     return p_values
 

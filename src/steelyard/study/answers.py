@@ -8,14 +8,16 @@ never used, and that is said.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from steelyard.errors import InputError, UsageError, counted, printable
+from steelyard.records.conditions import Conditions
 from steelyard.records.labels import value_name
 from steelyard.records.plan import Plan
 from steelyard.records.readers import read_as_is
@@ -27,6 +29,8 @@ from steelyard.records.task import Task
 from steelyard.registry import closest
 from steelyard.study.kept import describes_question
 from steelyard.study.suite import Suite, SuiteTask
+
+_Reader = Callable[[Path], Records]
 
 _KEYS = ("task", "item", "model")
 _OF_THE_SUITE = ("target", "mark", "cluster")  # besides what describes the question
@@ -81,9 +85,11 @@ def joined_answers(
     *,
     model_id: str | None = None,
     lexicon: Sequence[str] = (),
+    map: Mapping[str, str] | None = None,
+    where: Conditions | None = None,
 ) -> Answers:
-    """The answers in a folder or a file, joined to the cases of a suite."""
-    given, warnings = _given(suite, Path(source))
+    """The answers in a folder or a file, joined to the cases of a suite; `map` and `where` are of the answers."""
+    given, warnings = _given(suite, Path(source), partial(read_as_is, map=map, where=where))
     model = _model([each.table for each in given.values()], model_id, Path(source))
     rows, missing = _Rows(), dict[str, int]()
     for task in suite.tasks:
@@ -107,12 +113,12 @@ def joined_answers(
 # -- where answers are -------------------------------------------------------------------------------------------------
 
 
-def _given(suite: Suite, source: Path) -> tuple[dict[str, _Given], list[str]]:
+def _given(suite: Suite, source: Path, read: _Reader) -> tuple[dict[str, _Given], list[str]]:
     """The answers to each task, and what must be said of files that are no task's."""
     if not source.exists():
         raise UsageError(f"there are no answers at {printable(source)}: no such file or folder")
     if not source.is_dir():
-        return _of_one_file(suite, source), []
+        return _of_one_file(suite, read(source), source), []
     names = [task.name for task in suite.tasks]
     by_task: dict[str, Path] = {}
     warnings = []
@@ -135,17 +141,15 @@ def _given(suite: Suite, source: Path) -> tuple[dict[str, _Given], list[str]]:
             f"{printable(source)} holds no answers to a task of the suite; a file is named after its task, such as "
             f"{names[0]}.jsonl"
         )
-    return {task: _table(path) for task, path in by_task.items()}, warnings
+    return {task: _whole(read(path)) for task, path in by_task.items()}, warnings
 
 
-def _table(path: Path) -> _Given:
-    table = read_as_is(path)
+def _whole(table: Records) -> _Given:
     return _Given(table, tuple(range(len(table))))
 
 
-def _of_one_file(suite: Suite, path: Path) -> dict[str, _Given]:
+def _of_one_file(suite: Suite, table: Records, path: Path) -> dict[str, _Given]:
     """The answers in one file: its column `task` says to which task; a suite of one task needs none."""
-    table = read_as_is(path)
     names = [task.name for task in suite.tasks]
     if "task" not in table:
         if len(names) > 1:
@@ -153,7 +157,7 @@ def _of_one_file(suite: Suite, path: Path) -> dict[str, _Given]:
                 f"{printable(path)} has no column 'task'; say which task each row answers, or give a folder with one "
                 "file per task"
             )
-        return {names[0]: _Given(table, tuple(range(len(table))))}
+        return {names[0]: _whole(table)}
     by_task: dict[str, list[int]] = {}
     for row, task in enumerate(map(value_name, stated_values(table, "task"))):
         if task not in suite.all_tasks:
@@ -175,7 +179,9 @@ def _model(tables: Sequence[Records], stated: str | None, source: Path) -> str:
         if model is not None
     }
     if len(named) > 1:
-        raise UsageError(f"the answers are of {len(named)} models; a benchmark is of one: give each model's apart")
+        raise UsageError(
+            f"the answers are of {len(named)} models; a benchmark is of one: choose it with `where=model=NAME`"
+        )
     return stated or next(iter(named), None) or Path(inner_name(source.resolve().name)).stem
 
 

@@ -21,6 +21,7 @@ from steelyard.metrics.categories import COMBINED
 from steelyard.metrics.collector import Collector
 from steelyard.metrics.definition import Metric, metric_of
 from steelyard.metrics.questions.benchmark import category, combined_score, task_mean
+from steelyard.records.conditions import Conditions
 from steelyard.records.table import Records
 from steelyard.study.answers import Answers, joined_answers
 from steelyard.study.benchmark_report import BenchmarkReport
@@ -75,6 +76,8 @@ def benchmark(
     tasks: Sequence[str] | str = (),
     by: Sequence[str] | str = (),
     lexicon: Sequence[str] | str = (),
+    map: Mapping[str, str] | None = None,
+    where: Conditions | None = None,
     settings: Settings | None = None,
     keep_evidence: bool = False,
     explain: bool = False,
@@ -91,6 +94,8 @@ def benchmark(
     tasks       those to measure; by default all
     by          columns: everything over all tasks also for each of their values
     lexicon     tables of clinical terms that metrics of texts know besides their own and the suite's
+    map         columns of the answers under other names: {"item": "case_id", "prediction": "reply"}
+    where       conditions for the answers to be read, such as "model=m1"; a case whose answer is not read has none
     explain     keep with each score of a text what matched, was missed and was extra: words of the texts
     """
     settings = settings or Settings()
@@ -100,8 +105,9 @@ def benchmark(
     )
     plan = loaded.plan(how)
     terms = listed(lexicon)
-    given = joined_answers(loaded, answers, plan, model_id=model_id, lexicon=terms)
-    base = None if baseline is None else joined_answers(loaded, baseline, plan, lexicon=terms)
+    read: dict[str, Any] = {"lexicon": terms, "map": map, "where": where}
+    given = joined_answers(loaded, answers, plan, model_id=model_id, **read)
+    base = None if baseline is None else joined_answers(loaded, baseline, plan, **read)
     told = (lambda share: progress(share / 2)) if progress is not None and base is not None else progress
     evaluation, lacking = _evaluated(loaded, given, listed(by), settings, keep_evidence=keep_evidence, progress=told)
     comparison = None if base is None else _compared(loaded, base, given, settings)

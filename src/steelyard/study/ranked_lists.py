@@ -27,6 +27,7 @@ class Ranking:
 
     evaluation: Evaluation
     comparison: Comparison | None
+    runs: tuple[Evaluation, ...]  # each run's own
 
 
 def rank(
@@ -35,6 +36,7 @@ def rank(
     *,
     relevance_level: int = 1,
     align: Align = "strict",
+    keep_evidence: bool = False,
     **settings: Any,
 ) -> Ranking:
     """Evaluate the rankings of one run, or of two and compare them query by query."""
@@ -42,13 +44,13 @@ def rank(
         raise UsageError(f"one run is evaluated or two are compared, these are {len(runs)}")
     checked_align(align)  # of one run too, which does not need it
     asked = ranking_metrics(metrics, relevance_level)
-    evaluations = [evaluate(run, asked, **settings) for run in runs]
+    evaluations = tuple(evaluate(run, asked, keep_evidence=keep_evidence, **settings) for run in runs)
     if len(runs) == 1:
-        return Ranking(evaluations[0], None)
+        return Ranking(evaluations[0], None, evaluations)
     base, new = runs
     clusters = len({id for run in runs for id in run.cluster[0]})
     together = _together(evaluations, [str(run.only("model")) for run in runs], clusters)
-    return Ranking(together, compare(base, new, asked, align=align, **settings))
+    return Ranking(together, compare(base, new, asked, align=align, **settings), evaluations)
 
 
 def ranking_metrics(metrics: Sequence[str], relevance_level: int = 1) -> list[Metric]:

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from steelyard.cli import completing
 from steelyard.cli.command import Shown, command
 from steelyard.cli.options import store
 from steelyard.errors import InputError, printable
@@ -15,7 +10,7 @@ from steelyard.errors import InputError, printable
 @command()
 def best(
     *,
-    metric: Annotated[str, typer.Option("--metric", "-m", autocompletion=completing.metrics, help="The metric's key.")],
+    metric: store.OneMetric,
     workflow: store.OfWorkflow = None,
     place: store.Place,
 ) -> Shown:

@@ -9,27 +9,30 @@ import typer
 from steelyard.cli import completing
 from steelyard.cli.command import Shown, command
 from steelyard.cli.options import store
+from steelyard.cli.options.uncertainty import Resampling
 from steelyard.errors import UsageError
 
 
 @command()
 def compare(
     *,
-    metric: Annotated[
-        str, typer.Option("--metric", "-m", autocompletion=completing.metrics, help="The metric's key, such as ndcg@3.")
-    ],
+    metric: store.MetricKeys,
     top: Annotated[int, typer.Option("--top", help="How many to show.")] = 20,
     against: Annotated[
         str | None,
         typer.Option("--against", autocompletion=completing.runs, help="A run's id: paired deltas against it."),
     ] = None,
     workflow: store.OfWorkflow = None,
+    resampling: Resampling,
     place: store.Place,
 ) -> Shown:
-    """Sort runs by a metric, the better first, with intervals and paired deltas where the data match."""
+    """Sort runs by a metric, the better first, with intervals and paired deltas where the data match.
+
+    By several metrics there is one table each, and p-values are adjusted over all of them.
+    """
     from steelyard.report.runs import ranking_report
     from steelyard.runs.metric_keys import direction, known_key
-    from steelyard.runs.standing import compared, ranked, reference_of
+    from steelyard.runs.standing import compared_by, ranked, reference_of
     from steelyard.runs.wire import standings_document
 
     if top < 1:
@@ -37,11 +40,12 @@ def compare(
     with place.index() as index:
         runs = store.usable(index, workflow=workflow)
         reference = index.find(against) if against else None
-        key = known_key(runs, metric, cells=True)
-    rows = compared(ranked(runs, key), key, reference)
-    better = direction(key, runs)
-    shown = reference or (reference_of(rows) if any(row.delta is not None for row in rows) else None)
-    return Shown(
-        document=standings_document(rows[:top], key, better, shown),
-        report=ranking_report(rows[:top], key, shown, better),
-    )
+        keys = dict.fromkeys(known_key(runs, name, cells=True) for name in metric or ())
+    standings = compared_by({key: ranked(runs, key) for key in keys}, reference, settings=resampling.settings)
+    documents, report = [], []
+    for key, rows in standings.items():
+        better = direction(key, runs)
+        shown = reference or (reference_of(rows) if any(row.delta is not None for row in rows) else None)
+        documents.append(standings_document(rows[:top], key, better, shown))
+        report += ranking_report(rows[:top], key, shown, better)
+    return Shown(document=documents[0] if len(documents) == 1 else {"metrics": documents}, report=report)

@@ -7,16 +7,16 @@ from typing import Annotated
 
 import typer
 
-from steelyard.cli import completing
 from steelyard.cli.command import Shown, command, say
 from steelyard.cli.options import store
+from steelyard.cli.options.uncertainty import Resampling
 from steelyard.errors import UsageError
 
 
 @command()
 def decide(
     *,
-    metric: Annotated[str, typer.Option("--metric", "-m", autocompletion=completing.metrics, help="The metric's key.")],
+    metric: store.OneMetric,
     eps: Annotated[float, typer.Option("--eps", help="By how much the best must be better.")] = 1e-6,
     point: Annotated[bool, typer.Option("--point", help="Decide by eps alone, with no allowance for chance.")] = False,
     require_significant: Annotated[
@@ -24,6 +24,7 @@ def decide(
     ] = False,
     apply: Annotated[bool, typer.Option("--apply", help="Promote if that is the decision.")] = False,
     profile: store.Profile = "default",
+    resampling: Resampling,
     place: store.Place,
 ) -> Shown:
     """Say whether the best run should replace the active one: if better by more than eps, and by more than chance.
@@ -41,7 +42,9 @@ def decide(
     scope = place.view.scope()
     with replace(place, domain=scope.domain).index() as index:
         runs = store.usable(index)
-    choice, key, applied = decided(scope, runs, metric, profile, eps=eps, point=point, apply=apply)
+    choice, key, applied = decided(
+        scope, runs, metric, profile, eps=eps, point=point, apply=apply, settings=resampling.settings
+    )
     return Shown(
         document=choice_document(choice, key, profile, applied=applied),
         report=choice_report(choice, key),

@@ -15,7 +15,7 @@ from steelyard.cli.options import store
 def metrics(
     *,
     pivot: Annotated[bool, typer.Option("--pivot", help="Runs and their cells as rows, metrics as columns.")] = False,
-    metric: store.MetricKey = None,
+    metric: store.MetricKeys = None,
     place: store.Place,
 ) -> Shown:
     """The table of metrics: one row per number, or pivoted to a row per run and cell."""
@@ -26,7 +26,8 @@ def metrics(
     with place.index() as index:
         if pivot:
             names, cells = index.cells()
-            names = names if metric is None else [checked_key(metric, names)]
+            names = list(dict.fromkeys(checked_key(key, names) for key in metric)) if metric else names
             return Shown(document=pivot_document(names, cells), report=partial(pivot_report, names, cells))
-        rows = list(index.rows(None if metric is None else checked_key(metric, index.names())))
+        known = index.names()
+        rows = list(index.rows(*(checked_key(key, known) for key in metric or ())))
     return Shown(document=metrics_document(rows), report=partial(metrics_report, rows))

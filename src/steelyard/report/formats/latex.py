@@ -74,7 +74,7 @@ _GREEK = dict(
 )
 _SPECIAL |= {letter: f"$\\{name}$" for letter, name in _GREEK.items()}
 _SPECIAL |= {"₂": "$_2$", "²": "$^2$", "≠": r"$\ne$", "≈": r"$\approx$", "√": r"$\surd$", "∑": r"$\sum$", "∈": r"$\in$"}
-_SPECIAL |= {"½": r"$\frac{1}{2}$", "′": r"$\prime$", "∩": r"$\cap$", "∪": r"$\cup$", "∫": r"$\int$"}
+_SPECIAL |= {"½": r"\textonehalf{}", "′": r"$\prime$", "∩": r"$\cap$", "∪": r"$\cup$", "∫": r"$\int$"}
 _SPECIAL |= {"⌊": r"$\lfloor$", "⌋": r"$\rfloor$", "⌈": r"$\lceil$", "⌉": r"$\rceil$"}
 _SPECIAL |= {"←": r"$\leftarrow$", "✓": r"$\surd$", "–": "--", "—": "---"}
 _ANY = re.compile("|".join(map(re.escape, _SPECIAL)))
