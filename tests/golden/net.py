@@ -38,11 +38,11 @@ CALM = f"{TRIAGE} --where perturbation=none"
 BIRCH = f"{TRIAGE} --where model=birch-2,perturbation=none"
 ALDER = f"{TRIAGE} --where model=alder-1,perturbation=none"
 CLINICAL = "examples/clinical"
-INSURANCE = "--docs examples/insurance/policies --queries examples/insurance/queries-drifted.json --embedder hash"
-RUN, TRAIN = "--input examples/phq8/run.json", "--input examples/phq8/train.json"
+INSURANCE = "examples/insurance/policies examples/insurance/queries-drifted.json --embedder hash"
+RUN, TRAIN = "examples/phq8/run.json", "examples/phq8/train.json"
 PER_QUERY = (
-    "--baseline store/results/evaluation/runs/PosNeg/shifted/eval.perQuery.baseline.json "
-    "--shifted store/results/evaluation/runs/PosNeg/shifted/eval.perQuery.posneg.json"
+    "store/results/evaluation/runs/PosNeg/shifted/eval.perQuery.posneg.json "
+    "store/results/evaluation/runs/PosNeg/shifted/eval.perQuery.baseline.json"
 )
 EVERY, STORE = "{table|json|markdown}", "{table|json|markdown|csv}"
 
@@ -75,18 +75,18 @@ SCENARIOS: dict[str, list[str]] = {
         "convert answers.csv answers.csv",
     ],
     "benchmark": [
-        f"benchmark clinical --model {CLINICAL}/birch --baseline {CLINICAL}/alder --task medication_safety --task "
+        f"benchmark clinical {CLINICAL}/birch {CLINICAL}/alder --task medication_safety --task "
         "discharge_summary --resamples 300 --format {table|markdown}",
-        "benchmark suite.yaml --model answers.csv --by group.site --resamples 300 --format json",
-        "benchmark suite.yaml --model answers.csv --combined-weights diagnostics=0.6,safety=0.4 --combined-name index "
+        "benchmark suite.yaml answers.csv --by group.site --resamples 300 --format json",
+        "benchmark suite.yaml answers.csv --combined-weights diagnostics=0.6,safety=0.4 --combined-name index "
         "--resamples 300 --format md,csv --out out",
-        "benchmark suite.yaml --model answers.csv --save --run-id kept --resamples 300",
+        "benchmark suite.yaml answers.csv --save --run-id kept --resamples 300",
         "gate --run kept --rule 'low(combined_score) >= 0.2' --rule 'low(category.safety) >= 0.2'",
         f"benchmark --categories --format {STORE}",
         "benchmark clinical --categories --category token_f1=diagnostics,exact_match=none",
         f"benchmark clinical --model {CLINICAL}/birch --combined-weights safty=1",
-        "benchmark clincal --model answers",
-        "benchmark clinical --model nothing",
+        "benchmark clincal answers",
+        "benchmark clinical nothing",
     ],
     "compare": [
         f"compare {CALM} --versus model=alder-1,birch-2 -m accuracy -m selective_accuracy -m aurc -m f1_macro -m ece "
@@ -127,7 +127,7 @@ SCENARIOS: dict[str, list[str]] = {
         f"runs metrics --format {STORE}",
         f"runs metrics --pivot --format {STORE}",
         f"runs metrics -m accuracy --format {STORE}",
-        f"runs matrix --spec matrix.yaml --dry --format {EVERY}",
+        f"runs matrix matrix.yaml --dry --format {EVERY}",
         f"runs delete both --texts-only --yes --format {EVERY}",
         "runs delete both --yes",
         "runs delete alder --yes",
@@ -156,11 +156,11 @@ SCENARIOS: dict[str, list[str]] = {
         f"shift history --format {EVERY}",
         f"shift best --format {EVERY}",
         f"retrieval run {INSURANCE} --shift best --workflow PosNeg --run-id shifted --resamples 300",
-        "retrieval eval --refs vectors.npy --queries vectors.npy --shift delta.json --baseline --resamples 300 "
+        "retrieval eval vectors.npy vectors.npy --shift delta.json --baseline --resamples 300 "
         f"--gate-profile rank+cosine --no-save --format {EVERY}",
         "retrieval eval --refs vectors.npy --queries vectors.npy --shift delta.json --resamples 300 --run-id eval",
         f"retrieval run {INSURANCE} --qrels qrels.json --trec-run run.txt --depth 3 --no-save --resamples 300",
-        "shift apply delta.json --queries vectors.npy -o moved.npz",
+        "shift apply delta.json vectors.npy -o moved.npz",
         f"segment propose {PER_QUERY} --rule {{gap|learned|oracle}} -o segments-{{one}}.json",
         f"segment compare segments-learned.json --resamples 300 --format {EVERY}",
         "segment propose --shifted shifted --rule gap --tau 0.05 -o segments-run.json",

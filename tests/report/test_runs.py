@@ -52,7 +52,7 @@ def test_how_many_runs_there_are(root: Path) -> None:
 
 def test_every_number(root: Path) -> None:
     with Index.within(View(root, None, None)) as index:
-        shown = render("csv", metrics_report(index.rows(None)))
+        shown = render("csv", metrics_report(index.rows()))
     assert command("runs", "metrics", "--format", "csv", root=root).out == shown
     assert "one,accuracy," in shown
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from steelyard.records.table import Records
+from steelyard.runs.deciding import KEEP, decide
 from steelyard.runs.index import Index
 from steelyard.runs.layout import Scope
 from steelyard.runs.saved import Clock, save
-from steelyard.runs.standing import KEEP, candidates, compared, decide, ranked
+from steelyard.runs.standing import candidates, compared, ranked
 from steelyard.study.evaluation import evaluate, value
 
 SIZE = 120

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 
 from steelyard.errors import InputError, UsageError
 from steelyard.records.table import Records
+from steelyard.runs.deciding import KEEP, PROMOTE, decide
 from steelyard.runs.index import Index, RunEntry
 from steelyard.runs.layout import Scope
 from steelyard.runs.metric_keys import direction, value_of
 from steelyard.runs.saved import Clock, save
-from steelyard.runs.standing import KEEP, PROMOTE, Standing, candidates, compared, decide, ranked
+from steelyard.runs.standing import Standing, candidates, compared, ranked
 from steelyard.study.comparison import compare
 from steelyard.study.evaluation import evaluate
 from tests.support.commands import command

@@ -294,7 +294,7 @@ def _report(shown: Shown) -> Any:
     from steelyard.report.document import Note
 
     report = shown.report() if callable(shown.report) else shown.report
-    return [replace(p, text=as_options(p.text)) if isinstance(p, Note) else p for p in report]
+    return [replace(p, text=as_options(p.text)) if isinstance(p, Note) and not p.literal else p for p in report]
 
 
 def _formats(text: str) -> tuple[str, ...]:

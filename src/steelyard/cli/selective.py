@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from steelyard.cli.command import DOCUMENT, READS, Shown, command
 from steelyard.cli.options import records as of
 from steelyard.cli.options.spellings import one_of
-from steelyard.cli.options.uncertainty import Seed, Stream, settings
+from steelyard.cli.options.uncertainty import Resamples, Seed, Stream, settings
 from steelyard.cli.progress import progress
 from steelyard.errors import UsageError, printable
 from steelyard.ground.commas import split_commas
@@ -64,9 +63,10 @@ def selective(
         bool, typer.Option("--intersection-only", help="Two runs: the same as --align intersection.")
     ] = False,
     align: of.Align = "strict",
-    resamples: Annotated[
-        int, typer.Option("--resamples", "--bootstrap-resamples", help="Bootstrap resamples.")
-    ] = 10_000,
+    resamples: Resamples = 10_000,
+    bootstrap_resamples: Annotated[
+        int | None, typer.Option("--bootstrap-resamples", help="The same as --resamples.")
+    ] = None,
     seed: Seed = 42,
     stream: Stream = "counter",
     reading: of.Reading,
@@ -81,7 +81,9 @@ def selective(
         raise UsageError("selective takes one run, or two to compare")
     if paths.count("-") > 1:
         raise UsageError("standard input can be read only once")
-    how = settings(resamples, seed, method="plain", stream=stream)
+    how = settings(
+        resamples if bootstrap_resamples is None else bootstrap_resamples, seed, method="plain", stream=stream
+    )
     modes, grid = _per_input(mode, len(paths)), _grid(coverage_grid)
     from steelyard.confidence.calibrators.wire import read_calibrator
     from steelyard.metrics.evidence.kernels import GRID
@@ -92,13 +94,9 @@ def selective(
 
     aligned = checked_align(align)
     calibrators = [read_calibrator(path) for path in calibration or []]
-    variants = of.names(confidence or ["default"])
-    runs = [
-        reading.run(path, one, [*variants, "confidence"] if confidence is None else variants)
-        for path, one in zip(paths, modes, strict=True)
-    ]
-    if confidence is None:
-        variants = _ranking(runs)
+    variants = None if confidence is None else of.names(confidence)
+    columns = variants or ["default", "confidence"]
+    runs = [reading.run(path, one, columns) for path, one in zip(paths, modes, strict=True)]
     of.say_unit_of(*runs)
     with progress("resampling") as bar:
         selection = selection_of(
@@ -126,15 +124,6 @@ def selective(
         files=pictures,
         unwritten="the metrics artifact is written with --out FOLDER or --output FILE",
     )
-
-
-def _ranking(runs: Sequence[Any]) -> list[str]:
-    """What ranks where nobody says: the documented default, else the column `confidence` of a plain table."""
-    from steelyard.confidence.signals import DEFAULT, lacking
-
-    if any(lacking(run, DEFAULT) for run in runs) and all("confidence" in run for run in runs):
-        return ["confidence"]
-    return ["default"]
 
 
 def _per_input(modes: list[str] | None, inputs: int) -> list[str | None]:

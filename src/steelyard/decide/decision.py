@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import pyarrow as pa
 
 from steelyard.decide.numbers import GateNumber, slice_names
+from steelyard.errors import counted
 from steelyard.ground.frames import arrow_table
 from steelyard.ground.showing import Shows
 from steelyard.naming import slice_text
@@ -81,7 +82,7 @@ class Decision(Shows):
     def __repr__(self) -> str:
         counts = [(word, sum(v.verdict == word for v in self.rules)) for word in get_args(GateVerdict)]
         shown = ", ".join(f"{n} {word}" for word, n in counts if n)
-        return f"Decision: {self.verdict.upper()} ({len(self.rules)} rules: {shown})"
+        return f"Decision: {self.verdict.upper()} ({counted(len(self.rules), 'rule')}: {shown})"
 
     def to_arrow(self) -> pa.Table:
         """One row per rule and slice: the verdict, the number, its interval, the threshold and why."""
@@ -122,6 +123,6 @@ class Decision(Shows):
         """One line: the first rule that decided, and why."""
         open_ = [v for v in self.rules if v.verdict == self.verdict and v.verdict != PASS]
         if not open_:
-            return f"all {len(self.rules)} rules passed"
+            return f"all {len(self.rules)} rules passed" if len(self.rules) > 1 else "the rule passed"
         more = f" (and {len(open_) - 1} more)" if len(open_) > 1 else ""
         return f"{open_[0].rule}{slice_text(slice_names(open_[0].slice))}: {open_[0].verdict}, {open_[0].reason}{more}"

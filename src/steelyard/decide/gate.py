@@ -41,6 +41,7 @@ from steelyard.uncertainty.significance import holm
 FAILURE_MARGIN = 0.01
 ALLOWED_MISSING = 0.05  # of the asked rows, that may lack what a metric reads
 _REMARKS = {"point": "no allowance for chance", "permissive": "not shown to be worse"}
+_MISSES = {">=": "below", ">": "not above", "<=": "above", "<": "not below"}
 _WATCHED = ("answer_rate", "abstention_rate", "cmax")  # a rule about one of these sees a model decline
 
 
@@ -112,6 +113,8 @@ class Gate:
             raise UsageError("a gate needs at least one rule")
         subject = _subject(subjects)
         rules = self.spelled([*subject.metrics, *subject.baseline_metrics]).rules
+        for rule in rules:
+            _checked(rule)
         judged = [v for rule in rules for v in _judged(rule, subject, self.allow_missing)]
         judged = _corrected(judged, subject.unit)
         judged += _unwatched_failures(rules, subject)
@@ -132,6 +135,21 @@ class Gate:
 
 
 # -- one rule ----------------------------------------------------------------------------------------------------------
+
+
+def _checked(rule: Rule) -> None:
+    """Refuse a threshold that no value can meet: it is a slip, such as 85 for 0.85."""
+    metric = rule_metric(rule)
+    low, high = (None, None) if metric is None else metric.bounds
+    if rule.delta:
+        width = None if low is None or high is None else high - low
+        low, high = (None, None) if width is None else (-width, width)
+    above = high is not None and (rule.threshold > high if rule.relation == ">=" else rule.threshold >= high)
+    below = low is not None and (rule.threshold < low if rule.relation == "<=" else rule.threshold <= low)
+    if above if rule.relation.startswith(">") else below:
+        ends = " and ".join("any number" if end is None else f"{end:g}" for end in (low, high))
+        what = "its difference" if rule.delta else printable(str(rule.metric))
+        raise UsageError(f"'{printable(str(rule))}' can never be met: {what} lies between {ends}")
 
 
 def _judged(rule: Rule, subject: Subject, allowed: float) -> Iterator[Verdict]:
@@ -167,7 +185,8 @@ def _verdict(rule: Rule, number: GateNumber, allowed: float) -> Verdict:
         return replace(blank, verdict=verdict, cause=cause, reason=f"no rule passes on it: {barred}")
     if rule.kind == "point" or number.certain:
         met = _holds(number.value, rule.relation, rule.threshold)
-        return replace(blank, verdict=PASS if met else FAIL, reason=number.certain or _REMARKS["point"])
+        missed = "" if met else f"{number.value:.4g} is {_MISSES[rule.relation]} {rule.threshold:g}; "
+        return replace(blank, verdict=PASS if met else FAIL, reason=number.certain or missed + _REMARKS["point"])
     if interval is None:
         verdict = INCONCLUSIVE if rule.kind == "confirming" else FAIL
         reason = f"no usable interval: {number.problem or 'there is none'}"

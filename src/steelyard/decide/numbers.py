@@ -350,6 +350,9 @@ def _left_out(d: Delta) -> dict[str, int]:
         "lacking what it reads": d.n_missing,
         "left with clusters in which others lack it": d.n_asked - d.n_missing - d.n,
     }
+    if d.readable is not None:
+        counts["not answered by both"] = d.n - d.readable.n if d.read_from == "answered_by_both" else 0
+        counts["outside its denominator"] = d.readable.n - min(d.readable.n_base, d.readable.n_new)
     return {reason: count for reason, count in counts.items() if count > 0}
 
 

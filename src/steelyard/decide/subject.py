@@ -27,6 +27,7 @@ from steelyard.study.deltas import Unchanged
 from steelyard.study.evaluation import evaluate
 from steelyard.study.kept import KeptSlice
 from steelyard.study.row_pairs import unpaired
+from steelyard.study.warnings import assumed_positive
 from steelyard.uncertainty.settings import Settings
 
 
@@ -132,8 +133,16 @@ def of_records(gate: Gate, new: Records, base: Records | None, asked: NumberOpti
         known=known,
         unit=unit_of(new.cluster_columns),
         absent=0.0 if base is None else float(unpaired(base, new)[0].mean()),
+        remarks=_about_tables(gate, new, comparison),
     )
     return subject.read_from((*new.sources, *(() if base is None else base.sources)))
+
+
+def _about_tables(gate: Gate, new: Records, comparison: Comparison | None) -> tuple[str, ...]:
+    """What must be said of answers besides their numbers: a class that nobody named, rows that have no partner."""
+    assumed = assumed_positive(new, [metric_of(name) for _, name in named_metrics(gate)])
+    alone = comparison.without_partner if comparison is not None else ""
+    return (*assumed, *([f"left out, without partner: {alone}"] if alone else []))
 
 
 def _check_columns(gate: Gate, table: Records) -> None:

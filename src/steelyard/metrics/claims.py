@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from steelyard.records.derive import same_kind
 from steelyard.records.labels import is_named, value_name
 from steelyard.records.table import Records
 from steelyard.records.texts import holds_texts
+
+_POSITIVE = {"1": "0", "true": "false"}  # labels that are positive wherever the other one is their opposite
 
 
 def class_names(records: Records) -> tuple[str, ...]:
@@ -55,39 +57,74 @@ def known_positive(summaries: Sequence[Any]) -> dict[str, Any]:
 
 
 def class_in_table(table: Records, positive: str | None) -> dict[str, Any]:
-    """The summary of a metric of one class against the rest: which class is stated, and how often each target occurs.
+    """The summary of a metric of one class against the rest: which is stated, and how often each target occurs.
 
-    Both are facts of the whole table, so that the class is the same in every slice and group of it.
+    Targets are counted by task in the whole table, so that the class is the same in every slice and group of a task.
     """
     whole = table.whole
     stated = positive if positive is not None else whole.task.positive
-    met: dict[str, int] = {}
-    if "target" in whole:
-        labels = whole.labels("target")
-        counts = np.bincount(labels.codes[~labels.missing], minlength=len(labels.values))
-        met = {value_name(value): int(n) for value, n in zip(labels.values, counts, strict=True)}
     named = [value for column in ("target", "prediction") if column in whole for value in whole.labels(column).values]
     text = None if stated is None else value_name(stated)
-    return {"stated": text, "met": met, "known": text is None or any(is_named(value, text) for value in named)}
+    return {
+        "stated": text,
+        "known": text is None or any(is_named(value, text) for value in named),
+        **by_task(table, _targets),
+    }
+
+
+def by_task(table: Records, summary: Callable[[Records], Any]) -> dict[str, Any]:
+    """A summary of each task of the whole table, and which tasks are asked about: facts that slices share."""
+    whole = table.whole
+    return {
+        "tasks": tuple(_tasks(table)),
+        "by_task": {task: summary(whole.take(rows)) for task, rows in _tasks(whole).items()},
+    }
+
+
+def in_tasks(summaries: Sequence[Any]) -> list[Any]:
+    """What `by_task` said of the tasks that are asked about."""
+    asked = {task for summary in summaries for task in summary["tasks"]}
+    return [own for summary in summaries for task, own in summary["by_task"].items() if task in asked]
+
+
+def _tasks(table: Records) -> dict[str, Mask]:
+    """The rows of each task; a table without tasks is one."""
+    if "task" not in table:
+        return {"": np.ones(len(table), bool)} if len(table) else {}
+    labels = table.labels("task")
+    present = {value_name(value): labels == value for value in labels.values}
+    present |= {"": labels.missing} if labels.missing.any() else {}
+    return {name: rows for name, rows in present.items() if rows.any()}
+
+
+def _targets(table: Records) -> dict[str, int]:
+    """How often each target occurs."""
+    if "target" not in table:
+        return {}
+    labels = table.labels("target")
+    counts = np.bincount(labels.codes[~labels.missing], minlength=len(labels.values))
+    return {value_name(value): int(n) for value, n in zip(labels.values, counts, strict=True) if n}
 
 
 def one_class(summaries: Sequence[Any]) -> dict[str, Any]:
-    """The positive class: as asked, as the task declares, else the rarer target; or why there is none."""
+    """The positive class: as asked or declared, else 1 of 0 and 1, else the rarer of two targets; or why none is."""
     stated = summaries[0]["stated"]
     if stated is not None:
         known = any(summary["known"] for summary in summaries)
         return {"positive": stated} if known else {"positive": stated, "undefined": "no label equals the positive one"}
-    label = rarer_label(summaries)
-    if label is None:
-        return {"positive": None, "undefined": "fewer than two labels among the targets: say which with positive="}
-    return {"positive": label}
+    counts = _counts(summaries)
+    if len(counts) != 2:
+        few = "fewer" if len(counts) < 2 else "more"
+        return {"positive": None, "undefined": f"{few} than two labels among the targets: say which with positive="}
+    by_convention = next((label for label in _POSITIVE if {label, _POSITIVE[label]} == set(counts)), None)
+    # of equally rare ones the last in order: yes rather than no
+    return {"positive": by_convention or min(sorted(counts, reverse=True), key=lambda name: counts[name])}
 
 
-def rarer_label(summaries: Sequence[Any]) -> str | None:
-    """The target label with the fewest rows, of equal ones the last in order; none where all targets are alike."""
+def _counts(summaries: Sequence[Any]) -> dict[str, int]:
+    """How often each label is the target, in the tasks that are asked about."""
     counts: dict[str, int] = {}
-    for summary in summaries:
-        for name, n in summary["met"].items():
+    for met in in_tasks(summaries):
+        for name, n in met.items():
             counts[name] = counts.get(name, 0) + n
-    met = sorted(name for name, n in counts.items() if n)
-    return min(reversed(met), key=lambda name: counts[name]) if len(met) > 1 else None
+    return counts

@@ -14,6 +14,7 @@ from steelyard.metrics.evidence.combined import GroupedReadings, Groups, PartRea
 from steelyard.metrics.evidence.sums import Evidence
 from steelyard.metrics.options import Constants, Param, hashable
 from steelyard.metrics.views import Views
+from steelyard.metrics.vocabulary import FROM_PAIRS
 from steelyard.records.derive import FAILED
 from steelyard.records.table import Records
 
@@ -101,10 +102,10 @@ class GroupSource:
         return replace(evidence, groups=tuple(groups), overall=overall)
 
     def readied(self, metric: Metric, reading: GroupedReadings, constants: Constants) -> Any:
-        """The base metric's values in each group, and overall; for a gap, areas up to the coverage that all reach."""
+        """The base metric's values in each group, and overall; between groups, areas up to the coverage all reach."""
         base: Metric = metric.values["base"]
         own = constants["groups"]
-        if base.is_area and metric.definition.over_groups == "gap":
+        if base.is_area and metric.definition.over_groups in FROM_PAIRS:
             return reading.once((base, "common"), lambda: reading.up_to_common_coverage(base.up_to))
         return reading.once(
             base,

@@ -86,6 +86,7 @@ class Definition:
     extreme: bool = False  # the largest of several: no interval, and groups cannot be compared by it
     title: str = ""  # for people; names its options as {base} or {label}. By default made from the name
     member_titles: Mapping[str, str] = field(default_factory=dict)  # of a family with members of its own
+    option_titles: Mapping[str, str] = field(default_factory=dict)  # how an option is said in a title: "{} bins"
     aliases: tuple[str, ...] = ()  # other names; `P_{k}` and `per_class.{label}.f1` hold an option or the label
     also: tuple[str, ...] = ()  # words that people use for it: no names, but a name with one of them suggests it
     documented_as: str = ""  # the key of its value in documents that other tools read, where that is not its name

@@ -49,7 +49,7 @@ class Metric:
                 cutoff = f"@{value}"
                 continue
             text = option_text(param, value)
-            positional = i == 0 and param.required and param.kind in ("metric", "column")
+            positional = i == 0 and param.required and param.kind in ("metric", "column") and not param.named
             shown.append(text if positional else f"{param.name}={text}")
         label = "" if self.label is None else f".{label_text(self.label)}"
         options = f"({', '.join(shown)})" if shown else ""
@@ -62,7 +62,7 @@ class Metric:
 
         >>> from steelyard.metrics.definition import metric_of
         >>> metric_of("fairness_gap(ece(bins=15), by=group.site)").title
-        'Fairness Gap of Expected Calibration Error, 15 bins by site'
+        'Fairness Gap of Expected Calibration Error (15 bins) by site'
         """
         return title_of(self)
 

@@ -35,6 +35,7 @@ class Param:
     name: str
     kind: str  # int, float, bool, text, list, column, columns, label, metric
     default: Any = _ANY
+    named: bool = False  # written with its name even where it comes first
 
     @property
     def required(self) -> bool:

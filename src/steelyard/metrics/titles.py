@@ -18,13 +18,12 @@ if TYPE_CHECKING:
 _PLACE = re.compile(r"\{(\w+)\}")
 # what is left of a template without its label or option: "F1 of", "Risk at Coverage", "Mean Absolute Error, Target"
 _DANGLING = re.compile(r"(?:(?:,? (?:of|by|at|up to|Target))|[:,])$")
-_WORDINGS = {
+_WORDINGS = {  # of options that several metrics have; a definition states others in its `option_titles`
     "answered_only": "answered only",
     "binary": "binary",
     "bins": "{} bins",
     "c": "coverage {}",
     "gain": "{} gain",
-    "level": "relevant from grade {}",
     "loss": "{} loss",
     "p": "p = {}",
     "positive": "positive {}",
@@ -37,8 +36,8 @@ _WORDINGS = {
 }
 
 
-def title_of(metric: Metric) -> str:
-    """The title of a metric with its options and its label."""
+def title_of(metric: Metric, *, inner: bool = False) -> str:
+    """The title of a metric with its options and its label; `inner` is for the title of another metric about it."""
     definition, values = metric.definition, metric.values
     template = definition.title or derived(definition.name)
     if metric.label is not None:
@@ -53,7 +52,9 @@ def title_of(metric: Metric) -> str:
         title = f"{title}: {metric.label}"
     further = [p for p in definition.params if p.name not in named and not _is_usual(p, values[p.name])]
     cutoff = "".join(f"@{values[p.name]}" for p in further if p.name == "k")
-    return ", ".join((title + cutoff, *(_wording(p, values[p.name]) for p in further if p.name != "k")))
+    title += cutoff
+    said = ", ".join(_wording(metric, p, values[p.name]) for p in further if p.name != "k")
+    return title if not said else f"{title} ({said})" if inner else f"{title}, {said}"
 
 
 def derived(name: str) -> str:
@@ -70,8 +71,8 @@ def _is_usual(param: Param, value: Any) -> bool:
     return value is None or (not param.required and same_option(value, param.default))
 
 
-def _wording(param: Param, value: Any) -> str:
-    wording = _WORDINGS.get(param.name)
+def _wording(metric: Metric, param: Param, value: Any) -> str:
+    wording = metric.definition.option_titles.get(param.name) or _WORDINGS.get(param.name)
     if value is False:
         return f"not {wording or param.name}"
     if value is True:
@@ -82,7 +83,7 @@ def _wording(param: Param, value: Any) -> str:
 def _value(param: Param, value: Any) -> str:
     """An option's value as people read it: a metric by its title, a column without the prefix of groups."""
     if param.kind == "metric":
-        return str(value.title)
+        return title_of(value, inner=True)
     if param.kind == "column":
         return str(value).removeprefix("group.")
     return str(value) if param.kind in ("text", "label") else option_text(param, value)

@@ -13,6 +13,7 @@ Spread = Literal["", "t", "t-skewed", "log-t"]
 OverGroups = Literal[
     "", "gap", "gaps", "ratio", "worst", "disparity", "one"
 ]  # how an interval follows from those of the groups
+FROM_PAIRS = ("gap", "ratio")  # groups are held against each other: areas up to a coverage that all reach
 FROM_ALL_GROUPS = ("gap", "gaps", "ratio", "worst")  # what a single group without a value puts in doubt
 Situation = Literal[  # what a table holds, for which metrics are computed where none was asked for
     "numbers",

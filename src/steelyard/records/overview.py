@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.errors import counted, printable
 from steelyard.records.schema import SHOWN, kind_of
+from steelyard.registry import closest
 
 if TYPE_CHECKING:
     from steelyard.ground.showing import Json
@@ -33,3 +34,11 @@ def overview(records: Records) -> Json:
         "inputs": [source.to_dict() for source in records.sources],
         "warnings": list(records.warnings),
     }
+
+
+def lacking(name: str, needed_by: str, table: str, names: list[str]) -> str:
+    """What to say of a column that a table does not have: which it has, and the one that may have been meant."""
+    have, near = ", ".join(map(printable, names)), closest(name, names)
+    hint = f"; did you mean '{printable(near)}'?" if near else ""
+    what = "needs" if needed_by != "this" else "request needs"
+    return f"{needed_by} {what} column '{printable(name)}'; {table or 'the table'} has: {have}{hint}"

@@ -25,12 +25,11 @@ from steelyard.records.breaches import breaches
 from steelyard.records.conditions import Conditions, meeting
 from steelyard.records.extras import Extra
 from steelyard.records.labels import Labels, by_text, encode, frozen, value_name, value_of
-from steelyard.records.overview import in_short, overview
+from steelyard.records.overview import in_short, lacking, overview
 from steelyard.records.schema import KEY, OUTCOMES, SHOWN, check, kind_of, no_item, to_arrow
 from steelyard.records.sources import Source, where_of
 from steelyard.records.task import Task
 from steelyard.records.texts import Kept
-from steelyard.registry import closest
 
 __all__ = ["Records", "Source"]
 
@@ -64,6 +63,7 @@ class Records(Shows):
         self.sources = tuple(sources)
         self.warnings = tuple(warnings)
         self._rows = rows
+        self._chosen: npt.NDArray[np.int64] | None = None  # the rows that a filter left; parts are parts of these
         self._origin = origin  # the row of the sources that each row of the columns came from
         self._held = len([*self._base.values(), *(each.column for each in self._extras.values()), ()][0])
         self._size = len(rows) if rows is not None else self._held
@@ -289,6 +289,7 @@ class Records(Shows):
         keep, warnings = meeting(self, where)
         kept = self.take(keep)
         kept.warnings += tuple(warnings)
+        kept._chosen = kept._rows
         return kept
 
     def split(self, names: Iterable[str]) -> Iterator[tuple[dict[str, Any], Records]]:
@@ -360,10 +361,10 @@ class Records(Shows):
     @property
     def whole(self) -> Records:
         """The table that this one is a part of, or the table itself: what is a fact of all rows is read there."""
-        return self if self._rows is None else self._with(rows=None)
+        return self if self._rows is self._chosen else self._with(rows=self._chosen)
 
     def _with(self, *, rows: npt.NDArray[np.int64] | None) -> Records:
-        return Records(
+        part = Records(
             self._base,
             cluster=self._cluster,
             task=self.task,
@@ -375,6 +376,8 @@ class Records(Shows):
             skipped=self.skipped,
             kept_of_texts=self.kept_of_texts,
         )
+        part._chosen = self._chosen
+        return part
 
     # -- checks ------------------------------------------------------------------------------------------------
 
@@ -388,11 +391,8 @@ class Records(Shows):
         return self.labels(name)
 
     def lacks(self, name: str, needed_by: str) -> str:
-        names = [*self._base, *self._extras, *self.skipped]
-        have, near = ", ".join(map(printable, names)), closest(name, names)
-        hint = f"; did you mean '{printable(near)}'?" if near else ""
-        what = "needs" if needed_by != "this" else "request needs"
-        return f"{needed_by} {what} column '{printable(name)}'; {self.name or 'the table'} has: {have}{hint}"
+        """What to say of a column that is not there."""
+        return lacking(name, needed_by, self.name or "", [*self._base, *self._extras, *self.skipped])
 
     def _once(self, what: str, make: Callable[[], Any]) -> Any:
         if what not in self._derived:

@@ -48,7 +48,7 @@ def explanation(name: str) -> Document:
         ("interval", f"none: {d.no_interval}" if isinstance(d.no_interval, str) and d.no_interval else ""),
         ("reference", d.reference),
     ]
-    document: Document = [Heading(shown_name(d)), *(Note(paragraph) for paragraph in prose)]
+    document: Document = [Heading(shown_name(d)), *(Note(paragraph, literal=True) for paragraph in prose)]
     document.append(Table(("fact", "value"), tuple((k, v) for k, v in facts if v)))
     if example:
         document += [Note("Example (from steelyard import value):"), Verbatim("\n".join(example))]

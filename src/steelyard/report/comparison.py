@@ -16,14 +16,12 @@ def comparison_report(comparison: Comparison) -> Document:
     paired = comparison.population.get("paired")
     if paired is not None:
         unit = f" ({', '.join(comparison.cluster)})" if comparison.cluster else ""
-        clusters = max((delta.clusters for delta in comparison.deltas), default=0)
-        document.append(Note(f"{counted(paired, 'pair')} of rows in {counted(clusters, 'cluster')}{unit}"))
+        clusters = comparison.population.get("clusters")
+        inside = f" in {counted(clusters, 'cluster')}{unit}" if clusters is not None else ""
+        document.append(Note(f"{counted(paired, 'pair')} of rows{inside}"))
     document += [Note(f"{side} took {taken(facts)}") for side, facts in comparison.facts.items()]
-    lost = comparison.unmatched
-    if lost["base_rows"] or lost["new_rows"] or lost["cells"]:
-        alone = {"base row": lost["base_rows"], "new row": lost["new_rows"], "cell": len(lost["cells"])}
-        named = ", ".join(counted(n, noun) for noun, n in alone.items() if n)
-        document.append(Note(f"left out, without partner: {named}"))
+    if comparison.without_partner:
+        document.append(Note(f"left out, without partner: {comparison.without_partner}"))
     columns = delta_columns(comparison.settings.level)
     document += sliced(columns, comparison.deltas, delta_row, companion_rows, drops=DELTA_DROPS)
     return document + [Note(f"warning: {w}") for w in comparison.warnings]

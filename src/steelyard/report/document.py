@@ -184,9 +184,10 @@ class Heading:
 
 @dataclass(frozen=True)
 class Note:
-    """A paragraph."""
+    """A paragraph; a `literal` one names options of metrics, which are no parameters of a call."""
 
     text: str
+    literal: bool = False
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ def extremes(e: Estimate) -> str:
 
 def delta_columns(level: float) -> tuple[str, ...]:
     """What the cells of a delta's row are called."""
-    return ("metric", "base", "new", "delta", level_name(level), "p", "p adjusted", "verdict", "pairs", "clusters")
+    return ("metric", "base", "new", "delta", level_name(level), "p", "p adjusted", "verdict", "n", "clusters")
 
 
 def delta_row(d: Delta) -> Row:
@@ -136,7 +136,7 @@ def delta_row(d: Delta) -> Row:
         Value(d.p_value),
         Value(d.p_adjusted) if d.verdict_from == "delta" else "",
         judged(d.verdict),
-        Count(d.n),
+        Count(d.n_base) if d.n_base == d.n_new else f"{d.n_base:,} and {d.n_new:,}",
         Count(d.clusters),
     )
 
@@ -220,7 +220,7 @@ def sliced(
     document: Document = []
     if everywhere and numbers:
         said = ", ".join(f"{name} {value_name(numbers[0].slice[name])}" for name in everywhere)
-        document.append(Note(f"all of {said}"))
+        document.append(Note(f"all rows: {said}"))
     folds: tuple[str, ...] = tuple(_unlike(name, columns) for name in varying)
     return document + noted(
         (columns[0], *folds, *columns[1:]),

@@ -24,6 +24,7 @@ from steelyard.report.document import (
     text_of,
 )
 from steelyard.report.rows import counted, difference, judged, known, measured
+from steelyard.runs.deciding import Choice
 from steelyard.runs.documented import is_documented
 from steelyard.runs.elsewhere import OtherFolder
 from steelyard.runs.index import METRIC_COLUMNS, Problem, RunEntry
@@ -31,7 +32,7 @@ from steelyard.runs.index import Cell as RunCell
 from steelyard.runs.metric_keys import split_key
 from steelyard.runs.pointers import PINNED, Pointer
 from steelyard.runs.saved import SEEN, SavedRun
-from steelyard.runs.standing import Choice, Standing
+from steelyard.runs.standing import Standing
 
 _MAIN = 3  # numbers of a run in a list
 
@@ -214,12 +215,12 @@ def pointer_report(pointer: Pointer) -> Document:
     return document
 
 
-def choice_report(choice: Choice, metric: str) -> Document:
-    """What to do about the best run."""
+def choice_report(choice: Choice, metric: str, *, applied: bool = False) -> Document:
+    """What to do about the best run, and whether it was done."""
     active = "none" if choice.active_run_id is None else f"{choice.active_run_id} ({number(choice.active_value)})"
     delta, interval = difference(choice.lead.value, choice.lead.interval)
     rows: tuple[Row, ...] = (
-        ("decision", choice.action),
+        ("decision", f"{choice.action}, done: {choice.candidate.run_id} is active now" if applied else choice.action),
         ("candidate", f"{choice.candidate.run_id} ({number(choice.value)})"),
         ("active", active),
         ("delta", delta),

@@ -40,12 +40,13 @@ from steelyard.errors import SteelyardError, StorageError, UsageError, printable
 from steelyard.ground.specs import read_spec
 from steelyard.records.answers import Labelling
 from steelyard.records.conditions import conditions
+from steelyard.runs.deciding import Choice
 from steelyard.runs.environment import NO_TENANT
 from steelyard.runs.index import Index, RunEntry
 from steelyard.runs.layout import DOMAIN, Scope, checked, inside
 from steelyard.runs.metric_keys import known_key
 from steelyard.runs.promotion import decided
-from steelyard.runs.standing import Choice, Standing, compared, ranked
+from steelyard.runs.standing import Standing, compared, ranked
 
 _SECRET = re.compile(r"(?i)key|token|secret|password|credential")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steelyard.errors import StorageError, printable
+from steelyard.runs.deciding import PROMOTE, Choice, decide
 from steelyard.runs.index import Index, RunEntry
 from steelyard.runs.layout import Scope, View
 from steelyard.runs.metric_keys import known_key
 from steelyard.runs.pointers import ANY, Pointers
 from steelyard.runs.saved import SavedRun
-from steelyard.runs.standing import PROMOTE, Choice, decide
 from steelyard.uncertainty.settings import Settings
 
 

@@ -11,26 +11,24 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from steelyard.errors import InputError, StorageError, UsageError, printable
+from steelyard.errors import StorageError
 from steelyard.metrics.definition import metric_of
-from steelyard.naming import slice_text, split_slice
+from steelyard.naming import slice_text
 from steelyard.records.labels import value_name
-from steelyard.runs.documented import meant_by
 from steelyard.runs.index import RunEntry
 from steelyard.runs.metric_keys import direction, expression, metric_of_expression, split_key, value_of
-from steelyard.runs.saved import EVIDENCE, RECORDS, SavedRun, compare_runs
+from steelyard.runs.pairing import delta_of, p_value, paired, shown_delta
+from steelyard.runs.saved import SavedRun
 from steelyard.study.comparison import Comparison
 from steelyard.study.kept import KeptSlice
 from steelyard.study.kept_pairs import KeptSide
 from steelyard.study.wire import flat_key
-from steelyard.uncertainty.number import Delta, Number, barred_by
+from steelyard.uncertainty.number import Number
 from steelyard.uncertainty.sampling import sample
-from steelyard.uncertainty.scarcity import FEWEST_CLUSTERS
 from steelyard.uncertainty.settings import Settings
 from steelyard.uncertainty.significance import holm
 from steelyard.uncertainty.verdicts import verdict_of
 
-PROMOTE, KEEP = "Promote", "KeepActive"
 ALPHA = 0.05
 MOST_PAIRS = 20  # runs up to which every pair is compared where no reference is named
 
@@ -60,20 +58,6 @@ class Standing:
         return self.run.path, slice_text(self.cell)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Choice:
-    """The decision whether a candidate replaces the active run, why, and by how much it is ahead."""
-
-    action: str
-    candidate: RunEntry
-    value: float
-    active_run_id: str | None
-    active_value: float | None
-    lead: Number  # candidate − active
-    eps: float
-    reason: str
-
-
 def ranked(runs: Sequence[RunEntry], key: str) -> list[Standing]:
     """The runs from best to worst; ties by workflow, then the newest first; those without the metric last.
 
@@ -89,10 +73,10 @@ def ranked(runs: Sequence[RunEntry], key: str) -> list[Standing]:
 
 def _order(row: Standing, sign: float, *, judged: bool) -> tuple[bool, float]:
     """The key to sort by: runs that could not be judged come after those that were."""
-    return judged and row.judged is None, sign * _sorted_by(row)
+    return judged and row.judged is None, sign * sorted_by(row)
 
 
-def _sorted_by(row: Standing) -> float:
+def sorted_by(row: Standing) -> float:
     return float(row.value or 0.0) if row.judged is None else row.judged
 
 
@@ -207,9 +191,9 @@ def _pairs(rows: Sequence[Standing], key: str, against: RunEntry | None, setting
         return _Pairs(with_intervals)
     base = SavedRun.at(reference.folder)
     others = {row.run.path: row.run for row in able if row.run.path != reference.path}
-    deltas = {path: _paired(base, run, key, settings) for path, run in others.items()}
+    deltas = {path: paired(base, run, key, settings) for path, run in others.items()}
     keys = {row.place: _row_key(row, key) for row in able if row.run.path in deltas}
-    family = [p for p, _ in (_p(deltas[path], own) for (path, _), own in keys.items()) if p is not None]
+    family = [p for p, _ in (p_value(deltas[path], own) for (path, _), own in keys.items()) if p is not None]
     if against is None:
         family += _other_pairs(list(others.values()), list(dict.fromkeys(keys.values())), settings)
     return _Pairs(with_intervals, deltas, family)
@@ -220,93 +204,6 @@ def reference_of(rows: Sequence[Standing]) -> RunEntry | None:
     return next((row.run for row in rows if row.value is not None and row.run.sealed), None)
 
 
-def decide(
-    runs: Sequence[RunEntry],
-    key: str,
-    active: RunEntry | None,
-    *,
-    eps: float,
-    point: bool = False,
-    settings: Settings | None = None,
-) -> Choice:
-    """The choice to promote the best run, if it beats the active one by more than eps and by more than chance, or not.
-
-    Chance is considered where both runs kept evidence of the metric; `point` decides by eps alone.
-    """
-    if not eps >= 0:
-        raise UsageError("eps is a number of at least 0")
-    order = candidates(runs, key)
-    if not order:
-        raise InputError(f"no complete run has a value of {printable(key)}")
-    best, value = order[0].run, _sorted_by(order[0])
-    common = ", by the areas up to the common cmax" if order[0].judged is not None else ""
-    choice = Choice(
-        action=PROMOTE,
-        candidate=best,
-        value=value,
-        active_run_id=None,
-        active_value=None,
-        lead=Number(value=0.0),
-        eps=eps,
-        reason="nothing is active yet",
-    )
-    if active is None:
-        return choice
-    active_value = next((_sorted_by(row) for row in order if row.run.path == active.path), value_of(active, key))
-    if active_value is None:
-        return replace(choice, active_run_id=active.run_id, reason="the active run has no such value")
-    kept = replace(choice, action=KEEP, active_run_id=active.run_id, active_value=active_value)
-    if best.path == active.path:
-        return replace(kept, reason="the best run is active already")
-    delta = value - active_value
-    kept = replace(kept, lead=Number(value=delta), reason=f"not better by more than eps{common}")
-    higher = direction(key, runs) == "higher"
-    if not (delta if higher else -delta) > eps:
-        return kept
-    action, reason, interval = _against_chance(active, best, key, higher=higher, point=point, settings=settings)
-    lead = Number(value=delta, interval=interval)
-    return replace(kept, action=action, reason=f"better by more than eps{common}{reason}", lead=lead)
-
-
-def _against_chance(
-    active: RunEntry, best: RunEntry, key: str, *, higher: bool, point: bool, settings: Settings | None
-) -> tuple[str, str, tuple[float, float] | None]:
-    """What follows for a run that is better by more than eps: the action, why, and the interval of the difference."""
-    missing = [run for run in (active, best) if not _has_evidence(run, key)]
-    if missing and not all(_has_rows(run, key) for run in (active, best)):
-        none = "neither run" if len(missing) > 1 else f"run {printable(missing[0].run_id)}"
-        kept = "kept evidence" if len(missing) > 1 else "kept no evidence"
-        return PROMOTE, f"; decided by eps alone: {none} {kept} of it, so chance is not considered", None
-    comparison = _paired(SavedRun.at(active.folder), best, key, settings)
-    barred = _barred(comparison, key)
-    if barred:
-        return KEEP, f", but {barred}", None
-    if point:
-        return PROMOTE, "; decided by eps alone, as asked: chance is not considered", None
-    if isinstance(comparison, str):
-        return KEEP, f", but the runs cannot be paired: {comparison}", None
-    sure = _is_better(comparison, key, higher=higher)
-    reason = ", and by more than chance" if sure else ", but it may be chance"
-    return PROMOTE if sure else KEEP, reason, _interval(comparison, key)
-
-
-def _has_evidence(run: RunEntry, key: str) -> bool:
-    """True if the run kept what a paired difference of this metric needs."""
-    if not run.sealed:
-        return False
-    opened = SavedRun.at(run.folder)
-    expr = expression(key)
-    metric = None if expr is None else metric_of_expression(expr)
-    return metric is not None and EVIDENCE in opened.run.files and any(KeptSide(k).has(metric) for k in opened.kept)
-
-
-def _has_rows(run: RunEntry, key: str) -> bool:
-    """True if the run kept its rows, from which any metric can be paired."""
-    expr = expression(key)
-    known = expr is not None and metric_of_expression(expr) is not None
-    return known and run.sealed and RECORDS in SavedRun.at(run.folder).run.files
-
-
 def _with_interval(row: Standing, key: str) -> Standing:
     if not row.run.sealed or row.value is None:
         return row
@@ -314,68 +211,13 @@ def _with_interval(row: Standing, key: str) -> Standing:
     return row if ends is None else replace(row, number=replace(row.number, interval=ends))
 
 
-def _paired(base: SavedRun, run: RunEntry, key: str, settings: Settings | None) -> Comparison | str:
-    """The comparison, or why there is none."""
-    expr = expression(key)
-    metric = None if expr is None else metric_of_expression(expr)
-    if metric is None:
-        return "no paired delta: this key is no metric that evidence is kept of"
-    try:
-        return compare_runs(base, SavedRun.at(run.folder), [metric], settings=settings)
-    except (InputError, StorageError, UsageError) as problem:
-        return str(problem)
-
-
-def _barred(comparison: Comparison | str, key: str) -> str:
-    """Why the two values cannot stand for a difference, where that is so: values or clusters that one run lacks."""
-    if isinstance(comparison, str):
-        return ""
-    try:
-        return barred_by(_delta_of(comparison, key).cautions)
-    except UsageError:
-        return ""
-
-
-def _is_better(comparison: Comparison | str, key: str, *, higher: bool) -> bool:
-    """True if the candidate is better beyond chance; a metric without a direction by the one it is sorted in."""
-    if isinstance(comparison, str):
-        return False
-    try:
-        d = _delta_of(comparison, key)
-    except UsageError:
-        return False
-    decisive = d.decisive
-    if d.verdict == "differs" and decisive is not None and decisive.delta is not None:
-        return (decisive.delta > 0) == higher
-    return d.verdict == "better"
-
-
-def _p(comparison: Comparison | str, key: str) -> tuple[float | None, str]:
-    if isinstance(comparison, str):
-        return None, comparison
-    try:
-        return _deciding(comparison, key)[1], ""
-    except UsageError as problem:
-        return None, str(problem)
-
-
-def _interval(comparison: Comparison | str, key: str) -> tuple[float, float] | None:
-    if isinstance(comparison, str):
-        return None
-    try:
-        number, _ = _deciding(comparison, key)
-        return None if number.clusters < FEWEST_CLUSTERS else number.interval
-    except UsageError:
-        return None
-
-
 def _other_pairs(runs: Sequence[RunEntry], keys: Sequence[str], settings: Settings | None) -> list[float]:
     p_values = []
     for i, one in enumerate(runs):
         base = SavedRun.at(one.folder)
         for two in runs[i + 1 :]:
-            comparison = _paired(base, two, keys[0], settings)
-            p_values += [p for p, _ in (_p(comparison, key) for key in keys) if p is not None]
+            comparison = paired(base, two, keys[0], settings)
+            p_values += [p for p, _ in (p_value(comparison, key) for key in keys) if p is not None]
     return p_values
 
 
@@ -386,12 +228,12 @@ def _adjusted(family: Sequence[float]) -> dict[float, float]:
 def _with_delta(row: Standing, comparison: Comparison | str | None, key: str, adjusted: dict[float, float]) -> Standing:
     if comparison is None:
         return row
-    p, problem = _p(comparison, key)
+    p, problem = p_value(comparison, key)
     if isinstance(comparison, str) or problem:
         return replace(row, note=problem or str(comparison))
-    number, _ = _deciding(comparison, key)
+    number, _ = shown_delta(comparison, key)
     p_adjusted = None if p is None else adjusted.get(p)
-    delta = _delta_of(comparison, key)
+    delta = delta_of(comparison, key)
     verdict = verdict_of(delta, math.nan if p_adjusted is None else p_adjusted, 1 - ALPHA)
     return replace(
         row,
@@ -401,19 +243,3 @@ def _with_delta(row: Standing, comparison: Comparison | str | None, key: str, ad
         verdict=verdict,
         note=delta.note,
     )
-
-
-def _delta_of(comparison: Comparison, key: str) -> Delta:
-    """The delta of a key; cells pair on the columns that do not tell the runs apart."""
-    name, cell = split_slice(meant_by(key))
-    columns = {column for d in comparison for column in d.slice}
-    return comparison[name + slice_text({c: v for c, v in cell.items() if c in columns})]
-
-
-def _deciding(comparison: Comparison, key: str) -> tuple[Number, float | None]:
-    """What is shown of a delta: of this metric, on what decides; and the p-value that the verdict rests on."""
-    d = _delta_of(comparison, key)
-    readable, decisive = d.readable, d.decisive
-    if readable is None or decisive is None or "unequal missing" in d.cautions:
-        return Number(value=d.delta), None
-    return Number(value=readable.delta, interval=readable.interval, clusters=decisive.clusters), decisive.p_value

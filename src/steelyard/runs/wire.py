@@ -7,10 +7,11 @@ from typing import Any
 
 from steelyard.ground.json import plain
 from steelyard.records.schema import CELL
+from steelyard.runs.deciding import Choice
 from steelyard.runs.elsewhere import OtherFolder
 from steelyard.runs.index import METRIC_COLUMNS, Cell, Problem, RunEntry
 from steelyard.runs.pointers import Pointer, pointer_document
-from steelyard.runs.standing import Choice, Standing
+from steelyard.runs.standing import Standing
 from steelyard.uncertainty.number import Number
 
 

@@ -81,6 +81,13 @@ class Comparison(Shows):
         head = f"Comparison: {shared}{counted(len(self), 'delta')} (new − base)"
         return "\n".join((head, *main_lines(self.deltas)))
 
+    @property
+    def without_partner(self) -> str:
+        """What only one of the runs has, in words; nothing where everything is paired."""
+        lost = self.unmatched
+        alone = {"base row": lost["base_rows"], "new row": lost["new_rows"], "cell": len(lost["cells"])}
+        return ", ".join(counted(n, noun) for noun, n in alone.items() if n)
+
     def to_arrow(self) -> pa.Table:
         """One row per delta: the metric, its slice, both values, delta, interval and verdict."""
         return deltas_table(self.deltas)
@@ -145,7 +152,12 @@ def compare(
     return Comparison(
         deltas=_judged(parts, settings, unchanged, progress),
         settings=settings,
-        population={"base": population_of(base), "new": population_of(new), "paired": sum(map(len, cells))},
+        population={
+            "base": population_of(base),
+            "new": population_of(new),
+            "paired": sum(map(len, cells)),
+            "clusters": len({id_ for pair in cells for id_ in pair.sides[0].ids}),
+        },
         cluster=base.cluster_columns,
         sources={"base": base.sources, "new": new.sources},
         unmatched=asdict(unmatched),

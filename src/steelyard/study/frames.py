@@ -13,7 +13,7 @@ from steelyard.naming import parse
 from steelyard.records.labels import value_name
 from steelyard.uncertainty.number import Delta, Estimate, Number
 
-_ESTIMATE = ("value", "low", "high", "level", "se", "method", "n", "clusters", "better", "note")
+_ESTIMATE = ("value", "low", "high", "level", "se", "unit", "method", "n", "clusters", "better", "note")
 _DELTA = (
     *("base", "new", "delta", "low", "high", "level", "se", "p_value", "p_adjusted", "verdict"),
     *("n", "clusters", "better", "note"),

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from steelyard.confidence.calibrators import Calibrator
 from steelyard.errors import counted
 from steelyard.ground.showing import Shows
+from steelyard.naming import label_text
 from steelyard.records.table import Records
 from steelyard.study.frames import estimates_table
 from steelyard.study.participants import Overlap
-from steelyard.uncertainty.number import Delta, Estimate
+from steelyard.uncertainty.number import Delta, Estimate, Number
 from steelyard.uncertainty.settings import Settings
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from steelyard.ground.showing import Json
 
+RANK = "confidence variant"  # the column that a variant's values stand in while it is read
 HULL = "in-sample hull, not attainable"  # what the documented name `aurc_achievable` does not say
 
 
@@ -82,11 +84,14 @@ class Deltas:
     common_cmax: float
     at_common_cmax: Mapping[str, Delta]
 
+    def named(self) -> dict[str, Delta]:
+        """Every difference by its key."""
+        common = {key.replace("_at_c", "_common"): d for key, d in self.at_common_cmax.items()}
+        return {**self.areas, **common, **{f"mae_at_coverage {key}": d for key, d in self.risk_at.items()}}
+
     @property
     def notes(self) -> list[str]:
-        common = {key.replace("_at_c", "_common"): d for key, d in self.at_common_cmax.items()}
-        risks = {f"mae_at_coverage {key}": d for key, d in self.risk_at.items()}
-        return remarks({**self.areas, **common, **risks})
+        return remarks(self.named())
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -123,14 +128,28 @@ class Selection(Shows):
             lines.append(f"  {name}: aurc {areas}")
         return "\n".join(lines)
 
+    @property
+    def run_names(self) -> tuple[str, ...]:
+        """What two runs are called: by mode or model where these tell them apart, else by their files."""
+        tables = [reading.records for reading in next(iter(self.readings.values()), ())]
+        named = [tuple(table.only(column) for table in tables) for column in ("model", "strategy")]
+        named += [tuple(" + ".join(source.name for source in sources) for sources in self.sources)]
+        told = next((names for names in named if len(set(names)) == len(names) > 1 and all(names)), None)
+        return ("left", "right") if told is None else (f"left: {told[0]}", f"right: {told[1]}")
+
     def to_arrow(self) -> pa.Table:
-        """One row per number of each variant and run: its key, value, interval, and what it stands on."""
+        """One row per number of each variant and run, and of two runs per difference: its key, value and interval."""
         sides = ("left", "right") if self.overlap else ("",)
         rows = [
-            (variant, side, key, estimate)
+            (variant, side, key, _as_ranked_by(variant, estimate))
             for variant, readings in self.readings.items()
             for side, reading in zip(sides, readings, strict=True)
             for key, estimate in reading.named().items()
+        ]
+        rows += [
+            (variant, "right − left", key, _as_ranked_by(variant, _difference(delta)))
+            for variant, deltas in self.deltas.items()
+            for key, delta in deltas.named().items()
         ]
         variants, runs, keys, estimates = zip(*rows, strict=True) if rows else ((), (), (), ())
         more = {"confidence": variants, **({"run": runs} if self.overlap else {}), "number": keys}
@@ -141,6 +160,17 @@ class Selection(Shows):
         from steelyard.study.selective_wire import selective_document
 
         return selective_document(self)
+
+
+def _as_ranked_by(variant: str, e: Estimate) -> Estimate:
+    """The estimate with what ranked by its name, instead of the column that held it meanwhile."""
+    return replace(e, metric=e.metric.replace(f'rank="{RANK}"', f"rank={label_text(variant)}"))
+
+
+def _difference(d: Delta) -> Estimate:
+    """A difference in the form of a number: right − left."""
+    known = {f.name: getattr(d, f.name) for f in fields(Number)}
+    return Estimate(**known, metric=d.metric)
 
 
 def remarks(named: Mapping[str, Estimate | Delta]) -> list[str]:

@@ -27,11 +27,11 @@ from steelyard.study.cells import one_cell
 from steelyard.study.comparison import compare
 from steelyard.study.evaluation import evaluate, listed
 from steelyard.study.participants import included, left_out
-from steelyard.study.selection import Deltas, Loss, Reading, Selection
+from steelyard.study.selection import RANK, Deltas, Loss, Reading, Selection
+from steelyard.study.warnings import ranked_by_class
 from steelyard.uncertainty.number import Estimate
 from steelyard.uncertainty.settings import Settings, Stream
 
-RANK = "confidence variant"  # the column that a variant's values stand in while it is read
 AREA_COVERAGE = 0.5
 SEEN_SHARE = 0.4  # of rows equal to training rows: above it, no coincidence of answers and signals
 AREAS = {
@@ -50,7 +50,7 @@ TRUNCATED = {"aurc_at_c": "aurc_at", "augrc_at_c": "augrc_at"}
 
 def selective(
     *runs: Records,
-    confidence: Sequence[str] | str = "default",
+    confidence: Sequence[str] | str | None = None,
     loss: str | None = None,
     coverage: Sequence[float] = GRID,
     area_coverage: float = AREA_COVERAGE,
@@ -66,7 +66,8 @@ def selective(
 ) -> Selection:
     """Risk against coverage of one run, or of two paired ones.
 
-    confidence         variants by name, `default` (llm), `all` (every one whose signals are there)
+    confidence         variants by name, `default` (llm), `all` (every one whose signals are there); by default llm, or
+                       the column `confidence` of a table that lacks the signal of llm
     loss               abs, abs_norm or zero_one; by default abs for numbers, zero_one for labels
     coverage           where the risk is read off; area_coverage is where the truncated areas end
     calibrators        what calibrated variants go through; refused on rows they were fitted on unless allow_in_sample,
@@ -86,7 +87,7 @@ def selective(
         one_cell(run)
     settings = settings or Settings(resamples=resamples, seed=seed, method="plain", stream=stream)
     question = _question(runs, loss, coverage, area_coverage, settings)
-    asked, lacking = _asked(runs, listed(confidence), calibrators)
+    asked, lacking = _asked(runs, _ranking(runs) if confidence is None else listed(confidence), calibrators)
     used = {name: calibrator_of(name, calibrators) for name in asked if is_calibrated(name)}
     sides = [""] if len(runs) == 1 else ["left: ", "right: "]
     warnings = [f"{side}{w}" for side, run in zip(sides, runs, strict=True) for w in (*run.warnings, *left_out(run))]
@@ -97,6 +98,9 @@ def selective(
                 calibrator.check_scale(run)
     idle = [printable(c.name) for c in calibrators if all(c is not other for other in used.values())]
     warnings += [f"not used: the calibrator {name}" for name in idle]
+    if "confidence" in asked:
+        for side, run in zip(sides, runs, strict=True):
+            warnings += [f"{side}{w}" for w in ranked_by_class(run)]
     tables, population, overlap = included(runs, intersection_only)
     readings: dict[str, tuple[Reading, ...]] = {}
     deltas: dict[str, Deltas] = {}
@@ -214,6 +218,12 @@ def _loss(records: Records, asked: str | None, width: float | None) -> Loss:
         raise UsageError("the loss abs_norm needs the width of the score range: `range` in the task file")
     shown = int(width) if width == int(width) else width
     return Loss(name, losses[name].definition.replace("range", f"{shown}"), shown)
+
+
+def _ranking(runs: Sequence[Records]) -> list[str]:
+    """What ranks where nobody says: the documented default, else the column `confidence` of a plain table."""
+    plain = any(signals.lacking(run, signals.DEFAULT) for run in runs) and all("confidence" in run for run in runs)
+    return ["confidence" if plain else signals.DEFAULT]
 
 
 def _asked(

@@ -95,22 +95,67 @@ def table_warnings(records: Records, asked: Sequence[Metric] = ()) -> list[str]:
 
 
 def class_warnings(records: Records, asked: Sequence[Metric]) -> list[str]:
+    """What metrics about classes take for granted: which one is positive, and what a confidence is about."""
+    return [*assumed_positive(records, asked), *_doubtful_confidence(records, asked)]
+
+
+def _doubtful_confidence(records: Records, asked: Sequence[Metric]) -> list[str]:
     """A warning if metrics read a confidence as about the answer, and it evidently states one class's probability."""
     about = [m for m in asked if _reads_answers_confidence(m)]
     label = class_probability(records) if about else ""
     if not label:
         return []
-    name = about[0].definition.name
-    return [
-        f"the confidence looks like the probability of {_inert(label)}: high where that is predicted, low "
-        f"where it is not; {name} takes it for confidence in the answer. Ask for {name}(positive={label_text(label)})"
-    ]
+    names = list(dict.fromkeys(m.definition.name for m in about))
+    able = next((m.definition.name for m in about if "positive" in m.values), "")
+    cure = f"ask for {able}(positive={label_text(label)})" if able else "state how sure each answer is instead"
+    take = f"{names[0]} takes" if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]} take"
+    return [f"{_like_a_class(label)}; {take} it for confidence in the answer: {cure}"]
+
+
+def ranked_by_class(records: Records) -> list[str]:
+    """The same of a table that is ranked by its confidence."""
+    label = class_probability(records)
+    return [f"{_like_a_class(label)}; ranked by it, sure answers of the other class come last"] if label else []
+
+
+def _like_a_class(label: str) -> str:
+    shown = _inert(label)
+    return f"the confidence looks like the probability of {shown}: high where that is predicted, low where it is not"
 
 
 def _reads_answers_confidence(metric: Metric) -> bool:
-    """True if a metric takes the confidence for that in the answer, and could take it for a class's probability.
+    """True if a metric takes the confidence for that in the answer.
 
     Rates of a class read answers and no confidence; net_benefit reads a probability of the class and no answer.
     """
-    unstated = "positive" in metric.values and metric.values["positive"] is None
-    return unstated and {"prediction", "confidence"} <= set(metric.reads)
+    stated = metric.values.get("positive") is not None
+    return not stated and "confidence" in metric.reads and bool({"prediction", "correct"} & set(metric.reads))
+
+
+def assumed_positive(records: Records, asked: Sequence[Metric]) -> list[str]:
+    """Which label counts as the positive one, where metrics are about one class and nobody said which."""
+    if records.task.positive is not None:
+        return []
+    about = [m for metric in asked for m in _inside(metric) if m.values.get("positive", "") is None]
+    parts = [part for _, part in records.split(["task"])] if "task" in records else [records]
+    labels = {
+        str(label): m.definition.name
+        for m in about
+        for part in parts
+        if (label := _positive(m.merged([m.summary(part)]))) is not None
+    }
+    return [
+        f"{_inert(label)} is taken for the positive label, because nobody said which it is: name it, as in "
+        f"{name}(positive={label_text(label)}) or by positive in a task file"
+        for label, name in labels.items()
+    ]
+
+
+def _positive(constants: Mapping[str, Any]) -> Any:
+    """The positive label among the constants of a metric, or of what it is composed of."""
+    return constants.get("positive") or next(filter(None, map(_positive, constants.get("parts", ()))), None)
+
+
+def _inside(metric: Metric) -> list[Metric]:
+    """A metric, and those that it is about."""
+    return [metric] if metric.base is None else [metric, *_inside(metric.base)]

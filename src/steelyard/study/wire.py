@@ -63,6 +63,7 @@ def comparison_document(comparison: Comparison) -> dict[str, Any]:
     return {
         **head("comparison"),
         "inputs": {side: [source.to_dict() for source in sources] for side, sources in comparison.sources.items()},
+        **({"names": dict(comparison.names)} if comparison.names else {}),
         "population": plain(comparison.population),
         "unmatched": plain(comparison.unmatched),
         "uncertainty": {**comparison.settings.to_dict(), "cluster": list(comparison.cluster)},
@@ -177,6 +178,7 @@ class ComparedPopulation(msgspec.Struct, omit_defaults=True):
     base: dict[str, int]
     new: dict[str, int]
     paired: int | None = None
+    clusters: int | None = None  # that hold the pairs
 
 
 class UnmatchedCounts(msgspec.Struct):
@@ -200,6 +202,7 @@ class ComparisonFile(msgspec.Struct):
     deltas: list[DeltaDocument]
     warnings: list[str]
     facts: dict[str, dict[str, float]] = {}
+    names: dict[str, str] = {}  # of base and new, where a column tells them apart
 
 
 def load(path: str | os.PathLike[str]) -> Evaluation | Comparison:
@@ -268,6 +271,7 @@ def read_comparison(document: Mapping[str, Any]) -> Comparison:
         unmatched=msgspec.to_builtins(file.unmatched),
         warnings=tuple(file.warnings),
         facts=file.facts,
+        names=file.names,
     )
 
 

@@ -12,7 +12,6 @@ from steelyard.ground.arrays import Progress
 from steelyard.metrics.collector import Side
 from steelyard.metrics.definition import Metric
 from steelyard.metrics.evidence.by_task import Tasks
-from steelyard.metrics.evidence.combined import Groups
 from steelyard.metrics.vocabulary import FROM_ALL_GROUPS
 from steelyard.uncertainty.families import (
     Spread,
@@ -21,7 +20,7 @@ from steelyard.uncertainty.families import (
     never_resampled,
     spread_of,
 )
-from steelyard.uncertainty.groups import groups_without_value, named, named_samples
+from steelyard.uncertainty.groups import groups_without_value, named, named_samples, over_groups, ungrouped_rows
 from steelyard.uncertainty.intervals import Rule
 from steelyard.uncertainty.measures import lone, measures_without_value, named_measures
 from steelyard.uncertainty.number import TOLERATED_UNDEFINED, Caution, Estimate
@@ -50,8 +49,7 @@ def estimates(
 
 def missing_rows(s: Sample) -> int:
     """The rows that lack a value that the metric reads, or the group that it compares."""
-    ungrouped = s.evidence.ungrouped if isinstance(s.evidence, Groups) else 0
-    return int(s.side.missing_rows(s.metric, s.constants)) + int(ungrouped)
+    return int(s.side.missing_rows(s.metric, s.constants)) + ungrouped_rows(s)
 
 
 def estimates_of(
@@ -102,7 +100,7 @@ def _estimate(s: Sample, settings: Settings, slice_: Mapping[str, Any], groups: 
             doubt = ": the interval is doubtful" if interval is not None else ""
             notes.append(f"undefined in {spread.undefined} of {settings.resamples} resamples{doubt}")
             cautions.append("doubtful")
-        if isinstance(s.evidence, Groups):
+        if over_groups(s):
             group_notes, group_cautions = _about_groups(s)
             notes += group_notes
             cautions += group_cautions
@@ -144,8 +142,9 @@ def _about_groups(s: Sample) -> tuple[list[str], list[Caution]]:
         notes.append(f"{named(lost)} left out: the metric is undefined there")
         if s.metric.definition.over_groups in FROM_ALL_GROUPS:
             cautions.append("missing group")
-    if s.evidence.ungrouped:
-        notes.append(f"{counted(s.evidence.ungrouped, 'row')} without a group, in the whole only")
+    alone = ungrouped_rows(s)
+    if alone:
+        notes.append(f"{counted(alone, 'row')} without a group: counted in the overall value only")
     return notes, cautions
 
 
@@ -169,9 +168,10 @@ def about_scarcity(parts: Scarcity, clusters: int, *, with_interval: bool) -> tu
 
 def undefined_reason(s: Sample) -> str:
     """Why a value is undefined."""
+    stated = s.constants.get("undefined")
+    if stated:
+        return f"undefined: {stated}"
     if not int(s.evidence.rows.sum()):
         lost = ", ".join(f"{n} {reason}" for reason, n in s.evidence.excluded.items())
         return f"undefined: no row counts ({lost})" if lost else "undefined: no row counts"
-    return (
-        f"undefined: {s.constants.get('undefined') or s.metric.definition.undefined or 'the data do not determine it'}"
-    )
+    return f"undefined: {s.metric.definition.undefined or 'the data do not determine it'}"

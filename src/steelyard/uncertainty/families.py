@@ -14,7 +14,7 @@ from steelyard.errors import counted
 from steelyard.ground.arrays import Codes, Floats
 from steelyard.metrics.evidence.by_task import Tasks
 from steelyard.uncertainty import intervals
-from steelyard.uncertainty.groups import GroupRule, disparity_rule, gap_rule, gaps_rule, ratio_rule, worst_rule
+from steelyard.uncertainty.groups import disparity_rule, gap_rule, gaps_rule, ratio_rule, worst_rule
 from steelyard.uncertainty.intervals import Interval, Rule, Worth
 from steelyard.uncertainty.measures import unseen
 from steelyard.uncertainty.number import Caution
@@ -146,19 +146,15 @@ def _carried(worth: float, clusters: int) -> tuple[str, ...]:
     return ("a few clusters carry the spread",) if few else ()
 
 
+_BY_KIND = {"gap": gap_rule, "gaps": gaps_rule, "ratio": ratio_rule, "disparity": disparity_rule}
+
+
 def _of_groups(s: Sample, settings: Settings, groups: Mapping[Any, Sample]) -> Spread:
     """A gap, the worst group, or one group against the whole."""
     kind = s.metric.definition.over_groups
     undefined = 0
-    group_rule: GroupRule
-    if kind == "gap":
-        group_rule = gap_rule(s)
-    elif kind == "gaps":
-        group_rule = gaps_rule(s)
-    elif kind == "ratio":
-        group_rule = ratio_rule(s)
-    elif kind == "disparity":
-        group_rule = disparity_rule(s)
+    if kind in _BY_KIND:
+        group_rule = _BY_KIND[kind](s)
     else:
         own = {name: spread_of(part, settings, scarcity([part]), {}) for name, part in groups.items()}
         # the worst group is no surer than any

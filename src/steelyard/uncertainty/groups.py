@@ -8,10 +8,10 @@ four clusters says nothing of its own spread: it can only widen a gap, so its up
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,9 @@ import numpy.typing as npt
 from steelyard.errors import printable
 from steelyard.ground.arrays import Floats
 from steelyard.metrics.compositions import PartSource
+from steelyard.metrics.evidence.combined import Groups
 from steelyard.metrics.evidence.sums import Draw
+from steelyard.metrics.vocabulary import FROM_PAIRS
 from steelyard.records.labels import value_name
 from steelyard.uncertainty.intervals import (
     Interval,
@@ -57,8 +59,8 @@ def group_samples(s: Sample) -> list[Sample]:
     """The base metric in every group that has a value, as samples of their own."""
     base, constants, evidence = s.metric.values["base"], s.constants["groups"], s.evidence
     unit = Draw(np.ones((1, len(evidence.ids))))
-    gap = s.metric.definition.over_groups == "gap"
-    common = _common_coverage(evidence, unit) if base.is_area and gap else None
+    held = s.metric.definition.over_groups in FROM_PAIRS
+    common = _common_coverage(evidence, unit) if base.is_area and held else None
     samples = [
         read_sample(Sample(metric=base, constants=constants[name], evidence=group, up_to=common), unit)
         for name, group in zip(evidence.names, evidence.groups, strict=True)
@@ -84,9 +86,27 @@ def _defined(s: Sample) -> npt.NDArray[np.bool_]:
     return np.asarray(~np.isnan(reading.values[0]))
 
 
+def over_groups(s: Sample) -> list[Sample]:
+    """What is over groups in a sample: itself, or the gaps that it is the larger of; nothing in any other."""
+    if isinstance(s.evidence, Groups):
+        return [s]
+    source = s.metric.definition.source
+    if s.metric.definition.over_groups != "gaps" or not isinstance(source, PartSource):
+        return []
+    unit = Draw(np.ones((1, len(s.evidence.ids))))
+    gaps = zip(source.metrics(s.metric.values), s.constants["parts"], s.evidence.parts, strict=True)
+    return [read_sample(Sample(metric=m, constants=own, evidence=part), unit) for m, own, part in gaps]
+
+
 def groups_without_value(s: Sample) -> list[str]:
-    """The names of the groups in which the base metric is undefined."""
-    return [value_name(n) for n, ok in zip(s.evidence.names, _defined(s), strict=True) if not ok]
+    """The names of the groups in which a base metric is undefined."""
+    lost = [n for part in over_groups(s) for n, ok in zip(part.evidence.names, _defined(part), strict=True) if not ok]
+    return [value_name(name) for name in dict.fromkeys(lost)]
+
+
+def ungrouped_rows(s: Sample) -> int:
+    """The rows that have no group: they count in the overall value only."""
+    return max((int(part.evidence.ungrouped) for part in over_groups(s)), default=0)
 
 
 def _group(name: Any, sample: Sample, limits: tuple[float, float] | None) -> Group:
@@ -138,105 +158,114 @@ class GroupRule:
     open_end: str = ""  # low or high
 
 
-def gap_rule(s: Sample) -> GroupRule:
-    """Simultaneous Welch intervals of all pairs of groups: low and high end of their largest distance."""
+@dataclass(frozen=True, kw_only=True)
+class _Scale:
+    """How far two groups are apart: the scale, how a distance is written there, and what is unknown of small groups."""
+
+    of: Callable[[Group], Group]
+    distance: Callable[[Group, Group], float]
+    unknown: str
+    open_end: Literal["low", "high"]
+
+
+_DIFFERENCE = _Scale(
+    of=lambda group: group,
+    distance=lambda a, b: abs(a.value - b.value),
+    unknown="how far the gap may reach is unknown",
+    open_end="high",
+)
+_RATIO = _Scale(  # of a value v, the logarithm has the variance V/v²
+    of=lambda g: replace(g, variance=g.variance / g.value**2, influence=g.influence / g.value),
+    distance=lambda a, b: abs(math.log(a.value / b.value)),
+    unknown="how small the ratio may be is unknown",
+    open_end="low",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Pairs:
+    """The distances of all pairs of groups with their spread, and how far apart the limits of the values are."""
+
+    pairs: Sequence[tuple[float, float, float]]  # distance, variance, degrees of freedom
+    limits: tuple[float, float] | None
+    small: Sequence[str]  # groups with too few clusters
+    scale: _Scale
+
+    def reach(self, level: float) -> Interval:
+        """Simultaneous ends of the largest distance."""
+        each = 1 - (1 - level) / len(self.pairs)
+        halves = [quantile_t(each, freedom + 1) * math.sqrt(variance) for _, variance, freedom in self.pairs]
+        near = max(0.0, max(d - h for (d, _, _), h in zip(self.pairs, halves, strict=True)))
+        return near, max(d + h for (d, _, _), h in zip(self.pairs, halves, strict=True))
+
+    @property
+    def se(self) -> float:
+        """Of the pair that lies farthest apart."""
+        return math.sqrt(max(self.pairs)[1])
+
+    def rule(self, ends: Callable[[float], Interval], se: float) -> GroupRule:
+        few = f"fewer than {FEWEST_GROUP_CLUSTERS} clusters"
+        have = "has" if len(self.small) == 1 else "have"
+        return GroupRule(
+            rule=Rule("welch", ends),
+            se=se,
+            notes=(f"{named(self.small)} {have} {few}: {self.scale.unknown}",) if self.small else (),
+            open_end=self.scale.open_end if self.small else "",
+        )
+
+
+def _all_pairs(s: Sample, scale: _Scale) -> _Pairs | str:
+    """Every two groups on a scale, or why they cannot be compared."""
     unfit = unfit_base(s)
     if unfit:
-        return GroupRule(rule=None, reason=f"no interval: {unfit}")
+        return unfit
     samples = named_samples(s)
+    if scale is _RATIO and any(not sample.value > 0 for sample in samples.values()):
+        return "a ratio to 0 has no interval"
     limits = shared_limits(list(samples.values()))
     groups = [_group(name, sample, limits) for name, sample in samples.items()]
     kept = [g for g in groups if g.clusters >= FEWEST_GROUP_CLUSTERS]
-    small = [value_name(g.name) for g in groups if g.clusters < FEWEST_GROUP_CLUSTERS]
     if len(kept) < 2:
-        return GroupRule(
-            rule=None, reason=f"no interval: fewer than two groups have at least {FEWEST_GROUP_CLUSTERS} clusters"
-        )
+        return f"fewer than two groups have at least {FEWEST_GROUP_CLUSTERS} clusters"
     if any(math.isnan(g.variance) for g in kept):
-        return GroupRule(rule=None, reason="no interval: undefined in a group without one of its clusters")
-    pairs = [_pair(a, b) for a, b in combinations(kept, 2)]
+        return "undefined in a group without one of its clusters"
+    pairs = [(scale.distance(a, b), *_spread(scale.of(a), scale.of(b))) for a, b in combinations(kept, 2)]
     if any(not variance > 0 for _, variance, _ in pairs):
-        return GroupRule(rule=None, reason="no interval: two groups have no spread to compare")
-    top = math.inf if limits is None else limits[1] - limits[0]
+        return "two groups have no spread to compare"
+    small = [value_name(g.name) for g in groups if g.clusters < FEWEST_GROUP_CLUSTERS]
+    return _Pairs(pairs=pairs, limits=limits, small=small, scale=scale)
+
+
+def gap_rule(s: Sample) -> GroupRule:
+    """Simultaneous Welch intervals of all pairs of groups: low and high end of their largest distance."""
+    found = _all_pairs(s, _DIFFERENCE)
+    if isinstance(found, str):
+        return GroupRule(rule=None, reason=f"no interval: {found}")
+    top = math.inf if found.limits is None else found.limits[1] - found.limits[0]
 
     def ends(level: float) -> Interval:
-        each = 1 - (1 - level) / len(pairs)
-        halves = [quantile_t(each, freedom + 1) * math.sqrt(variance) for _, variance, freedom in pairs]
-        low = max(0.0, max(d - h for (d, _, _), h in zip(pairs, halves, strict=True)))
-        high = min(top, max(d + h for (d, _, _), h in zip(pairs, halves, strict=True)))
-        return containing((low, top if small else high), s.value)
+        near, far = found.reach(level)
+        return containing((near, top if found.small else min(top, far)), s.value)
 
-    widest = max(pairs)
-    notes = (
-        (
-            f"{named(small)} {'has' if len(small) == 1 else 'have'} fewer than {FEWEST_GROUP_CLUSTERS} clusters: "
-            "how far the gap may reach is unknown",
-        )
-        if small
-        else ()
-    )
-    return GroupRule(rule=Rule("welch", ends), se=math.sqrt(widest[1]), notes=notes, open_end="high" if small else "")
+    return found.rule(ends, found.se)
 
 
 def ratio_rule(s: Sample) -> GroupRule:
-    """Simultaneous intervals of the logarithms' differences of all pairs: the ends of the smallest ratio.
-
-    A group's value v has the variance V/v² on this scale, with the pseudo-clusters of a bounded mean in V.
-    """
-    unfit = unfit_base(s)
-    if unfit:
-        return GroupRule(rule=None, reason=f"no interval: {unfit}")
-    samples = named_samples(s)
-    if any(not sample.value > 0 for sample in samples.values()):
-        return GroupRule(rule=None, reason="no interval: a group has the value 0, whose ratios have no spread")
-    limits = shared_limits(list(samples.values()))
-    groups = [_group(name, sample, limits) for name, sample in samples.items()]
-    small = [value_name(g.name) for g in groups if g.clusters < FEWEST_GROUP_CLUSTERS]
-    kept = [g for g in groups if g.clusters >= FEWEST_GROUP_CLUSTERS]
-    if len(kept) < 2:
-        return GroupRule(
-            rule=None, reason=f"no interval: fewer than two groups have at least {FEWEST_GROUP_CLUSTERS} clusters"
-        )
-    if any(math.isnan(g.variance) for g in kept):
-        return GroupRule(rule=None, reason="no interval: undefined in a group without one of its clusters")
-    pairs = [_log_pair(a, b) for a, b in combinations(kept, 2)]
-    if any(not variance > 0 for _, variance, _ in pairs):
-        return GroupRule(rule=None, reason="no interval: two groups have no spread to compare")
+    """Simultaneous intervals of the logarithms' differences of all pairs: the ends of the smallest ratio."""
+    found = _all_pairs(s, _RATIO)
+    if isinstance(found, str):
+        return GroupRule(rule=None, reason=f"no interval: {found}")
 
     def ends(level: float) -> Interval:
-        each = 1 - (1 - level) / len(pairs)
-        halves = [quantile_t(each, freedom + 1) * math.sqrt(variance) for _, variance, freedom in pairs]
-        near = max(0.0, max(d - h for (d, _, _), h in zip(pairs, halves, strict=True)))
-        far = max(d + h for (d, _, _), h in zip(pairs, halves, strict=True))
-        return containing((0.0 if small else math.exp(-far), math.exp(-near)), s.value)
+        near, far = found.reach(level)
+        return containing((0.0 if found.small else math.exp(-far), math.exp(-near)), s.value)
 
-    notes = (f"{named(small)}: fewer than {FEWEST_GROUP_CLUSTERS} clusters, so how small the ratio may be is unknown",)
-    widest = max(pairs)
-    return GroupRule(
-        rule=Rule("welch", ends),
-        se=s.value * math.sqrt(widest[1]),
-        notes=notes if small else (),
-        open_end="low" if small else "",
-    )
-
-
-def _log_pair(a: Group, b: Group) -> tuple[float, float, float]:
-    """Distance, variance and degrees of freedom of two groups' logarithms."""
-    one, two = (replace(g, variance=g.variance / g.value**2, influence=g.influence / g.value) for g in (a, b))
-    _, variance, freedom = _pair(one, two)
-    return abs(math.log(a.value / b.value)), variance, freedom
+    return found.rule(ends, s.value * found.se)
 
 
 def gaps_rule(s: Sample) -> GroupRule:
     """The larger of several gaps: each gap's own interval, all at once, and the larger of their ends."""
-    unit = Draw(np.ones((1, len(s.evidence.ids))))
-    source = s.metric.definition.source
-    assert isinstance(source, PartSource)
-    gaps = zip(source.metrics(s.metric.values), s.constants["parts"], s.evidence.parts, strict=True)
-    rules = [
-        gap_rule(read_sample(Sample(metric=metric, constants=constants, evidence=part), unit))
-        for metric, constants, part in gaps
-    ]
+    rules = [gap_rule(part) for part in over_groups(s)]
     own = [found.rule for found in rules if found.rule is not None]
     if len(own) < len(rules):
         return GroupRule(rule=None, reason=next(found.reason for found in rules if found.rule is None))
@@ -247,18 +276,18 @@ def gaps_rule(s: Sample) -> GroupRule:
 
     return GroupRule(
         rule=Rule("welch", ends),
-        se=max(found.se or 0.0 for found in rules),
+        se=max((math.nan if found.se is None else found.se for found in rules), key=lambda se: (math.isnan(se), se)),
         notes=tuple(dict.fromkeys(note for found in rules for note in found.notes)),
         open_end="high" if any(found.open_end for found in rules) else "",
     )
 
 
-def _pair(a: Group, b: Group) -> tuple[float, float, float]:
-    """Distance, variance and degrees of freedom of two groups."""
+def _spread(a: Group, b: Group) -> tuple[float, float]:
+    """Variance and degrees of freedom of the difference of two groups."""
     variance = a.variance + b.variance - 2 * float((a.influence * b.influence).sum())
     pieces = sum(g.variance**2 / (g.clusters - 1) for g in (a, b))
     freedom = (a.variance + b.variance) ** 2 / pieces if pieces > 0 else math.inf
-    return abs(a.value - b.value), variance, freedom
+    return variance, freedom
 
 
 def disparity_rule(s: Sample) -> GroupRule:

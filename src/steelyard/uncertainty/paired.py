@@ -19,18 +19,16 @@ import numpy.typing as npt
 from steelyard.errors import counted
 from steelyard.ground.arrays import Floats
 from steelyard.metrics.evidence.by_task import Tasks
-from steelyard.metrics.evidence.combined import Groups
 from steelyard.metrics.evidence.sums import Draw
 from steelyard.metrics.vocabulary import FROM_ALL_GROUPS
-from steelyard.records.labels import value_name
 from steelyard.uncertainty import intervals
 from steelyard.uncertainty.estimate import about_scarcity
 from steelyard.uncertainty.families import Spread, worth_of
-from steelyard.uncertainty.groups import named
+from steelyard.uncertainty.group_pairs import shared_groups
 from steelyard.uncertainty.intervals import Interval, Rule, Worth
 from steelyard.uncertainty.measures import lone_sides, shared_measures
 from steelyard.uncertainty.number import TOLERATED_UNDEFINED, Caution
-from steelyard.uncertainty.sampling import Sample, jackknife, read_sample, resample
+from steelyard.uncertainty.sampling import Sample, jackknife, resample
 from steelyard.uncertainty.scarcity import Scarcity, scarcity
 from steelyard.uncertainty.settings import Settings
 from steelyard.uncertainty.significance import Swapped, flip_p, swap_p
@@ -329,28 +327,8 @@ def _same_rows(base: Sample, new: Sample) -> bool:
 
 
 def _shared_groups(base: Sample, new: Sample) -> tuple[Sample, Sample, tuple[str, ...]]:
-    """Both sides with the groups that have a value in both, and what must be said of the others."""
-    if _of_tasks(base):
-        return shared_measures(base, new)
-    if not isinstance(base.evidence, Groups) or not base.metric.definition.over_groups:
-        return base, new, ()
-    source, unit = base.metric.definition.source, Draw(np.ones((1, len(base.evidence.ids))))
-    known = []
-    for s in (base, new):
-        reading = source.readied(s.metric, unit.read(s.evidence), s.constants)
-        known.append({n for n, v in zip(reading.names, reading.values[0], strict=True) if not math.isnan(v)})
-    shared, met = known[0] & known[1], dict.fromkeys((*base.evidence.names, *new.evidence.names))
-    if all(name in shared for name in met):
-        return base, new, ()
-    kept = [
-        read_sample(replace(s, evidence=s.evidence.of_groups(tuple(n for n in s.evidence.names if n in shared))), unit)
-        for s in (base, new)
-    ]
-    alone = [value_name(n) for n in met if (n in known[0]) != (n in known[1])]
-    neither = [value_name(n) for n in met if n not in known[0] and n not in known[1]]
-    said = [f"{named(alone)} left out: without a value in one run"] if alone else []
-    said += [f"{named(neither)} left out: without a value in both runs"] if neither else []
-    return kept[0], kept[1], tuple(said)
+    """Both sides with what has a value in both, and what must be said of the rest."""
+    return shared_measures(base, new) if _of_tasks(base) else shared_groups(base, new)
 
 
 def _of_tasks(s: Sample) -> bool:

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import steelyard as sy
 from steelyard.errors import UsageError
+from steelyard.records.table import Records
 from steelyard.study.evaluation import value
 from tests.support.naive.agreement import AGREEMENT, RATED, RATERS
 from tests.support.naive.strategies import check, fixed, label_tables
@@ -89,3 +91,41 @@ def test_the_documented_alpha_follows_from_its_definition() -> None:
     assert 1 - within / among == Fraction(3, 4)
     columns = {"a": [1, 2, 3, 3], "b": [1, 2, 3, None], "c": [1, 2, 2, 3]}
     assert value("krippendorff_alpha(raters=[a, b, c])", **columns) == pytest.approx(0.75, rel=1e-12)
+
+
+def test_places_of_labels_are_those_of_the_whole_task() -> None:
+    """A slice without the middle label has the distances that the whole has."""
+    target, prediction = [1, 1, 3, 3, 3, 1, 2, 2], [1, 3, 3, 3, 1, 1, 2, 1]
+    columns = {"target": target, "prediction": prediction, "item": list(range(8)), "group.site": ["x"] * 6 + ["y"] * 2}
+    records = Records.from_columns(columns)
+    result = sy.evaluate(records, ["kappa(weights=linear)"], by=["group.site"], resamples=100)
+    stated = sy.evaluate(records, ["kappa(labels=[1, 2, 3], weights=linear)"], by=["group.site"], resamples=100)
+    for slice_ in ("", "{group.site=x}", "{group.site=y}"):
+        one, two = result[f"kappa(weights=linear){slice_}"], stated[f"kappa(labels=[1, 2, 3], weights=linear){slice_}"]
+        assert one.value == pytest.approx(two.value)
+
+
+def test_categories_are_counted_in_the_whole_study() -> None:
+    rare = {"a": ["x"] * 30 + ["y"], "b": ["x"] * 31, "item": list(range(31))}
+    estimate = sy.evaluate(Records.from_columns(rare), ["gwet_ac1(raters=[a, b])"], resamples=500)
+    (found,) = estimate
+    assert found.undefined_resamples == 0
+    assert found.interval is not None
+    assert found.interval[0] < found.value < found.interval[1]
+
+
+def test_raters_rate_what_the_model_failed_at() -> None:
+    columns = {
+        "item": list(range(10)),
+        "outcome": ["failed"] * 5 + ["answered"] * 5,
+        "a": [1, 2] * 5,
+        "b": [1, 2, 1, 1, 1] * 2,
+        "prediction": [1] * 10,
+    }
+    records = Records.from_columns(columns)
+    asked = ["krippendorff_alpha(raters=[a, b])", "gwet_ac1(raters=[a, b])", "gwet_ac1(raters=[a, prediction])"]
+    result = sy.evaluate(records, asked, resamples=0)
+    assert [result[text].n for text in asked] == [10, 10, 10]
+    only = Records.from_columns({name: values[5:] for name, values in columns.items()})
+    chance = sy.evaluate(only, [asked[2]], resamples=0)[asked[2]].value
+    assert chance is not None

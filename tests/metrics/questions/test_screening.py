@@ -70,6 +70,81 @@ def test_the_class_is_a_fact_of_the_whole_table() -> None:
     assert sy.evaluate(declared, ["sensitivity"], resamples=100)["sensitivity"].value == pytest.approx(4 / 5)
 
 
+def test_the_class_is_a_fact_of_its_task_and_of_the_rows_that_were_chosen() -> None:
+    tumours = {"target": ["benign"] * 30 + ["malignant"] * 10, "prediction": ["benign"] * 35 + ["malignant"] * 5}
+    answers = {"target": ["no"] * 12 + ["yes"] * 8, "prediction": ["no"] * 15 + ["yes"] * 5}
+    both = {name: tumours[name] + answers[name] for name in tumours}
+    columns = {"item": range(60), "task": ["slides"] * 40 + ["letters"] * 20, **both}
+    records = Records.from_columns({name: list(c) for name, c in columns.items()})
+    result = sy.evaluate(records, ["sensitivity"], resamples=100)
+    assert result["sensitivity{task=slides}"].detail == {"positive": "malignant"}
+    assert result["sensitivity{task=letters}"].detail == {"positive": "yes"}
+    alone = sy.evaluate(records.filter("task=letters"), ["sensitivity"], resamples=100)["sensitivity"]
+    assert (alone.value, alone.detail) == (5 / 8, {"positive": "yes"})
+    pooled = sy.evaluate(records, ["sensitivity"], pool=["task"], resamples=100)["sensitivity"]
+    assert pooled.value is None
+    assert "more than two labels among the targets: say which with positive=" in pooled.note
+
+
+@pytest.mark.parametrize(("labels", "positive"), [((0, 1), "1"), ((False, True), "true"), (("0", "1"), "1")])
+def test_one_is_positive_however_common_it_is(labels: tuple[object, object], positive: str) -> None:
+    target = [labels[0]] * 3 + [labels[1]] * 9
+    records = Records.from_columns({"item": list(range(12)), "target": target, "prediction": target})
+    assert sy.evaluate(records, ["sensitivity"], resamples=0)["sensitivity"].detail == {"positive": positive}
+
+
+def test_a_group_without_positives_bars_equalized_odds_from_passing_as_it_does_the_gap() -> None:
+    rng = np.random.default_rng(5)
+    site = np.repeat(["x", "y", "z"], 60)
+    target = np.where((site != "z") & (rng.random(180) < 0.5), "yes", "no")
+    answer = np.where(rng.random(180) < 0.9, target, "no")
+    columns = {"item": range(180), "group.site": site, "target": target, "prediction": answer}
+    records = Records.from_columns({name: list(c) for name, c in columns.items()})
+    texts = ["equalized_odds(by=group.site, positive=yes)", "fairness_gap(sensitivity(positive=yes), by=group.site)"]
+    result = sy.evaluate(records, texts, resamples=200)
+    for text in texts:
+        assert "group z left out: the metric is undefined there" in result[text].note
+        assert "missing group" in result[text].cautions
+        decision = sy.Gate.parse([f"high({text}) <= 0.99"]).check(result)
+        assert decision.verdict == "inconclusive"
+    assert result[texts[0]].excluded == {"negative": sum(target == "no"), "positive": sum(target == "yes")}
+    delta = sy.compare(records, records.take(np.arange(180)), texts, resamples=200)[texts[0]]
+    assert "group z left out: without a value in both runs" in delta.note
+
+
+def test_ratios_of_areas_are_up_to_the_coverage_that_all_groups_reach() -> None:
+    rng = np.random.default_rng(8)
+    site = np.repeat(["x", "y"], 80)
+    answered = np.where(site == "x", np.arange(160) % 2 == 0, True)
+    said = np.where(answered, np.where(rng.random(160) < 0.7, "a", "b"), None)
+    confidence = [float(c) if a else None for c, a in zip(rng.random(160), answered, strict=True)]
+    columns = {
+        "item": range(160),
+        "group.site": site,
+        "target": ["a"] * 160,
+        "prediction": said,
+        "confidence": confidence,
+    }
+    records = Records.from_columns({name: list(c) for name, c in columns.items()})
+    gap, ratio = (f"fairness_{kind}(aurc, by=group.site)" for kind in ("gap", "ratio"))
+    result = sy.evaluate(records, [gap, ratio], resamples=100)
+    assert result[gap].detail["per_group"] == pytest.approx(result[ratio].detail["per_group"])
+    low, high = sorted(result[ratio].detail["per_group"].values())
+    assert result[ratio].value == pytest.approx(low / high)
+
+
+def test_a_declined_patient_is_not_treated_and_counts() -> None:
+    columns = {
+        "item": list(range(40)),
+        "target": ["sick"] * 20 + ["well"] * 20,
+        "prediction": (["sick"] * 10 + [None] * 10) * 2,
+        "risk": ([0.9] * 10 + [None] * 10) + ([0.1] * 10 + [None] * 10),
+    }
+    text = "net_benefit(pt=0.5, positive=sick, score=risk)"
+    estimate = sy.evaluate(Records.from_columns(columns), [text], resamples=100)[text]
+    assert (estimate.value, estimate.n, estimate.detail["treat_all"]) == (0.25, 40, 0.0)
+
+
 def test_a_positive_label_that_nobody_has_is_undefined() -> None:
     estimate = sy.evaluate(screened(), ["specificity(positive=sick)"], resamples=100)["specificity(positive=sick)"]
     assert estimate.value is None

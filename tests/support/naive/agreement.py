@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from tests.support.naive.correctness import all_labels, class_rows
-from tests.support.naive.table import Oracle, Table, Value, asked, outcome
+from tests.support.naive.table import Oracle, Table, Value, outcome
 
 NOTHING = object()  # what was "answered" where nothing was, or something outside the labels
 
@@ -61,7 +61,11 @@ def kappa(
 
 
 def ratings(table: Table, raters: tuple[str, ...]) -> list[list[Any]]:
-    return [[row[name] for name in raters if row[name] is not None] for row in asked(table)]
+    """Per row what was said; a model that declined or failed said nothing, the others may have all the same."""
+    return [
+        [row[name] for name in raters if row[name] is not None and (name != "prediction" or outcome(row) == "answered")]
+        for row in table.rows
+    ]
 
 
 def krippendorff_alpha(table: Table, *, raters: tuple[str, ...], level: str = "nominal") -> Value:
@@ -99,7 +103,7 @@ def gwet_ac1(table: Table, *, raters: tuple[str, ...]) -> Value:
     units = [unit for unit in ratings(table, raters) if unit]
     several = [unit for unit in units if len(unit) > 1]
     categories = sorted({v for unit in units for v in unit})
-    size = max(len(categories), len(table.labels or ()))
+    size = len({row[name] for row in table.whole or table.rows for name in raters} - {None} | set(table.labels or ()))
     if not several or size < 2:
         return None
     agreed = math.fsum(

@@ -61,7 +61,7 @@ def fairness_gap(table: Table, *, base: str, by: str) -> Value:
 
 def fairness_ratio(table: Table, *, base: str, by: str) -> Value:
     """Smallest over largest; undefined where the largest is 0 or a value is negative."""
-    values = in_groups(table, base, by).values()
+    values = in_groups(table, base, by, common=True).values()
     return min(values) / max(values) if len(values) > 1 and max(values) > 0 and min(values) >= 0 else None
 
 

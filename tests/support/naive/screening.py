@@ -10,11 +10,11 @@ from tests.support.naive.table import Oracle, Row, Table, Value, answered, asked
 
 
 def the_class(table: Table, positive: Any) -> Any:
-    """The class asked for, else the rarer target of all rows; of equally rare ones the last in order."""
+    """The class asked for, else the rarer of two targets of all rows; of equally rare ones the last in order."""
     if positive is not None:
         return positive
     counts = Counter(row["target"] for row in table.whole or table.rows if row["target"] is not None)
-    if len(counts) < 2:
+    if len(counts) != 2:
         return None
     fewest = min(counts.values())
     return max(label for label, n in counts.items() if n == fewest)
@@ -69,8 +69,8 @@ def net_benefit(table: Table, *, pt: float, positive: Any = None, score: str = "
     label = the_class(table, positive)
     if label is None or not is_known(table, label):
         return None
-    rows = [row for row in with_target(asked(table)) if row[score] is not None]
-    treated = [row for row in rows if row[score] >= pt]
+    rows = [row for row in with_target(asked(table)) if outcome(row) != "answered" or row[score] is not None]
+    treated = [row for row in rows if outcome(row) == "answered" and row[score] >= pt]
     hits = sum(row["target"] == label for row in treated)
     alarms = len(treated) - hits
     return None if not rows else hits / len(rows) - alarms / len(rows) * pt / (1 - pt)

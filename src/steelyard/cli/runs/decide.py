@@ -47,5 +47,5 @@ def decide(
     )
     return Shown(
         document=choice_document(choice, key, profile, applied=applied),
-        report=choice_report(choice, key),
+        report=choice_report(choice, key, applied=applied),
     )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from steelyard.cli.command import Shown, command
+from steelyard.cli.command import Shown, command, say
 from steelyard.cli.options import store
 from steelyard.errors import UsageError
 
@@ -33,6 +33,9 @@ def list_(
     problems = [*problems, *broken]
     seen = scopes(place.view.root) if all_tenants else place.view.scopes()
     others = other_folders(seen, "run") if workflow is None else []
+    if not runs and not problems:
+        of = f" of the workflow {workflow}" if workflow is not None else ""
+        say(f"no runs{of} in {place.view.root}; `steelyard evaluate FILE --save` keeps one")
     return Shown(
         document=listed_document(runs, problems, active, others), report=list_report(runs, problems, active, others)
     )

@@ -251,7 +251,10 @@ class Parts:
 
     @property
     def excluded(self) -> Mapping[str, int]:
-        return added(self.lost, self.parts[0].excluded)
+        """Rows by reason; a reason that several parts have is mostly of the same rows, and counts once."""
+        reasons = dict.fromkeys(reason for part in self.parts for reason in part.excluded)
+        most = {reason: max(part.excluded.get(reason, 0) for part in self.parts) for reason in reasons}
+        return added(self.lost, most)
 
     @property
     def width(self) -> int:

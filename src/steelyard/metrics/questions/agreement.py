@@ -11,12 +11,14 @@ import numpy as np
 
 from steelyard.errors import InputError, UsageError
 from steelyard.ground.arrays import Codes, Floats, Mask
+from steelyard.metrics.claims import by_task, in_tasks
 from steelyard.metrics.contract import metric
 from steelyard.metrics.evidence.clusters import Ids
 from steelyard.metrics.evidence.confusion import class_clusters, confusion_counts
 from steelyard.metrics.evidence.sums import Cells, Sums, Terms, sums
 from steelyard.metrics.options import Columns, Constant, asks_answered
 from steelyard.metrics.questions.correctness import confusion
+from steelyard.records.derive import ANSWERED
 from steelyard.records.labels import Labels, value_name
 from steelyard.records.table import Records
 
@@ -94,17 +96,26 @@ def _(table: Records, labels: tuple[Any, ...] | None, weights: str | None) -> di
         raise UsageError("kappa: weights is linear or quadratic")
     assert confusion.source.summarises is not None
     summary: dict[str, Any] = confusion.source.summarises(table, labels)
-    if weights is not None and summary["stated"] is None and any(isinstance(v, str) for v in summary["met"]):
+    if weights is None or summary["stated"] is not None:
+        return summary
+    if any(isinstance(v, str) for v in summary["met"]):
         raise UsageError(
             "kappa: weights need labels in an order; name them from lowest to highest, such as "
             "labels=[Low, Medium, High], or declare the task's labels"
         )
-    return summary
+    return summary | by_task(table, _labels_met)
+
+
+def _labels_met(table: Records) -> set[Any]:
+    return {value for name in ("target", "prediction") if name in table for value in table.labels(name).values}
 
 
 @kappa.merge
 def _(summaries: Sequence[Any], runs: int) -> dict[str, Any]:
+    """The labels; where places count, those of the whole task: a slice without the middle one moves no other."""
     assert confusion.source.merges is not None
+    if "by_task" in summaries[0]:
+        return {"labels": tuple(sorted(set().union(*in_tasks(summaries))))}
     return confusion.source.merges(summaries, runs)
 
 
@@ -154,7 +165,7 @@ class RatingTerms:
 
 def _ratings(owner: str, records: Records, raters: tuple[str, ...]) -> tuple[tuple[Any, ...], Codes]:
     """The different ratings, and which one each rater gave each row: raters × rows, −1 for none."""
-    columns = [records.labels(rater) for rater in raters]
+    columns = [_given(records, rater) for rater in raters]
     values = {value for labels in columns for value in labels.values}
     kinds = {"text" if isinstance(v, str) else "bool" if isinstance(v, bool) else "number" for v in values}
     if len(kinds) > 1:
@@ -163,6 +174,14 @@ def _ratings(owner: str, records: Records, raters: tuple[str, ...]) -> tuple[tup
     place = {value: i for i, value in enumerate(order)}
     codes = [np.array([*(place[v] for v in labels.values), -1], np.int64)[labels.codes] for labels in columns]
     return tuple(order), np.array(codes, np.int64).reshape(len(raters), len(records))
+
+
+def _given(records: Records, rater: str) -> Labels:
+    """A rater's column; of the model's answers only what it answered."""
+    labels = records.labels(rater)
+    if rater != "prediction":
+        return labels
+    return Labels(np.where(records.outcome == ANSWERED, labels.codes, -1), labels.values)
 
 
 def _checked_raters(owner: str, table: Records, raters: tuple[str, ...]) -> None:
@@ -175,9 +194,11 @@ def _checked_raters(owner: str, table: Records, raters: tuple[str, ...]) -> None
 
 @metric(
     title="Krippendorff's Alpha",
+    option_titles={"raters": "between {}", "level": "{} level"},
     also=("agreement", "inter rater reliability"),
     better="higher",
     bounds=(-1, 1),
+    rows="all",
     reads=(),
     formula="1 − (n − 1)·Σ o_ck·δ²_ck / Σ n_c·n_k·δ²_ck",
     undefined="all ratings are alike, or no row has two",
@@ -191,7 +212,8 @@ def krippendorff_alpha(
 ) -> RatingTerms:
     """Krippendorff's alpha between columns of raters: `krippendorff_alpha(raters=[a, b, c], level=ordinal)`.
 
-    A row is a unit; ratings may be missing, and a row with fewer than two is left out. `level` says what a
+    A row is a unit, whatever became of the model's answer to it; ratings may be missing, and a row with fewer than two
+    is left out. `level` says what a
     disagreement is worth: any the same (nominal), by the ranks between (ordinal: numbers, or the task's labels in
     their order), by the difference (interval) or by the relative difference (ratio). Undefined where all ratings are
     alike: without variation there is nothing to agree on.
@@ -264,9 +286,11 @@ def _in_order(order: tuple[str, ...] | None) -> Any:
 
 @metric(
     title="Gwet's AC1",
+    option_titles={"raters": "between {}"},
     also=("agreement", "inter rater agreement"),
     better="higher",
     bounds=(-1, 1),
+    rows="all",
     reads=(),
     formula="(p_a − p_e) / (1 − p_e), p_e = Σ_k π_k·(1 − π_k) / (K − 1)",
     undefined="no row has two ratings, or there is only one category",
@@ -276,7 +300,7 @@ def gwet_ac1(records: Records, *, raters: Columns) -> RatingTerms:
     """Gwet's AC1 between columns of raters: `gwet_ac1(raters=[a, b, c])`. It stays high where one category dominates.
 
     p_a is the share of agreeing pairs, averaged over rows with two ratings or more; π_k the share of category k,
-    averaged over all rated rows; K the number of categories: the task's labels, else those that occur.
+    averaged over all rated rows; K the number of categories: the task's labels, and whatever else its raters said.
 
     >>> columns = {"a": ["x", "x", "x", "y"], "b": ["x", "x", "x", "x"]}
     >>> round(value("gwet_ac1(raters=[a, b])", **columns), 6)
@@ -301,21 +325,24 @@ def gwet_ac1(records: Records, *, raters: Columns) -> RatingTerms:
 @gwet_ac1.summary
 def _(table: Records, raters: tuple[str, ...]) -> dict[str, Any]:
     _checked_raters("gwet_ac1", table, raters)
-    labels = table.task.labels
-    return {"categories": None if labels is None else len(labels)}
+    stated = {value_name(label) for label in table.task.labels or ()}
+
+    def categories(part: Records) -> set[str]:
+        return stated | {value_name(v) for rater in raters if rater in part for v in part.labels(rater).values}
+
+    return by_task(table, categories)
+
+
+@gwet_ac1.merge
+def _(summaries: Sequence[Any]) -> dict[str, Any]:
+    """K is a fact of the study: a slice or a resample in which nobody chose a category has as many."""
+    return {"categories": len(set().union(*in_tasks(summaries)))}
 
 
 @gwet_ac1.finish
-def _(s: Cells, *, categories: Constant = None) -> Floats:
+def _(s: Cells, *, categories: Constant) -> Floats:
     units = s.share.sum(-1, keepdims=True)
     share = s.share / np.where(units > 0, units, np.nan)
-    met = (s.share > 0).sum(-1)
-    size = met if categories is None else np.maximum(met, categories)
-    chance = (share * (1 - share)).sum(-1) / np.where(size > 1, size - 1, np.nan)
+    chance = (share * (1 - share)).sum(-1) / (categories - 1 if categories > 1 else np.nan)
     agreed = s.agree.sum(-1) / s.paired.sum(-1)
     return (agreed - chance) / (1 - chance)
-
-
-@gwet_ac1.present
-def _(s: Cells) -> Mask:
-    return s.share > 0

@@ -141,7 +141,7 @@ def _gaps_of_odds(options: Mapping[str, Any]) -> tuple[Metric, ...]:
 
 @parts_of(
     _gaps_of_odds,
-    Param("by", "column"),
+    Param("by", "column", named=True),
     *sensitivity.params,
     title="Equalized Odds Gap by {by}",
     also=("fairness", "equal opportunity"),
@@ -156,8 +156,8 @@ def _gaps_of_odds(options: Mapping[str, Any]) -> tuple[Metric, ...]:
 def equalized_odds(found: Floats, alarms: Floats) -> Floats:
     """The larger of two gaps between groups, of sensitivity and of fpr: `equalized_odds(by=group.site)`.
 
-    0 where every group's positives are found as often and its negatives alarmed about as often. A declined row is a
-    miss and no alarm (see sensitivity and fpr). The interval is that of the two gaps, each at half the error.
+    0 where every group's positives are found equally often, and its negatives falsely flagged equally often. A declined
+    row is a miss and no alarm (see sensitivity and fpr). The interval is that of the two gaps, each at half the error.
 
     >>> columns = {
     ...     "target": ["yes", "no", "no", "yes", "no", "no"],

@@ -21,6 +21,7 @@ from steelyard.records.table import Records
 
 _READS = ("gains", "judged")
 _REFERENCE = "trec_eval 9"
+_TITLES = {"level": "relevant from grade {}"}
 _SPELLED = {"rel": "level"}  # as ir_measures calls it
 
 
@@ -64,6 +65,7 @@ def ndcg(records: Records, *, k: int | None = None, gain: str = "linear") -> Ter
 
 @metric(
     title="Mean Reciprocal Rank",
+    option_titles=_TITLES,
     aliases=("rr", "recip_rank", "reciprocal_rank", "recip_rank_cut_{k}", "mrr_at_{k}"),
     also=("first hit",),
     better="higher",
@@ -89,6 +91,7 @@ def mrr(records: Records, *, k: int | None = None, level: int = 1) -> Terms:
 
 @metric(
     title="Mean Average Precision",
+    option_titles=_TITLES,
     aliases=("ap", "map_cut_{k}", "map_at_{k}"),
     also=("precision",),
     better="higher",
@@ -113,6 +116,7 @@ def map(records: Records, *, k: int | None = None, level: int = 1) -> Terms:
 
 @metric(
     title="Precision",
+    option_titles=_TITLES,
     aliases=("p@", "P_{k}", "precision_at_{k}"),
     also=("set_p", "setp", "p"),
     name="precision@",
@@ -136,6 +140,7 @@ def precision_at(records: Records, *, k: int, level: int = 1) -> Terms:
 
 @metric(
     title="Recall",
+    option_titles=_TITLES,
     aliases=("r@", "recall_{k}", "recall_at_{k}"),
     also=("set_recall", "setr", "r"),
     name="recall@",
@@ -159,6 +164,7 @@ def recall_at(records: Records, *, k: int, level: int = 1) -> Terms:
 
 @metric(
     title="Hit Rate",
+    option_titles=_TITLES,
     aliases=("success", "success_{k}", "hit_rate", "hit_rate_{k}", "hit_at_{k}"),
     also=("hit rate", "top k accuracy"),
     better="higher",
@@ -181,6 +187,7 @@ def hit(records: Records, *, k: int, level: int = 1) -> Terms:
 
 @metric(
     title="R-Precision",
+    option_titles=_TITLES,
     aliases=("r_precision",),
     also=("precision",),
     better="higher",
@@ -228,6 +235,7 @@ def judged(records: Records, *, k: int | None = None) -> Terms:
 
 @metric(
     title="Binary Preference",
+    option_titles=_TITLES,
     also=("preference", "incomplete judgements"),
     aliases=("binary_preference",),
     option_aliases=_SPELLED,
@@ -262,6 +270,7 @@ def bpref(records: Records, *, level: int = 1) -> Terms:
 
 @metric(
     title="Rank-Biased Precision",
+    option_titles=_TITLES,
     also=("persistence", "precision"),
     aliases=("rank_biased_precision",),
     option_aliases=_SPELLED,
@@ -287,6 +296,7 @@ def rbp(records: Records, *, p: float = 0.8, level: int = 1) -> Terms:
 
 @metric(
     title="Expected Reciprocal Rank",
+    option_titles={"max_grade": "grades up to {}"},
     also=("cascade", "reciprocal rank"),
     aliases=("expected_reciprocal_rank", "err_at_{k}", "err_cut_{k}"),
     better="higher",

@@ -1,8 +1,9 @@
 """Is the condition found, and only where it is? Rates of one class against the rest, as screening and diagnosis ask.
 
-One class is the positive one: `positive=` says which. Without it, it is the task's `positive` label, else the rarer
-target label of the whole table (of equally rare ones the last in order: 1 rather than 0, yes rather than no); the
-detail of every value names it.
+One class is the positive one: `positive=` says which. Without it, it is the task's `positive` label; else 1 of 0 and 1,
+true of true and false; else the rarer of the two target labels of the task (of equally rare ones the last in order).
+The detail of every value names it, and a warning says so where nobody did. Of more than two labels, `positive=` must
+say which.
 
 A model may decline. A declined or unreadable row of either class was not recognised: it is a miss for sensitivity and
 for specificity alike, and it raises no false alarm. So `fnr` = 1 − `sensitivity`, but `fpr` = 1 − `specificity` only
@@ -229,15 +230,16 @@ for _each in _RATES:
     bounds=(None, 1),
     reads=("target",),
     formula="TP/N − FP/N · pt/(1 − pt), called positive where score ≥ pt",
-    undefined="no row has both a target and a score",
+    undefined="no row has a target and a score, or was declined",
     reference="Vickers & Elkin (2006), Decision curve analysis",
 )
 def net_benefit(records: Records, *, pt: float, positive: Label | None = None, score: Column = CONFIDENCE) -> Terms:
     """What treating everyone with P(positive) ≥ pt is worth, in true positives per row: `net_benefit(pt=0.1)`.
 
     `pt` is the probability at which harm and benefit of treating balance: at 0.1, nine needless treatments weigh as
-    much as one found case. The score is the probability of the positive class, on every row that has a target and a
-    score; one at `pt` is treated. The detail has what treating all is worth; treating none is worth 0.
+    much as one found case. The score is the probability of the positive class; a row with a score of `pt` or more is
+    treated, a row that was declined or unreadable is not, and both count. An answered row without a score is left out.
+    The detail has what treating all is worth; treating none is worth 0.
 
     >>> columns = {"target": ["sick", "well", "well", "well"], "risk": [0.8, 0.6, 0.2, 0.1]}
     >>> value("net_benefit(pt=0.5, positive=sick, score=risk)", **columns)
@@ -245,7 +247,8 @@ def net_benefit(records: Records, *, pt: float, positive: Label | None = None, s
     """
     truth = np.where(records.labels("target").missing, np.nan, is_label(records, "target", str(positive)))
     scores = np.asarray(score, np.float64)
-    treated = np.where(np.isnan(scores), np.nan, scores >= pt)
+    answered = records.outcome == ANSWERED
+    treated = np.where(answered & np.isnan(scores), np.nan, answered & (scores >= pt))
     hits, alarms = truth * treated, (1 - truth) * treated
     return row_score(hits - alarms * _odds(pt), hits=hits, alarms=alarms, positives=truth)
 

@@ -113,6 +113,4 @@ def _sides(selection: Selection) -> list[str]:
     """What two runs are called next to each other; nothing for one."""
     if selection.overlap is None:
         return [""]
-    return [
-        f"{side}: {printable(mode or 'run')}" for side, mode in zip(("left", "right"), selection.modes, strict=True)
-    ]
+    return [printable(name, limit=60) for name in selection.run_names]

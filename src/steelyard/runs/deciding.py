@@ -1,0 +1,119 @@
+"""May the best run by a metric take the place of the active one? If it is better, and by more than chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from steelyard.errors import InputError, UsageError, printable
+from steelyard.runs.index import RunEntry
+from steelyard.runs.metric_keys import direction, expression, metric_of_expression, value_of
+from steelyard.runs.pairing import is_better, lead_of, paired, why_barred
+from steelyard.runs.saved import EVIDENCE, RECORDS, SavedRun
+from steelyard.runs.standing import candidates, sorted_by
+from steelyard.study.kept_pairs import KeptSide
+from steelyard.uncertainty.number import Number
+from steelyard.uncertainty.settings import Settings
+
+PROMOTE, KEEP = "Promote", "KeepActive"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The decision whether a candidate replaces the active run, why, and by how much it is ahead."""
+
+    action: str
+    candidate: RunEntry
+    value: float
+    active_run_id: str | None
+    active_value: float | None
+    lead: Number  # candidate − active
+    eps: float
+    reason: str
+
+
+def decide(
+    runs: Sequence[RunEntry],
+    key: str,
+    active: RunEntry | None,
+    *,
+    eps: float,
+    point: bool = False,
+    settings: Settings | None = None,
+) -> Choice:
+    """The choice to promote the best run, if it beats the active one by more than eps and by more than chance, or not.
+
+    Chance is considered where both runs kept evidence of the metric; `point` decides by eps alone.
+    """
+    if not eps >= 0:
+        raise UsageError("eps is a number of at least 0")
+    order = candidates(runs, key)
+    if not order:
+        raise InputError(f"no complete run has a value of {printable(key)}")
+    best, value = order[0].run, sorted_by(order[0])
+    common = ", by the areas up to the common cmax" if order[0].judged is not None else ""
+    choice = Choice(
+        action=PROMOTE,
+        candidate=best,
+        value=value,
+        active_run_id=None,
+        active_value=None,
+        lead=Number(value=0.0),
+        eps=eps,
+        reason="nothing is active yet",
+    )
+    if active is None:
+        return choice
+    active_value = next((sorted_by(row) for row in order if row.run.path == active.path), value_of(active, key))
+    if active_value is None:
+        return replace(choice, active_run_id=active.run_id, reason="the active run has no such value")
+    kept = replace(choice, action=KEEP, active_run_id=active.run_id, active_value=active_value)
+    if best.path == active.path:
+        return replace(kept, reason="the best run is active already")
+    delta = value - active_value
+    kept = replace(kept, lead=Number(value=delta), reason=f"not better by more than eps{common}")
+    higher = direction(key, runs) == "higher"
+    if not (delta if higher else -delta) > eps:
+        return kept
+    action, reason, lead = _against_chance(active, best, key, higher=higher, point=point, settings=settings)
+    reason = f"better by more than eps{common}{reason}"
+    return replace(kept, action=action, reason=reason, lead=lead or kept.lead)
+
+
+def _against_chance(
+    active: RunEntry, best: RunEntry, key: str, *, higher: bool, point: bool, settings: Settings | None
+) -> tuple[str, str, Number | None]:
+    """What follows for a run that is better by more than eps: the action, why, and the paired difference."""
+    missing = [run for run in (active, best) if not _has_evidence(run, key)]
+    if missing and not all(_has_rows(run, key) for run in (active, best)):
+        none = "neither run" if len(missing) > 1 else f"run {printable(missing[0].run_id)}"
+        kept = "kept evidence" if len(missing) > 1 else "kept no evidence"
+        return PROMOTE, f"; decided by eps alone: {none} {kept} of it, so chance is not considered", None
+    comparison = paired(SavedRun.at(active.folder), best, key, settings)
+    barred = why_barred(comparison, key)
+    if barred:
+        return KEEP, f", but {barred}", None
+    if point:
+        return PROMOTE, "; decided by eps alone, as asked: chance is not considered", None
+    if isinstance(comparison, str):
+        return KEEP, f", but the runs cannot be paired: {comparison}", None
+    sure = is_better(comparison, key, higher=higher)
+    reason = ", and by more than chance" if sure else ", but it may be chance"
+    return PROMOTE if sure else KEEP, reason, lead_of(comparison, key)
+
+
+def _has_evidence(run: RunEntry, key: str) -> bool:
+    """True if the run kept what a paired difference of this metric needs."""
+    if not run.sealed:
+        return False
+    opened = SavedRun.at(run.folder)
+    expr = expression(key)
+    metric = None if expr is None else metric_of_expression(expr)
+    return metric is not None and EVIDENCE in opened.run.files and any(KeptSide(k).has(metric) for k in opened.kept)
+
+
+def _has_rows(run: RunEntry, key: str) -> bool:
+    """True if the run kept its rows, from which any metric can be paired."""
+    expr = expression(key)
+    known = expr is not None and metric_of_expression(expr) is not None
+    return known and run.sealed and RECORDS in SavedRun.at(run.folder).run.files
