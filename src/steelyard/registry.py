@@ -7,6 +7,7 @@ point in the group "steelyard" has it loaded before a name is given up as unknow
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
@@ -93,7 +94,17 @@ class Registry(Generic[T]):
 
 
 def closest(name: str, known: list[str]) -> str | None:
-    """The known name most like `name`, or None if none is near."""
+    """The known name most like `name`, or None if none is near: one that holds it as a word, else one spelled so.
+
+    >>> closest("site", ["item", "group.site"]), closest("patient", ["patient_id"]), closest("tragets", ["targets"])
+    ('group.site', 'patient_id', 'targets')
+    """
+    words = name.casefold()
+    if words:
+        holding = [each for each in known if words in re.split(r"[._ -]", each.casefold())]
+        plain = [each for each in known if re.sub(r"[._ -]", "", each.casefold()) == re.sub(r"[._ -]", "", words)]
+        if len(plain or holding) == 1:
+            return (plain or holding)[0]
     match = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return match[0] if match else None
 

@@ -96,7 +96,9 @@ def test_runs_are_compared_by_several_metrics_with_one_family(answers: Path) -> 
     command("compare", *files, "-m", "accuracy,answer_rate,brier", "--save", "--run-id", "it", root=root)
     asked = ("--against", "it-base", "--resamples", "200", "--format", "json")
     one = command("runs", "compare", "-m", "accuracy", *asked, root=root).json
-    both = command("runs", "compare", "-m", "accuracy,BRIER", *asked, root=root).json["metrics"]
+    several = command("runs", "compare", "-m", "accuracy,BRIER", *asked, root=root).json
+    assert one["further"] == []
+    both = [several, *several["further"]]
     assert [each["metric"] for each in both] == ["accuracy", "brier"]
     alone = next(run for run in one["runs"] if run["run_id"] == "it")
     first, second = (next(run for run in each["runs"] if run["run_id"] == "it") for each in both)

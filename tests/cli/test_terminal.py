@@ -53,7 +53,7 @@ def test_colour_is_for_terminals_that_want_it(asked: tuple[object, ...]) -> None
 def test_what_has_no_room_is_said_and_wide_shows_it(asked: tuple[object, ...]) -> None:
     narrow = CODES.sub("", on_terminal(*asked, size=(24, 50)))
     assert max(map(columns_of, narrow.splitlines())) <= 50
-    assert "no room for: method" in narrow
+    assert "columns not shown: method" in narrow
     assert "--wide" in narrow
     wide = CODES.sub("", on_terminal(*asked, "--wide", size=(24, 50)))
     assert wide == command(*asked).out

@@ -198,8 +198,12 @@ class _Call:
             if mark.document:
                 documents[option] = value
         if out is not None:
+            from steelyard.report.formats import canonical, known
+
             if out.exists() and not out.is_dir():
                 raise StorageError(f"cannot write to {printable(out)}: --out is a folder, and this is a file")
+            if not out.exists() and canonical(out.suffix.lstrip(".").lower()) in known():
+                raise UsageError(f"--out names a folder, and {printable(out)} reads like a file; leave the suffix out")
             check_folder("--out", out, self.inputs)
             if documents:
                 raise UsageError(f"{next(iter(documents))} names a file, --out a folder: give one of them")
@@ -273,7 +277,7 @@ class _Call:
         terminal = standard_output(wide=self.wide, page=not self.no_pager)
         style = Style(bold=terminal.bold, colour=terminal.colour)
         laid = laid_out(titled(report) if self.titles else report, width=terminal.width, style=style)
-        more = f"no room for: {', '.join(laid.dropped)}; --wide shows every column"
+        more = f"columns not shown: {', '.join(laid.dropped)}; --wide shows them"
         said = "\n".join(["", *wrapped(more, terminal.width), ""]) if laid.dropped else ""
         terminal.show(laid.text + said, sys.stdout)
 

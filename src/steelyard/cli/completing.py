@@ -25,10 +25,14 @@ Completer = Callable[[typer.Context, str], list[str]]
 
 
 def _quietly(names: Callable[[typer.Context], Iterable[str]]) -> Completer:
+    """A completer of these names, whatever their case; after a comma, of one more of them."""
+
     @wraps(names)
     def completer(ctx: typer.Context, incomplete: str) -> list[str]:
+        before, comma, begun = incomplete.rpartition(",")
         try:
-            return [_word(name) for name in names(ctx) if name.startswith(incomplete)]
+            fitting = [name for name in names(ctx) if name.casefold().startswith(begun.casefold())]
+            return [_word(before + comma + name) for name in fitting]
         except Exception:  # whatever it is, a shell in the middle of a line is not the place to say it
             return []
 
@@ -39,11 +43,12 @@ def _quietly(names: Callable[[typer.Context], Iterable[str]]) -> Completer:
 
 
 @_quietly
-def metrics(_ctx: typer.Context) -> Iterable[str]:
-    """The metrics by name."""
+def metrics(ctx: typer.Context) -> Iterable[str]:
+    """The metrics by name; of a ranking only those that read one."""
     from steelyard.metrics import metrics as registry
 
-    return sorted(registry)
+    ranking = ctx.info_name == "rank"
+    return sorted(name for name in registry if not ranking or "gains" in (registry[name].usual_reads or ()))
 
 
 @_quietly

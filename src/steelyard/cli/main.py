@@ -100,7 +100,7 @@ def _show_completion(shell: str | None) -> None:
 def _install_completion(shell: str | None) -> None:
     if shell is not None:
         file = completing.install(_known_shell("--install-completion", shell))
-        typer.echo(f"wrote {file}; a new {shell} completes steelyard")
+        typer.echo(f"wrote {file}; restart {shell} to use it")
         raise typer.Exit
 
 
@@ -122,7 +122,7 @@ def _root(
             callback=_show_completion,
             is_eager=True,
             metavar="SHELL",
-            help="Print what bash, zsh or fish must run to complete commands, metrics, columns and runs.",
+            help="Print the script that completes commands, metrics, columns and runs in bash, zsh or fish.",
         ),
     ] = None,
     install_completion: Annotated[
@@ -132,7 +132,7 @@ def _root(
             callback=_install_completion,
             is_eager=True,
             metavar="SHELL",
-            help="Write it where bash, zsh or fish reads it when it starts.",
+            help="Install that script for bash, zsh or fish.",
         ),
     ] = None,
 ) -> None:

@@ -46,7 +46,9 @@ def rank(
     ] = False,
     align: Align = "strict",
     per_query: Annotated[
-        Path | None, typer.Option("--per-query", help="A file for every query's own values, as JSON lines."), Writes()
+        Path | None,
+        typer.Option("--per-query", help="A file for every query's own values: JSON lines, or CSV by its suffix."),
+        Writes(),
     ] = None,
     uncertainty: MethodIntervals,
     keeping: store.Keeping,
@@ -63,7 +65,7 @@ def rank(
         raise UsageError("standard input can be read once only")
     from steelyard.metrics.definition import metric_of
     from steelyard.records.readers.trec import TIES, read_rankings
-    from steelyard.report.comparison import ranking_report
+    from steelyard.report.comparison import by_query_csv, ranking_report, ranking_tables
     from steelyard.study.comparison import checked_align
     from steelyard.study.ranked_lists import STACK, by_query
     from steelyard.study.ranked_lists import rank as ranked
@@ -80,8 +82,15 @@ def rank(
     files = {}
     if per_query is not None:
         rows = [row for table in tables for row in by_query(table, metrics, relevance_level=relevance_level)]
-        files["--per-query"] = {per_query: "".join(json.dumps(row) + "\n" for row in rows)}
+        as_table = per_query.suffix.lower() == ".csv"
+        lines = by_query_csv(rows) if as_table else "".join(json.dumps(row) + "\n" for row in rows)
+        files["--per-query"] = {per_query: lines}
     document = ranking_document(ranking, ties=TIES, complete=complete, relevance_level=relevance_level)
     if kept is not None:
         document |= kept.keep(*store.sides(ranking.runs, tables))
-    return Shown(document=document, report=ranking_report(ranking), files=files)
+    return Shown(
+        document=document,
+        report=ranking_report(ranking),
+        files=files,
+        tables=lambda path: {path.with_name(name): text for name, text in ranking_tables(ranking).items()},
+    )

@@ -189,6 +189,16 @@ class Definition:
         return tuple(p for p in named.values() if not (self.labelled and p.name == "label"))
 
     @property
+    def usual_reads(self) -> tuple[str, ...] | None:
+        """The columns that it reads with its usual options, a column that must be named as the option is; None where
+        it is about another metric."""
+        if any(p.kind == "metric" for p in self.params):
+            return None
+        named = {p.name: p.name if p.kind == "column" else None for p in self.params}
+        options = {p.name: named[p.name] if p.required else p.default for p in self.params}
+        return tuple(self.source.reads({**options, "name": self.name}))
+
+    @property
     def doc(self) -> str:
         return inspect.getdoc(self.function) or ""
 

@@ -111,11 +111,9 @@ def _title(d: Definition) -> str:
 
 
 def _reads(d: Definition) -> str:
-    named = {p.name: p.name if p.kind == "column" else None for p in d.params}  # a column that must be named
-    options = {p.name: named[p.name] if p.required else p.default for p in d.params}
-    if any(p.kind == "metric" for p in d.params):
-        return "what its metric reads" + (", by" if "by" in options else "")
-    return ", ".join(d.source.reads({**options, "name": d.name}))
+    if d.usual_reads is None:
+        return "what its metric reads" + (", by" if any(p.name == "by" for p in d.params) else "")
+    return ", ".join(d.usual_reads)
 
 
 def _rows(d: Definition) -> str:

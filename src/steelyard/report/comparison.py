@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from steelyard.errors import counted
-from steelyard.report.document import Document, Heading, Note
+from steelyard.report.document import Document, Heading, Note, Table, Value
 from steelyard.report.evaluation import evaluation_report, population, taken
+from steelyard.report.formats import render
 from steelyard.report.rows import DELTA_DROPS, companion_rows, delta_columns, delta_row, files, sliced
 from steelyard.study.comparison import Comparison
 from steelyard.study.ranked_lists import Ranking
@@ -32,6 +36,21 @@ def _side(comparison: Comparison, side: str) -> Note:
     name, where = comparison.names.get(side), files(comparison.sources[side])
     who = where if name is None else f"{name}, {where}"
     return Note(f"{side:<4} {who}: {population(comparison.population[side])}")
+
+
+def ranking_tables(ranked: Ranking) -> dict[str, str]:
+    """The estimates as one CSV table, and the deltas of two rankings as another: text by file name."""
+    tables = {"evaluation.csv": render("csv", evaluation_report(ranked.evaluation))}
+    if ranked.comparison is not None:
+        tables["comparison.csv"] = render("csv", comparison_report(ranked.comparison))
+    return tables
+
+
+def by_query_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Every query's own values as a CSV table."""
+    columns = tuple(rows[0]) if rows else ()
+    cells = tuple(tuple(v if isinstance(v, str) else Value(v) for v in row.values()) for row in rows)
+    return render("csv", [Table(columns, cells)])
 
 
 def ranking_report(ranked: Ranking) -> Document:

@@ -39,7 +39,9 @@ class Value:
     def text(self) -> str:
         if self.value is None:
             return number(None)
-        shown = format(self.value, self.spec) if self.spec else number(self.value, signed=self.signed)
+        counts = self.unit == "rows" and float(self.value).is_integer()
+        spec = ",.0f" if counts else self.spec
+        shown = format(self.value, spec) if spec else number(self.value, signed=self.signed)
         return f"{shown} {self.unit}" if self.unit else shown
 
 

@@ -35,7 +35,7 @@ _COMPANIONS = {
     "calibration_error2": "calibration_error2",
 }
 ESTIMATE_DROPS = ("method", "se", "left out", "clusters")  # what a narrow terminal does without, the first first
-DELTA_DROPS = ("p", "clusters", "pairs", "p adjusted")
+DELTA_DROPS = ("p", "clusters", "n", "p adjusted")
 _TONES: Mapping[str, Tone] = {
     "better": "good",
     "worse": "bad",
@@ -136,7 +136,7 @@ def delta_row(d: Delta) -> Row:
         Value(d.p_value),
         Value(d.p_adjusted) if d.verdict_from == "delta" else "",
         judged(d.verdict),
-        Count(d.n_base) if d.n_base == d.n_new else f"{d.n_base:,} and {d.n_new:,}",
+        Count(min(d.n_base, d.n_new)),
         Count(d.clusters),
     )
 

@@ -91,11 +91,7 @@ def _unknown(name: str, records: Records) -> str:
 
 
 def _fits(definition: Definition, records: Records) -> bool:
-    if any(p.kind == "metric" for p in definition.params):
-        return True
-    named = {p.name: p.name if p.kind == "column" else None for p in definition.params}
-    options = {p.name: named[p.name] if p.required else p.default for p in definition.params}
-    read = set(definition.source.reads({**options, "name": definition.name})) - set(options)
+    read = set(definition.usual_reads or ()) - {p.name for p in definition.params}
     return all(column.removeprefix("reference.") in records for column in read if column in FIELDS)
 
 

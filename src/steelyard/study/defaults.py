@@ -50,7 +50,9 @@ def _suiting(records: Records) -> list[Choice]:
     marked = logged and kind_of(records.column("mark")) != "null"
     graded = _graded(records)
     scored = marked or (not graded and not logged and {"target", "prediction"} <= set(records.stated))
-    numeric = not marked and scored and records.is_numeric("target") and records.task.labels is None
+    numbers = not marked and scored and records.is_numeric("target") and records.task.labels is None
+    binary = numbers and _zeros_and_ones(records)
+    numeric = numbers and not binary
     confident = scored and "confidence" in records and kind_of(records.column("confidence")) != "null"
     counts = records.counts()
     choices = []
@@ -58,7 +60,8 @@ def _suiting(records: Records) -> list[Choice]:
         choices.append(_of(("numbers",), "the targets are numbers"))
     elif scored:
         texts = _marks(records) if marked else _texts(records)
-        choices.append(_of(("labels",) if texts else ("labels", "classes"), texts or "the targets are labels"))
+        labels = "the targets and predictions are 0 and 1" if binary else "the targets are labels"
+        choices.append(_of(("labels",) if texts else ("labels", "classes"), texts or labels))
     if graded:
         choices.append(_of(("scores",), "the answers were scored, and not only as right or wrong", column="score"))
     if counts["unparsed"]:
@@ -82,6 +85,12 @@ def _suiting(records: Records) -> list[Choice]:
             "(`steelyard metrics`)"
         )
     return choices
+
+
+def _zeros_and_ones(records: Records) -> bool:
+    """True if targets and predictions are 0 and 1: two classes, whatever else numbers may be."""
+    met = {value for name in ("target", "prediction") for value in records.labels(name).values}
+    return bool(met) and met <= {0, 1}
 
 
 def _graded(records: Records) -> bool:

@@ -138,7 +138,11 @@ class RowPair(Pair):
 
     def failures(self, left: RowPair) -> str:
         lost = len(self) - len(left)
-        return f"{counted(lost, 'row')} failed on either side and left both" if lost else ""
+        return (
+            f"{counted(lost, 'row')} failed in one of the runs and {'was' if lost == 1 else 'were'} dropped from both"
+            if lost
+            else ""
+        )
 
     @cached_property
     def failed_as_wrong(self) -> RowPair:

@@ -28,9 +28,12 @@ def judged(deltas: Sequence[Delta], settings: Settings, *, primary: bool = False
         adjusted = holm(p_values)
     for d, p in zip(deltas, adjusted, strict=True):
         verdict = verdict_of(d, p, settings.level)
-        aimless = (_direction(d.metric),) if verdict == "differs" else ()
+        said = (_direction(d.metric),) if verdict == "differs" else ()
+        alone = verdict_of(d, p_of(d), settings.level)
+        if verdict == "inconclusive" != alone:
+            said = (f"by itself it would be {alone}; not after allowing for {len(deltas)} comparisons",)
         with_verdict = replace(
-            d, verdict=verdict, p_adjusted=None if math.isnan(p) else float(p), notes=(*d.notes, *aimless)
+            d, verdict=verdict, p_adjusted=None if math.isnan(p) else float(p), notes=(*d.notes, *said)
         )
         yield with_verdict.cautioned("twin worse") if _twin_is_worse(d, settings.level) else with_verdict
 

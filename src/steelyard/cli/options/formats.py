@@ -18,4 +18,6 @@ Format = Annotated[
 ]
 Wide = Annotated[bool, typer.Option("--wide", help="Show every column, however wide the terminal is.")]
 Titles = Annotated[bool, typer.Option("--titles", help="Show metrics by their titles, not their names.")]
-NoPager = Annotated[bool, typer.Option("--no-pager", help="Page nothing; so does STEELYARD_PAGER= (empty).")]
+NoPager = Annotated[
+    bool, typer.Option("--no-pager", help="Do not page long output; STEELYARD_PAGER set to nothing does the same.")
+]

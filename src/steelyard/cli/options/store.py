@@ -55,16 +55,15 @@ MetricKey = Annotated[
         callback=one_metric,
     ),
 ]
-MetricKeys = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--metric",
-        "-m",
-        autocompletion=completing.metrics,
-        help="A metric's key, such as f1_macro; a,b or repeat for more.",
-        callback=split_metrics,
-    ),
-]
+_KEYS = typer.Option(
+    "--metric",
+    "-m",
+    autocompletion=completing.metrics,
+    help="A metric's key, such as f1_macro; a,b or repeat for more.",
+    callback=split_metrics,
+)
+Keys = Annotated[list[str], _KEYS]
+MetricKeys = Annotated[list[str] | None, _KEYS]
 Label = Annotated[list[str] | None, typer.Option("--label", help="What to find it by: model=m1. Repeatable.")]
 RunId = Annotated[str | None, typer.Option("--run-id", help="Its id; by default a new one is made.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why, for the history.")]

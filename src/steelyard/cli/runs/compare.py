@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,7 +16,7 @@ from steelyard.errors import UsageError
 @command()
 def compare(
     *,
-    metric: store.MetricKeys,
+    metric: store.Keys,
     top: Annotated[int, typer.Option("--top", help="How many to show.")] = 20,
     against: Annotated[
         str | None,
@@ -40,12 +40,14 @@ def compare(
     with place.index() as index:
         runs = store.usable(index, workflow=workflow)
         reference = index.find(against) if against else None
-        keys = dict.fromkeys(known_key(runs, name, cells=True) for name in metric or ())
+        keys = dict.fromkeys(known_key(runs, name, cells=True) for name in metric)
     standings = compared_by({key: ranked(runs, key) for key in keys}, reference, settings=resampling.settings)
-    documents, report = [], []
+    documents: list[dict[str, Any]] = []
+    report: list[Any] = []
     for key, rows in standings.items():
         better = direction(key, runs)
         shown = reference or (reference_of(rows) if any(row.delta is not None for row in rows) else None)
         documents.append(standings_document(rows[:top], key, better, shown))
         report += ranking_report(rows[:top], key, shown, better)
-    return Shown(document=documents[0] if len(documents) == 1 else {"metrics": documents}, report=report)
+    first, *further = documents
+    return Shown(document={**first, "further": further}, report=report)

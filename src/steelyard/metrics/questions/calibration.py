@@ -381,7 +381,7 @@ def ece_null(s: SignedReading) -> Floats:
 
 
 @signed_reliability.metric(
-    title="P-Value of Calibration",
+    title="Calibration P-Value",
     also=("calibration test",),
     bounds=(0, 1),
     formula="(1 + #{ece under random signs ≥ ece}) / (B + 1)",

@@ -33,12 +33,12 @@ def _no_interval(evidence: SortedRows, value: float, label: str) -> str:
 @metric(
     title="Latency",
     member_titles={
-        "p50": "Latency, Median",
-        "p95": "Latency, 95th Percentile",
-        "p99": "Latency, 99th Percentile",
-        "mean": "Latency, Mean",
-        "min": "Latency, Shortest",
-        "max": "Latency, Longest",
+        "p50": "Median Latency",
+        "p95": "95th Percentile of Latency",
+        "p99": "99th Percentile of Latency",
+        "mean": "Mean Latency",
+        "min": "Minimum Latency",
+        "max": "Maximum Latency",
     },
     also=("speed", "time", "duration", "seconds"),
     better="lower",

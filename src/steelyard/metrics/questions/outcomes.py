@@ -79,7 +79,7 @@ def failure_rate(failed: Floats) -> Floats:
 
 
 @metric(
-    title="Predictions in All",
+    title="Total Predictions",
     also=("sample size", "number of predictions", "count"),
     bounds=(0, None),
     unit="rows",

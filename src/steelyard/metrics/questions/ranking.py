@@ -22,7 +22,7 @@ from steelyard.records.table import Records
 _READS = ("gains", "judged")
 _REFERENCE = "trec_eval 9"
 _TITLES = {"level": "relevant from grade {}"}
-_SPELLED = {"rel": "level"}  # as ir_measures calls it
+_SPELLED = {"rel": "level", "cutoff": "k"}  # as ir_measures calls them
 
 
 _HIGHEST = 50  # a grade is an exponent
@@ -38,7 +38,8 @@ _GAINS: dict[str, Callable[[Floats], Floats]] = {"linear": np.asarray, "exponent
 
 @metric(
     title="nDCG",
-    aliases=("ndcg_cut_{k}", "ndcg_at_{k}"),
+    aliases=("ndcg_cut_{k}", "ndcg_cut.{k}", "ndcg_at_{k}"),
+    option_aliases=_SPELLED,
     also=("gain", "dcg", "graded relevance"),
     better="higher",
     bounds=(0, 1),
@@ -66,7 +67,7 @@ def ndcg(records: Records, *, k: int | None = None, gain: str = "linear") -> Ter
 @metric(
     title="Mean Reciprocal Rank",
     option_titles=_TITLES,
-    aliases=("rr", "recip_rank", "reciprocal_rank", "recip_rank_cut_{k}", "mrr_at_{k}"),
+    aliases=("rr", "recip_rank", "reciprocal_rank", "recip_rank_cut_{k}", "recip_rank_cut.{k}", "mrr_at_{k}"),
     also=("first hit",),
     better="higher",
     bounds=(0, 1),
@@ -92,7 +93,7 @@ def mrr(records: Records, *, k: int | None = None, level: int = 1) -> Terms:
 @metric(
     title="Mean Average Precision",
     option_titles=_TITLES,
-    aliases=("ap", "map_cut_{k}", "map_at_{k}"),
+    aliases=("ap", "map_cut_{k}", "map_cut.{k}", "map_at_{k}"),
     also=("precision",),
     better="higher",
     bounds=(0, 1),
@@ -117,7 +118,7 @@ def map(records: Records, *, k: int | None = None, level: int = 1) -> Terms:
 @metric(
     title="Precision",
     option_titles=_TITLES,
-    aliases=("p@", "P_{k}", "precision_at_{k}"),
+    aliases=("p@", "P_{k}", "P.{k}", "precision_at_{k}"),
     also=("set_p", "setp", "p"),
     name="precision@",
     better="higher",
@@ -165,7 +166,7 @@ def recall_at(records: Records, *, k: int, level: int = 1) -> Terms:
 @metric(
     title="Hit Rate",
     option_titles=_TITLES,
-    aliases=("success", "success_{k}", "hit_rate", "hit_rate_{k}", "hit_at_{k}"),
+    aliases=("success", "success_{k}", "success.{k}", "hit_rate", "hit_rate_{k}", "hit_at_{k}"),
     also=("hit rate", "top k accuracy"),
     better="higher",
     bounds=(0, 1),

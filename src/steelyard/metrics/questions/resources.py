@@ -41,7 +41,7 @@ def _fact(name: str, *, unit: str, undefined: str) -> dict[str, Any]:
 
 
 @metric(
-    title="Input Tokens in All",
+    title="Total Input Tokens",
     also=("usage",),
     formula="Σ input_tokens",
     no_delta="totals grow with the rows: compare input_tokens, the mean",
@@ -57,7 +57,7 @@ def input_tokens_total(input_tokens: Floats) -> Terms:
 
 
 @metric(
-    title="Output Tokens in All",
+    title="Total Output Tokens",
     also=("usage",),
     formula="Σ output_tokens",
     no_delta="totals grow with the rows: compare output_tokens, the mean",
@@ -83,7 +83,7 @@ output_tokens_total.finish(_sum)
 @compose(
     input_tokens_total,
     output_tokens_total,
-    title="Tokens in All",
+    title="Total Tokens",
     also=("usage", "total tokens"),
     formula="input_tokens_total + output_tokens_total",
     no_delta="totals grow with the rows: compare input_tokens and output_tokens, the means",

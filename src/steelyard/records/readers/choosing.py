@@ -131,6 +131,8 @@ def recognised(head: Head, path: str) -> Reader:
     for reader in readers.values():
         if _takes(reader, head):
             degrees[_certainty(reader, head)].append(reader)
+    if _of_rankings(head) == "rankings" and not degrees["sure"]:
+        raise _unknown(head, path)
     for degree in ("sure", "likely", "maybe"):
         named = [reader for reader in degrees[degree] if reader.has_suffix(head.name)]
         candidates = named or ([] if degree == "maybe" else degrees[degree])
@@ -174,6 +176,9 @@ def _unknown(head: Head, path: str) -> SteelyardError:
         if len(head.members or ()) == 1:
             hint = f"; give the one file in it: {printable((head.members or ('',))[0])}"
         return InputError(f"cannot be read: it is a folder that no reader recognises{hint}", file=path)
+    ranked = _of_rankings(head)
+    if ranked:
+        return UsageError(f"{printable(path)}: looks like TREC {ranked}; `steelyard rank QRELS RUN` reads such files")
     named = [reader for reader in readers.values() if reader.has_suffix(head.name)]
     if named:
         suffix = printable(Path(head.name).suffix.lower())
@@ -182,11 +187,24 @@ def _unknown(head: Head, path: str) -> SteelyardError:
             f"Another format can be named with `format=`: {', '.join(readers)}",
             file=path,
         )
-    known = ", ".join(f"{reader.name} ({' '.join(reader.suffixes)})" for reader in readers.values())
+    known = ", ".join(
+        f"{reader.name} ({' '.join(reader.suffixes)})" if reader.suffixes else reader.name
+        for reader in readers.values()
+    )
     return UsageError(
         f"{printable(path)}: {looks}, which no reader is sure of, and no format goes by this suffix; "
         f"name one with `format=`: {known}"
     )
+
+
+def _of_rankings(head: Head) -> str:
+    """What kind of TREC lines a text begins with, if it does."""
+    words = [line.split() for line in (head.text or "").splitlines()[:2] if line.strip()]
+    if words and all(len(each) == 6 and each[1].casefold() == "q0" for each in words):
+        return "rankings"
+    if words and all(len(each) == 4 and each[3].lstrip("-").isdecimal() for each in words):
+        return "judgements"
+    return ""
 
 
 def _described(named: Iterable[Reader]) -> str:

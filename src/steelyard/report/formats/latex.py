@@ -77,6 +77,7 @@ _SPECIAL |= {"₂": "$_2$", "²": "$^2$", "≠": r"$\ne$", "≈": r"$\approx$", 
 _SPECIAL |= {"½": r"\textonehalf{}", "′": r"$\prime$", "∩": r"$\cap$", "∪": r"$\cup$", "∫": r"$\int$"}
 _SPECIAL |= {"⌊": r"$\lfloor$", "⌋": r"$\rfloor$", "⌈": r"$\lceil$", "⌉": r"$\rceil$"}
 _SPECIAL |= {"←": r"$\leftarrow$", "✓": r"$\surd$", "–": "--", "—": "---"}
+_WARNING = "warning: "
 _ANY = re.compile("|".join(map(re.escape, _SPECIAL)))
 _NUMBER = re.compile(r"([+-]?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?)(?:e([+-][0-9]+))?")
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_./-]+")
@@ -85,10 +86,14 @@ _PLAIN_PATH = re.compile(r"[A-Za-z0-9_./-]+")
 @report_format("latex", aliases=("tex",), suffix=".tex", titles=True)
 def render(document: Document) -> str:
     """The LaTeX, ending in a newline."""
-    blocks = ["% \\usepackage[T1]{fontenc} \\usepackage{booktabs} \\usepackage{graphicx} \\usepackage{textcomp}"]
+    pictures = any(isinstance(part, Figure) and part.path is not None for part in document)
+    packages = ("booktabs", *(["graphicx"] if pictures else []), "textcomp")
+    blocks = [" ".join(["% \\usepackage[T1]{fontenc}", *(f"\\usepackage{{{name}}}" for name in packages)])]
     for part in document:
         if isinstance(part, Heading):
             blocks.append(f"\\subsection*{{{escaped(part.text)}}}")
+        elif isinstance(part, Note) and part.text.startswith(_WARNING):
+            blocks.append(f"% {printable(part.text, limit=2000)}")  # for the author, not for the reader
         elif isinstance(part, Note):
             blocks.append(f"\\noindent {escaped(part.text)}")
         elif isinstance(part, Verbatim):
