@@ -53,7 +53,7 @@ def test_several_formats_are_written_next_to_the_document_and_the_first_is_print
     ("arguments", "problem"),
     [
         (("evaluate", "a.jsonl", "--format", "json,md"), "several formats are written to a folder: name it with --out"),
-        (("runs", "list", "--format", "json,md"), "this command prints one format"),
+        (("runs", "list", "--format", "json,md"), "several formats are written to a folder: name it with --out"),
         (("evaluate", "a.jsonl", "--format", "htlm"), "did you mean 'html'?"),
     ],
 )

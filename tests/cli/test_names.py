@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import typer.main
 
+import steelyard as sy
 from steelyard.cli.main import app
 from steelyard.cli.words import spelled
 from steelyard.confidence.signals import variants
@@ -34,8 +35,8 @@ def of_kind(*kinds: str) -> list[Any]:
 
 
 def test_every_line_is_of_a_kind_that_is_run() -> None:
-    kinds = {"command", "python", "metric", "variant", "column", "key", "file", "variable", "none"}
-    assert {kind for _, _, kind in NAMES} == kinds
+    kinds = {"command", "python", "metric", "variant", "column", "signal", "key", "timing", "file", "page", "variable"}
+    assert {kind for _, _, kind in NAMES} == {*kinds, "none"}
     page = (HERE / "docs/names.md").read_text()
     assert sum(line.startswith("| ") for line in page.splitlines()) == len(NAMES) + page.count("| there |")
 
@@ -74,6 +75,23 @@ def test_metrics_parse(there: str, here: str) -> None:
 @pytest.mark.parametrize(("there", "here"), of_kind("variant", "column"))
 def test_variants_and_columns_are_known(there: str, here: str) -> None:
     assert here in variants or here in FIELDS
+
+
+@pytest.mark.parametrize(("there", "here"), of_kind("signal"))
+def test_signals_are_read_by_a_variant(there: str, here: str) -> None:
+    assert here in {f"signal.{need}" for variant in variants.values() for need in variant.needs}
+    assert there.strip("`").partition(".")[2] == here.partition(".")[2]
+
+
+@pytest.mark.parametrize(("there", "here"), of_kind("timing"))
+def test_timings_are_returned(there: str, here: str) -> None:
+    reply = {"total_duration": 5e9, "load_duration": 1e9, "eval_duration": 2e9, "eval_count": 50}
+    assert sy.parse_ollama_timings(reply)[here] is not None
+
+
+@pytest.mark.parametrize(("there", "here"), of_kind("page"))
+def test_pages_are_there(there: str, here: str) -> None:
+    assert (HERE / here).is_file()
 
 
 @pytest.mark.parametrize(("there", "here"), of_kind("none"))

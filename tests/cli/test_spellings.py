@@ -118,7 +118,7 @@ def test_a_plain_table_is_ranked_by_its_confidence_and_told_how_to_keep_the_arti
     assert said not in kept.err
     assert list(kept.json["confidence_variants"]) == ["confidence"]
     assert command("selective", cwd=tmp_path).err == (
-        "steelyard: error: a file is missing; `--help` lists what the command takes\n"
+        "steelyard: error: missing: a file; `--help` lists what the command takes\n"
     )
 
 

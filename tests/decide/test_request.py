@@ -147,11 +147,11 @@ def test_every_form_shows_n_clusters_what_was_left_out_and_notes(folder: Path) -
     for shown in (table, (folder / "g.md").read_text()):
         assert "154" in shown
         assert "5 failed, 1 no target" in shown
-        assert "5 rows failed on either side and left both" in shown
+        assert "5 rows failed in one of the runs and were dropped from both" in shown
     (suite,) = [ElementTree.parse(folder / "g.xml").getroot()]
     said = [case.findtext("system-out") or "" for case in suite.iter("testcase")]
     assert "n 154; clusters 39; left out: 5 failed, 1 no target" in said[1]
-    assert "note: 5 rows failed on either side" in said[0]
+    assert "note: 5 rows failed in one of the runs" in said[0]
 
 
 # -- names that are wrong, and numbers that are not there --------------------------------------------------------------

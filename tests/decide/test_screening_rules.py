@@ -63,10 +63,50 @@ def test_only_metrics_of_confidence_in_the_answer_warn_of_a_class_probability() 
     said = ["sick", "well"] * 40
     columns = {"target": said, "prediction": said, "confidence": [0.9, 0.1] * 40, "risk": [0.9, 0.1] * 40}
     records = sy.Records.from_columns({"item": list(range(80)), **columns})
-    silent = ("sensitivity", "selection_rate", "net_benefit(pt=0.3)", "auroc(score=risk)", "auroc(positive=sick)")
+    silent = (
+        *(f"{name}(positive=sick)" for name in ("sensitivity", "selection_rate", "auroc")),
+        *("net_benefit(pt=0.3, positive=sick)", "auroc(score=risk)"),
+    )
     assert class_warnings(records, [metric_of(name) for name in silent]) == []
-    (warning,) = class_warnings(records, [metric_of("sensitivity"), metric_of("auprc")])
-    assert "Ask for auprc(positive=sick)" in warning
+    (warning,) = class_warnings(
+        records, [metric_of("sensitivity(positive=sick)"), metric_of("auprc"), metric_of("aurc")]
+    )
+    assert "auprc and aurc take it for confidence in the answer: ask for auprc(positive=sick)" in warning
+
+
+def test_a_class_that_nobody_named_is_said() -> None:
+    records = sy.Records.from_columns({"item": [1, 2, 3], "target": ["a", "b", "b"], "prediction": ["a", "b", "b"]})
+    said = "a is taken for the positive label, because nobody said which it is: name it, as in"
+    for result in (
+        sy.evaluate(records, ["fairness_gap(sensitivity, by=item)", "ppv"], resamples=0),
+        sy.compare(records, records, ["equalized_odds(by=item)"], resamples=0),
+    ):
+        assert [w for w in result.warnings if said in w]
+    gate = Gate.parse("ppv >= 0.1")
+    assert said in "".join(gate.check(of_records(gate, records, None, NumberOptions(resamples=100))).notes)
+    declared = sy.Records.from_columns(
+        {"item": [1, 2], "target": ["a", "b"], "prediction": ["a", "b"]}, task={"labels": ["a", "b"], "positive": "a"}
+    )
+    assert sy.evaluate(declared, ["ppv"], resamples=0).warnings == ()
+
+
+def test_net_benefit_says_that_a_confidence_in_the_answer_is_no_risk() -> None:
+    said = ["sick", "well"] * 10
+    columns = {"item": list(range(20)), "target": said, "prediction": said, "confidence": [0.95] * 20}
+    result = sy.evaluate(sy.Records.from_columns(columns), ["net_benefit(pt=0.5, positive=sick)"], resamples=0)
+    assert any("net_benefit(pt=0.1, score=risk)" in warning for warning in result.warnings)
+
+
+@pytest.mark.parametrize(("rule", "said"), [("accuracy >= 85", "accuracy is at most 1"),
+                                            ("high(delta(mae)) <= -0.1", ""), ("delta(ppv) <= -1.5", "at least -1"),
+                                            ("accuracy >= 1", "")])  # fmt: skip
+def test_a_threshold_that_nothing_meets_is_said(rule: str, said: str) -> None:
+    gate = Gate.parse(f"!{rule}" if "ppv" in rule else rule)
+    notes = " ".join(gate.check(sy.evaluate(run(1), ["accuracy"], resamples=0)).notes) if "delta" not in rule else ""
+    compared = sy.compare(run(1), run(2), ["ppv"], resamples=100)
+    notes = notes or " ".join(gate.check(compared).notes)
+    assert ("can never be met" in notes) == bool(said)
+    assert said in notes
 
 
 @pytest.mark.parametrize(

@@ -231,7 +231,14 @@ def test_out_is_the_run_outside_the_store(evaluators: tuple[Any, ...], world: Wo
     for _ in range(2):  # a folder for other tools may be written again
         done = command(*evaluators, "--no-save", "--out", out, root=tmp_path / "root")
         assert done.code == 0, done.err
-    names = ["evaluation.json", "evaluators.json", "evidence.npz", "run.json", "run_manifest.json"]
+    names = [
+        "evaluation.json",
+        "evaluators.json",
+        "evidence.npz",
+        "retrieval-eval.json",
+        "run.json",
+        "run_manifest.json",
+    ]
     assert sorted(path.name for path in out.iterdir()) == names
     run = json.loads((out / "run.json").read_text())
     for name, digest in run["Files"].items():

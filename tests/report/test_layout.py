@@ -104,7 +104,7 @@ def number(metric: str, value: float, **slice_: str) -> Estimate:
 def test_slices_are_rows_of_one_table_metric_by_metric() -> None:
     numbers = [number(m, 0.1, task="t", model=model) for model in ("a", "b") for m in ("mae", "rmse")]
     note, table = sliced(estimate_columns(0.95), numbers, estimate_row)
-    assert note == Note("all of task t")
+    assert note == Note("all rows: task t")
     assert isinstance(table, Table)
     assert [tuple(map(text_of, row[:2])) for row in table.rows] == [
         ("mae", "a"),

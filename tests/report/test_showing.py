@@ -127,4 +127,4 @@ def test_papers_and_pictures_name_metrics_by_their_titles(results: dict[type, An
     assert "Excess AURC" in page
     assert "eaurc" not in page
     (axes,) = results[sy.Evaluation].plot().axes
-    assert "Expected Calibration Error" in [label.get_text() for label in axes.get_yticklabels()]
+    assert "Expected Calibration Error ↓" in [label.get_text() for label in axes.get_yticklabels()]

@@ -84,7 +84,7 @@ def test_names_are_few_and_short(labels: Any, names: bool) -> None:
 
 
 def test_a_class_that_is_a_text_is_not_named_unless_it_was_asked_for() -> None:
-    texts = [f"Mrs Smith of room {i} fell again and broke her hip at night, says her son" for i in range(12)]
+    texts = [f"Mrs Smith of room {i % 2} fell again and broke her hip at night, says her son" for i in range(12)]
     table = {"item": list(range(12)), "target": texts, "prediction": texts}
     records = sy.Records.from_columns(table)
     chosen, asked = sy.evaluate(records, ["sensitivity", f"sensitivity(positive={json.dumps(texts[0])})"], resamples=0)

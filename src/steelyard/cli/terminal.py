@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -49,6 +50,7 @@ class Terminal:
         """Print the text, through the pager where it is longer than the screen."""
         if self.pager and self.height is not None and text.count("\n") >= self.height:
             stream.flush()
+            before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the pager's: it stops a search, not the pager
             try:
                 done = subprocess.run(self.pager, input=text.encode(errors="backslashreplace"), stdout=stream)
             except OSError:
@@ -56,6 +58,8 @@ class Terminal:
             else:
                 if done.returncode in (0, 2, 130):
                     return
+            finally:
+                signal.signal(signal.SIGINT, before)
         stream.write(text)
         stream.flush()
 

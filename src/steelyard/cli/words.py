@@ -100,7 +100,21 @@ def _helped(root: Any, words: Sequence[str]) -> list[str]:
     ending = [each for each in paths(root) if each[-len(words) :] == tuple(words)]
     if len(ending) == 1:
         return [*ending[0], "--help"]
-    return ["metrics", *words] if len(words) == 1 else [*path, "--help"]
+    if len(words) > 1:
+        return [*path, "--help"]
+    if _meant(words[0], list(paths(root))) and not _is_metric(words[0]):
+        raise UsageError(unknown(words[0], list(paths(root))))
+    return ["metrics", *words]
+
+
+def _is_metric(word: str) -> bool:
+    from steelyard.metrics.definition import metric_of
+
+    try:
+        metric_of(word)
+    except UsageError as problem:
+        return "unknown" not in str(problem)
+    return True
 
 
 def unknown(word: str, known: Sequence[tuple[str, ...]], *, own: Sequence[tuple[str, ...]] = ()) -> str:

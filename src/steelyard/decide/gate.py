@@ -55,7 +55,7 @@ class Gate:
     >>> import steelyard as sy
     >>> result = sy.evaluate([{"item": 1, "target": "a", "prediction": "a"}], "accuracy", resamples=0)
     >>> Gate.parse("accuracy >= 0.8").check(result)
-    Decision: PASS (1 rules: 1 pass)
+    Decision: PASS (1 rule: 1 pass)
     """
 
     rules: tuple[Rule, ...]
@@ -113,8 +113,6 @@ class Gate:
             raise UsageError("a gate needs at least one rule")
         subject = _subject(subjects)
         rules = self.spelled([*subject.metrics, *subject.baseline_metrics]).rules
-        for rule in rules:
-            _checked(rule)
         judged = [v for rule in rules for v in _judged(rule, subject, self.allow_missing)]
         judged = _corrected(judged, subject.unit)
         judged += _unwatched_failures(rules, subject)
@@ -135,21 +133,6 @@ class Gate:
 
 
 # -- one rule ----------------------------------------------------------------------------------------------------------
-
-
-def _checked(rule: Rule) -> None:
-    """Refuse a threshold that no value can meet: it is a slip, such as 85 for 0.85."""
-    metric = rule_metric(rule)
-    low, high = (None, None) if metric is None else metric.bounds
-    if rule.delta:
-        width = None if low is None or high is None else high - low
-        low, high = (None, None) if width is None else (-width, width)
-    above = high is not None and (rule.threshold > high if rule.relation == ">=" else rule.threshold >= high)
-    below = low is not None and (rule.threshold < low if rule.relation == "<=" else rule.threshold <= low)
-    if above if rule.relation.startswith(">") else below:
-        ends = " and ".join("any number" if end is None else f"{end:g}" for end in (low, high))
-        what = "its difference" if rule.delta else printable(str(rule.metric))
-        raise UsageError(f"'{printable(str(rule))}' can never be met: {what} lies between {ends}")
 
 
 def _judged(rule: Rule, subject: Subject, allowed: float) -> Iterator[Verdict]:
@@ -335,7 +318,24 @@ def _unwatched_failures(rules: Sequence[Rule], subject: Subject) -> list[Verdict
     ]
 
 
+def _out_of_reach(rule: Rule) -> str:
+    """What to say of a threshold that no value can meet, which is a slip, such as 85 for 0.85; or nothing."""
+    metric = rule_metric(rule)
+    low, high = (None, None) if metric is None else metric.bounds
+    if rule.delta:
+        width = None if low is None or high is None else high - low
+        low, high = (None, None) if width is None else (-width, width)
+    above = high is not None and (rule.threshold > high if rule.relation == ">=" else rule.threshold >= high)
+    below = low is not None and (rule.threshold < low if rule.relation == "<=" else rule.threshold <= low)
+    if not (above if rule.relation.startswith(">") else below):
+        return ""
+    what, end = "the difference" if rule.delta else str(rule.metric), high if rule.relation.startswith(">") else low
+    most = "at most" if rule.relation.startswith(">") else "at least"
+    return f"'{printable(str(rule))}' can never be met: {printable(what)} is {most} {end:g}"
+
+
 def _notes(rules: Sequence[Rule]) -> Iterator[str]:
+    yield from filter(None, map(_out_of_reach, rules))
     selective = [str(rule) for rule in rules if _rewards_declining(rule_metric(rule) or documented_metric(rule))]
     if selective and not any(_head(rule) in _WATCHED for rule in rules):
         others = f" (and {len(selective) - 1} more)" if len(selective) > 1 else ""

@@ -7,7 +7,8 @@ for, the module that `presented_by` named is imported, and registers a `Presente
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -54,6 +55,12 @@ def presenter_of(result: object) -> Presenter:
     return next(_presenters[kind] for kind in type(result).__mro__ if kind in _presenters)
 
 
+def not_over_input(file: Path, inputs: Iterable[str]) -> None:
+    """Refuse to write over what a result was made from."""
+    if file.exists() and any(os.path.exists(name) and os.path.samefile(file, name) for name in inputs):
+        raise UsageError(f"{printable(file)} is what it was made from; name another file to write to")
+
+
 class Shows:
     """A result that shows itself in notebooks, goes into frames and papers, and is saved by the suffix of a file."""
 
@@ -95,6 +102,7 @@ class Shows:
 
         file = Path(path)
         suffix = file.suffix.lower()
+        not_over_input(file, self._inputs())
         if suffix == ".json":
             write_atomic(file, dumps(self.to_dict()))
             return file
@@ -104,6 +112,10 @@ class Shows:
             raise UsageError(f"{printable(file.name)}: results are saved as {known}; its suffix is none of them")
         write_atomic(file, presenter_of(self).rendered(self, formats[suffix]))
         return file
+
+    def _inputs(self) -> Iterable[str]:
+        """The files that the result was made from."""
+        return ()
 
     def plot(self) -> Figure:
         """A Matplotlib figure; a notebook shows it, `savefig` writes it."""

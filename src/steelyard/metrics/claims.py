@@ -67,7 +67,7 @@ def class_in_table(table: Records, positive: str | None) -> dict[str, Any]:
     text = None if stated is None else value_name(stated)
     return {
         "stated": text,
-        "known": text is None or any(is_named(value, text) for value in named),
+        "known": text is None or any(is_named(value, text) for value in (*named, *(whole.task.labels or ()))),
         **by_task(table, _targets),
     }
 
@@ -118,7 +118,17 @@ def one_class(summaries: Sequence[Any]) -> dict[str, Any]:
         return {"positive": None, "undefined": f"{few} than two labels among the targets: say which with positive="}
     by_convention = next((label for label in _POSITIVE if {label, _POSITIVE[label]} == set(counts)), None)
     # of equally rare ones the last in order: yes rather than no
-    return {"positive": by_convention or min(sorted(counts, reverse=True), key=lambda name: counts[name])}
+    return {
+        "positive": by_convention or min(sorted(counts, key=_in_order, reverse=True), key=lambda name: counts[name])
+    }
+
+
+def _in_order(label: str) -> tuple[float, str]:
+    """Numbers by their size, other labels as texts."""
+    try:
+        return float(label), ""
+    except ValueError:
+        return float("inf"), label
 
 
 def _counts(summaries: Sequence[Any]) -> dict[str, int]:

@@ -67,6 +67,7 @@ class Definition:
     norm: Callable[[Floats], Floats] | None = None  # of a vector of noise; the value is a function of the norm
     norm_members: tuple[str, ...] | None = None
     members: tuple[str, ...] | Callable[..., tuple[Any, ...]] | None = None
+    bounds_of: Callable[[Mapping[str, Any]], Bounds] | None = None  # closer bounds that follow from the options
     share: bool | None = None  # whether 0/1 row scores are a share; by default if the bounds are [0, 1]
     answered_if: Callable[[Mapping[str, Any]], bool] | None = None  # options under which only answered rows count
     conditions: tuple[str, ...] = ()  # options that change no value, but say when there is none

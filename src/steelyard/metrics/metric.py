@@ -126,6 +126,8 @@ class Metric:
 
     @property
     def bounds(self) -> Bounds:
+        if self.definition.bounds_of is not None:
+            return self.definition.bounds_of(self.values)
         if self.definition.bounds not in (AS_BASE, WIDTH_OF_BASE):
             return self.definition.bounds
         low, high = self.base.bounds if self.base else (None, None)

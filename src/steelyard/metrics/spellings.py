@@ -33,7 +33,8 @@ _LISTS_ALL = "`steelyard metrics` lists all"
 
 def spelled(expr: Expr, metrics: Registry[Definition]) -> Expr:
     """The expression with the name of a metric as its head, where it is written as one of the patterns of aliases."""
-    if metrics.meant(expr.head) is not None or (expr.cutoff is not None and metrics.meant(f"{expr.head}{CUTOFF}")):
+    named = metrics.meant(expr.head) is not None and not expr.labels  # `success.5` is written as a pattern
+    if named or (expr.cutoff is not None and metrics.meant(f"{expr.head}{CUTOFF}")):
         return expr
     written = (expr.head, *expr.labels)
     readings = [

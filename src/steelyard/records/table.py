@@ -19,7 +19,7 @@ import pyarrow as pa
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.ground.frames import arrow_table
-from steelyard.ground.showing import Json, Shows
+from steelyard.ground.showing import Json, Shows, not_over_input
 from steelyard.records import derive
 from steelyard.records.breaches import breaches
 from steelyard.records.conditions import Conditions, meeting
@@ -344,8 +344,10 @@ class Records(Shows):
         """Write the rows to a file by its suffix (`.csv`, `.jsonl`, `.parquet`, …), in place of one that is there."""
         from steelyard.records.writers import write_records
 
-        write_records(self, Path(path))
-        return Path(path)
+        file = Path(path)
+        not_over_input(file, (source.name for source in self.sources))
+        write_records(self, file)
+        return file
 
     def as_reference(self) -> Records:
         """Every row as its unperturbed partner answered it; needs the `reference.*` columns."""

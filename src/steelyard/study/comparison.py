@@ -92,6 +92,9 @@ class Comparison(Shows):
         """One row per delta: the metric, its slice, both values, delta, interval and verdict."""
         return deltas_table(self.deltas)
 
+    def _inputs(self) -> Iterator[str]:
+        return (source.name for sources in self.sources.values() for source in sources)
+
     def to_dict(self) -> Json:
         """Plain data: the document that `comparison.json` holds."""
         from steelyard.study.wire import comparison_document

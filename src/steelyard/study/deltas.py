@@ -13,6 +13,7 @@ from typing import Any, Literal
 from steelyard.errors import counted
 from steelyard.metrics.definition import Metric, metric_of
 from steelyard.study.pairs import ClustersLeft, MissingRows, Pair
+from steelyard.uncertainty.groups import counted_rows
 from steelyard.uncertainty.groups import named as group_names
 from steelyard.uncertainty.number import Delta
 from steelyard.uncertainty.paired import PairedSample, paired
@@ -220,8 +221,8 @@ class _Measurements:
             p_value=_or_none(measured.p_value),
             better=measured.base.constants.get("better") or metric.better,
             n=len(pair),
-            n_base=int(measured.base.evidence.rows.sum()),
-            n_new=int(measured.new.evidence.rows.sum()),
+            n_base=counted_rows(measured.base),
+            n_new=counted_rows(measured.new),
             clusters=measured.clusters,
             method="none" if measured.rule is None else measured.rule.method,
             undefined_resamples=measured.undefined,

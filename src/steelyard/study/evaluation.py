@@ -78,6 +78,9 @@ class Evaluation(Shows):
         """One row per estimate: the metric, its slice, value, interval, and what it stands on."""
         return estimates_table(self.estimates)
 
+    def _inputs(self) -> Iterator[str]:
+        return (source.name for source in self.sources)
+
     def to_dict(self) -> Json:
         """Plain data: the document that `evaluation.json` holds."""
         from steelyard.study.wire import evaluation_document

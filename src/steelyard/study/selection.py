@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -154,6 +154,9 @@ class Selection(Shows):
         variants, runs, keys, estimates = zip(*rows, strict=True) if rows else ((), (), (), ())
         more = {"confidence": variants, **({"run": runs} if self.overlap else {}), "number": keys}
         return estimates_table(estimates, **more)
+
+    def _inputs(self) -> Iterator[str]:
+        return (source.name for sources in self.sources for source in sources)
 
     def to_dict(self) -> Json:
         """Plain data: the metrics artifact."""

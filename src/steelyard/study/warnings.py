@@ -96,7 +96,18 @@ def table_warnings(records: Records, asked: Sequence[Metric] = ()) -> list[str]:
 
 def class_warnings(records: Records, asked: Sequence[Metric]) -> list[str]:
     """What metrics about classes take for granted: which one is positive, and what a confidence is about."""
-    return [*assumed_positive(records, asked), *_doubtful_confidence(records, asked)]
+    return [*assumed_positive(records, asked), *_doubtful_confidence(records, asked), *_doubtful_risk(records, asked)]
+
+
+def _doubtful_risk(records: Records, asked: Sequence[Metric]) -> list[str]:
+    """A warning if the usual confidence is read as the probability of a class, and is high whichever is predicted."""
+    about = [m for m in asked if m.definition.name == "net_benefit" and m.values["score"] == "confidence"]
+    if not about or not {"prediction", "confidence"} <= set(records.stated) or class_probability(records):
+        return []
+    return [
+        "net_benefit reads the confidence as the probability of the positive label, and here it may be that of the "
+        "answer: name the column that holds the probability, as in net_benefit(pt=0.1, score=risk)"
+    ]
 
 
 def _doubtful_confidence(records: Records, asked: Sequence[Metric]) -> list[str]:
@@ -144,16 +155,19 @@ def assumed_positive(records: Records, asked: Sequence[Metric]) -> list[str]:
         for part in parts
         if (label := _positive(m.merged([m.summary(part)]))) is not None
     }
+    cause = "is taken for the positive label, because nobody said which it is: name it"
     return [
-        f"{_inert(label)} is taken for the positive label, because nobody said which it is: name it, as in "
-        f"{name}(positive={label_text(label)}) or by positive in a task file"
+        f"{_inert(label)} {cause}, as in {name}(positive={label_text(label)}), or by positive in a task file"
+        if are_names({label})
+        else f"the rarer target {cause}, as in {name}(positive=…), or by positive in a task file"
         for label, name in labels.items()
     ]
 
 
 def _positive(constants: Mapping[str, Any]) -> Any:
     """The positive label among the constants of a metric, or of what it is composed of."""
-    return constants.get("positive") or next(filter(None, map(_positive, constants.get("parts", ()))), None)
+    inner = (*constants.get("parts", ()), *([constants["overall"]] if "overall" in constants else []))
+    return constants.get("positive") or next(filter(None, map(_positive, inner)), None)
 
 
 def _inside(metric: Metric) -> list[Metric]:

@@ -20,7 +20,15 @@ from steelyard.uncertainty.families import (
     never_resampled,
     spread_of,
 )
-from steelyard.uncertainty.groups import groups_without_value, named, named_samples, over_groups, ungrouped_rows
+from steelyard.uncertainty.groups import (
+    counted_rows,
+    excluded_rows,
+    groups_without_value,
+    named,
+    named_samples,
+    over_groups,
+    ungrouped_rows,
+)
 from steelyard.uncertainty.intervals import Rule
 from steelyard.uncertainty.measures import lone, measures_without_value, named_measures
 from steelyard.uncertainty.number import TOLERATED_UNDEFINED, Caution, Estimate
@@ -86,7 +94,9 @@ def _about_measures(e: Estimate, s: Sample) -> Estimate:
 def _estimate(s: Sample, settings: Settings, slice_: Mapping[str, Any], groups: Mapping[Any, Sample]) -> Estimate:
     metric, notes = s.metric, []
     cautions: list[Caution] = []
-    parts = scarcity([s])
+    inner = over_groups(s)
+    parts = scarcity(inner if len(inner) > 1 else [s])  # of two gaps the one that stands on less
+    clusters = min(each.clusters for each in inner) if len(inner) > 1 else s.clusters
     spread = Spread(rule=None)
     interval = None
     if math.isnan(s.value):
@@ -100,11 +110,11 @@ def _estimate(s: Sample, settings: Settings, slice_: Mapping[str, Any], groups: 
             doubt = ": the interval is doubtful" if interval is not None else ""
             notes.append(f"undefined in {spread.undefined} of {settings.resamples} resamples{doubt}")
             cautions.append("doubtful")
-        if over_groups(s):
+        if inner:
             group_notes, group_cautions = _about_groups(s)
             notes += group_notes
             cautions += group_cautions
-        more, also = about_scarcity(parts, s.clusters, with_interval=interval is not None)
+        more, also = about_scarcity(parts, clusters, with_interval=interval is not None)
         notes += more
         cautions += also
     return Estimate(
@@ -115,9 +125,9 @@ def _estimate(s: Sample, settings: Settings, slice_: Mapping[str, Any], groups: 
         interval=interval,
         level=settings.level,
         method="none" if spread.rule is None else spread.rule.method,
-        n=int(s.evidence.rows.sum()),
-        clusters=s.clusters,
-        excluded=dict(s.evidence.excluded),
+        n=counted_rows(s),
+        clusters=clusters,
+        excluded=excluded_rows(s),
         undefined_resamples=spread.undefined,
         better=s.constants.get("better") or metric.better,
         unit=metric.unit,

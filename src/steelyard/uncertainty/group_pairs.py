@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +13,11 @@ from steelyard.metrics.evidence.combined import Groups
 from steelyard.metrics.evidence.sums import Draw
 from steelyard.records.labels import value_name
 from steelyard.uncertainty.groups import named, over_groups
+from steelyard.uncertainty.intervals import Interval, Rule, containing
 from steelyard.uncertainty.sampling import Sample, read_sample
+
+if TYPE_CHECKING:
+    from steelyard.uncertainty.paired import PairedSample
 
 
 def shared_groups(base: Sample, new: Sample) -> tuple[Sample, Sample, tuple[str, ...]]:
@@ -53,3 +58,28 @@ def _made_of(s: Sample, parts: Sequence[Sample]) -> Sample:
         return parts[0]
     evidence = replace(s.evidence, parts=tuple(part.evidence for part in parts))
     return read_sample(replace(s, evidence=evidence), Draw(np.ones((1, len(evidence.ids)))))
+
+
+def larger_of_gaps(sample: PairedSample, gaps: Sequence[PairedSample], lost: Sequence[str]) -> PairedSample:
+    """The larger of several gaps changes by no less than the least and no more than the most that one of them does.
+
+    So its interval is from the lowest to the highest end of theirs, all held at once; it is no surer than any.
+    """
+    rules, delta = [each.rule for each in gaps if each.rule is not None], sample.delta
+
+    def ends(level: float) -> Interval:
+        each = [rule.at(1 - (1 - level) / len(gaps)) for rule in rules]
+        return containing((min(low for low, _ in each), max(high for _, high in each)), delta)
+
+    every = len(rules) == len(gaps)
+    notes = [note for each in gaps for note in each.notes if every or each.rule is None]
+    cautions = dict.fromkeys(caution for each in gaps for caution in each.cautions)
+    return replace(
+        sample,
+        rule=Rule("t", ends) if every else None,
+        se=max(each.se for each in gaps) if every else math.nan,
+        clusters=min(each.clusters for each in gaps),
+        parts=min((each.parts for each in gaps), key=lambda parts: parts.fewest),
+        notes=tuple(dict.fromkeys((*notes, *lost))),
+        cautions=(*cautions, "missing group") if lost else tuple(cautions),
+    )

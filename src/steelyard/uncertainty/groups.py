@@ -104,6 +104,22 @@ def groups_without_value(s: Sample) -> list[str]:
     return [value_name(name) for name in dict.fromkeys(lost)]
 
 
+def counted_rows(s: Sample) -> int:
+    """The rows that count; of gaps of different rows, those of all."""
+    parts = over_groups(s)
+    if len(parts) < 2:
+        return int(s.evidence.rows.sum())
+    return sum(int(part.evidence.rows.sum()) for part in parts)
+
+
+def excluded_rows(s: Sample) -> dict[str, int]:
+    """The rows that were left out, by reason; of several gaps, those that each of them left out."""
+    parts = [part.evidence.excluded for part in over_groups(s)]
+    if len(parts) < 2:
+        return dict(s.evidence.excluded)
+    return {reason: min(part[reason] for part in parts) for reason in parts[0] if all(reason in p for p in parts)}
+
+
 def ungrouped_rows(s: Sample) -> int:
     """The rows that have no group: they count in the overall value only."""
     return max((int(part.evidence.ungrouped) for part in over_groups(s)), default=0)

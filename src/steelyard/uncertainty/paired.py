@@ -24,7 +24,8 @@ from steelyard.metrics.vocabulary import FROM_ALL_GROUPS
 from steelyard.uncertainty import intervals
 from steelyard.uncertainty.estimate import about_scarcity
 from steelyard.uncertainty.families import Spread, worth_of
-from steelyard.uncertainty.group_pairs import shared_groups
+from steelyard.uncertainty.group_pairs import larger_of_gaps, shared_groups
+from steelyard.uncertainty.groups import over_groups
 from steelyard.uncertainty.intervals import Interval, Rule, Worth
 from steelyard.uncertainty.measures import lone_sides, shared_measures
 from steelyard.uncertainty.number import TOLERATED_UNDEFINED, Caution
@@ -72,7 +73,7 @@ def paired(sides: Sequence[Sides], settings: Settings) -> list[PairedSample]:
     work = [_Work.of(base, new, settings) for base, new in sides]
     live = [w for w in work if w.lives]
     resample([s for w in live if w.kind == "resampled" for s in (w.base, w.new)], settings)
-    for w in live:
+    for w in [each for one in live for each in (one, *one.gaps) if each.lives]:
         shaped = settings.method == "bca" or w.base.strata is not None
         if w.kind == "jackknife" or (w.kind == "resampled" and shaped):
             jackknife([w.base, w.new], w.present)
@@ -93,6 +94,7 @@ class _Work:
     lost_groups: tuple[str, ...] = ()  # what must be said of groups without a value
     over_parts: bool = False  # whether no rule may pass where one of them is without a value
     unconverted: bool = False
+    gaps: tuple[_Work, ...] = ()  # of a number that is the larger of several gaps: each of them
 
     @classmethod
     def of(cls, base: Sample, new: Sample, settings: Settings) -> _Work:
@@ -110,6 +112,9 @@ class _Work:
                 never = base.metric.definition.spread == "t"  # a bootstrap is off by what it should be free of
                 kind = "jackknife" if shifts or never else "resampled"
         work = cls(base=base, new=new, kind=kind, delta=delta, present=present, lost_groups=lost, over_parts=over_parts)
+        if base.metric.definition.over_groups == "gaps":
+            parts = zip(over_groups(base), over_groups(new), strict=True)
+            work.gaps = tuple(cls.of(one, two, settings) for one, two in parts)
         if _same_rows(base, new) and not math.isnan(delta):
             totals, rows = work.differences
             work.delta = float(totals.sum() / rows.sum())  # differences averaged: digits that both share cancel
@@ -142,6 +147,9 @@ class _Work:
             return replace(sample, notes=("fewer than 2 clusters: no interval", *lost))
         if not self.lives:
             return replace(sample, notes=("no resamples were asked for: neither interval nor p-value", *lost))
+        if self.gaps:
+            sample.p_swap = math.nan if self.swapped is None else self.swapped.p
+            return larger_of_gaps(sample, [gap.sample(settings) for gap in self.gaps], lost)
         spread = self._rule(settings)
         cautions: list[Caution] = list(spread.cautions)
         notes = [*spread.notes, *lost]

@@ -15,7 +15,7 @@ def one_of(place: T | None, option: T | None, *, named: str, option_named: str, 
     """What was given by its place or by an option: one of them. `former` options are said to go."""
     given = at_most_one(place, option, named=named, option_named=option_named, former=former)
     if given is None or given == []:
-        raise UsageError(f"{named} is missing; `--help` lists what the command takes")
+        raise UsageError(f"missing: {named}; `--help` lists what the command takes")
     return given
 
 

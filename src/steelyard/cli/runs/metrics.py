@@ -21,13 +21,17 @@ def metrics(
     """The table of metrics: one row per number, or pivoted to a row per run and cell."""
     from steelyard.report.runs import metrics_report, pivot_report
     from steelyard.runs.keys import checked_key
+    from steelyard.runs.metric_keys import canonical
     from steelyard.runs.wire import metrics_document, pivot_document
+
+    def meant(key: str, known: list[str]) -> str:
+        return checked_key(key if key in known else canonical(key), known)
 
     with place.index() as index:
         if pivot:
             names, cells = index.cells()
-            names = list(dict.fromkeys(checked_key(key, names) for key in metric)) if metric else names
+            names = list(dict.fromkeys(meant(key, names) for key in metric)) if metric else names
             return Shown(document=pivot_document(names, cells), report=partial(pivot_report, names, cells))
         known = index.names()
-        rows = list(index.rows(*(checked_key(key, known) for key in metric or ())))
+        rows = list(index.rows(*(meant(key, known) for key in metric or ())))
     return Shown(document=metrics_document(rows), report=partial(metrics_report, rows))

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.errors import UsageError
+from steelyard.errors import InputError, UsageError
 from steelyard.ground.arrays import Mask
 from steelyard.metrics.claims import class_in_table, is_label, one_class
 from steelyard.metrics.contract import metric
@@ -147,6 +147,7 @@ def _predictive(records: Records, positive: str, *, says_positive: bool) -> Term
 @metric(
     title="Positive Predictive Value",
     also=("precision",),
+    rows="answered",
     better="higher",
     bounds=(0, 1),
     reads=_READS,
@@ -169,6 +170,7 @@ def ppv(records: Records, *, positive: Label | None = None) -> Terms:
 
 @metric(
     title="Negative Predictive Value",
+    rows="answered",
     better="higher",
     bounds=(0, 1),
     reads=_READS,
@@ -228,6 +230,7 @@ for _each in _RATES:
     also=("decision curve", "decision curve analysis", "dca"),
     better="higher",
     bounds=(None, 1),
+    bounds_of=lambda options: (-_odds(options["pt"]), 1.0),
     reads=("target",),
     formula="TP/N − FP/N · pt/(1 − pt), called positive where score ≥ pt",
     undefined="no row has a target and a score, or was declined",
@@ -247,6 +250,8 @@ def net_benefit(records: Records, *, pt: float, positive: Label | None = None, s
     """
     truth = np.where(records.labels("target").missing, np.nan, is_label(records, "target", str(positive)))
     scores = np.asarray(score, np.float64)
+    if ((scores < 0) | (scores > 1)).any():
+        raise InputError("net_benefit: the score is a probability, from 0 to 1", file=records.name)
     answered = records.outcome == ANSWERED
     treated = np.where(answered & np.isnan(scores), np.nan, answered & (scores >= pt))
     hits, alarms = truth * treated, (1 - truth) * treated
