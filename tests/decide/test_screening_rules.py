@@ -87,7 +87,7 @@ def test_a_class_that_nobody_named_is_said() -> None:
     declared = sy.Records.from_columns(
         {"item": [1, 2], "target": ["a", "b"], "prediction": ["a", "b"]}, task={"labels": ["a", "b"], "positive": "a"}
     )
-    assert sy.evaluate(declared, ["ppv"], resamples=0).warnings == ()
+    assert said not in "".join(sy.evaluate(declared, ["ppv"], resamples=0).warnings)
 
 
 def test_net_benefit_says_that_a_confidence_in_the_answer_is_no_risk() -> None:

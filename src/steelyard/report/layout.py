@@ -144,7 +144,9 @@ def _fitting(table: Table, width: int, least: int) -> list[int] | None:
         of_cells = max(
             (columns_of(text) for row in rows for text in (row[i].split() if marks else [row[i]])), default=0
         )
-        narrowest.append(max(of_name, of_cells if whole else min(least, of_cells)))
+        named = any(isinstance(row[i], MetricName) for row in table.rows)
+        kept = max(least, of_cells // 2 + 2) if named else least  # a metric's name has two lines, not five
+        narrowest.append(max(of_name, of_cells if whole else min(kept, of_cells)))
         widths[i] = max(natural, narrowest[i])
     room = width - len(_GAP) * (len(widths) - 1)
     if sum(narrowest) > room:
