@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from steelyard.texts.abbreviations import Ambiguous, ambiguous
 from steelyard.texts.context import Context, Cue, contexts, cues, heads
+from steelyard.texts.inverted import inverted
 from steelyard.texts.lexicon import Entry, Lexicon
 from steelyard.texts.lexicon import lexicon as lexicon_of
 from steelyard.texts.misspellings import SHORTEST, Misspellings
@@ -103,7 +104,7 @@ class Extractor:
         """Everything that the text mentions; `also` are entries that this lexicon does not have."""
         written = tokens(text)
         spelled = self._spelled(written)
-        hits: list[tuple[int, int, Any]] = self._phrases.find(spelled)
+        hits: list[tuple[int, int, Any]] = inverted(self._phrases.find(spelled), spelled, self.lexicon.by_phrase)
         if also:
             hits = _merged(hits, Phrases((words(entry.name), entry) for entry in also).find(spelled))
         events = [(start, end, _meant(what, text, spelled, start, end)) for start, end, what in hits]
