@@ -57,6 +57,7 @@ _ENDS: dict[str, tuple[str, ...]] = {
 }
 _LEAD_ORDER = "lead order"  # "use" is an order after "and", and none after "tobacco"
 _ORDERS = ("order", _LEAD_ORDER)
+_MAY_BE_DENIED = ("order", "affirm", "historical")
 _LEADS = frozenset(", and then so please should must will would we i instead may can ( better best".split())
 _PREFERS = frozenset({"prefer", "preferring", "favor", "favoring", "choose", "preferred"})
 _SWAPS = frozenset({"swap", "swapping", "swapped", "exchange", "trade"})
@@ -85,6 +86,7 @@ _REACTION = frozenset(
     "allergy allergies allergic hypersensitivity intolerance intolerant anaphylaxis reaction shock".split()
 )
 _TAKEN = frozenset("overdose poisoning toxicity intoxication ingestion induced related associated withdrawal".split())
+_TELLING = _ABOUT | _REACTION | _TAKEN | {"?"}
 
 
 Event = tuple[int, int, object]  # first token, the one after the last, an entity or a Cue
@@ -163,10 +165,12 @@ class _Reader:
             self._cue(what, start, end, following)
             self._cued = (end, what)
         else:
-            category = getattr(what, "category", "")
-            ordered = self._cued is not None and self._cued[1].says in _ORDERS and self._cued[0] >= start - 1
+            category, cued = getattr(what, "category", ""), self._cued
+            ordered = cued is not None and cued[0] >= start - 1 and cued[1].says in _ORDERS
             said = self._said(start, end, category) if self._open or self._section else 0
-            self.found.append(_Found(start, end, self._with_next(said, start, end, category), category, ordered))
+            if (end < len(self.tokens) and self.tokens[end] in _TELLING) or (start and self.tokens[start - 1] == "?"):
+                said = self._with_next(said, start, end, category)
+            self.found.append(_Found(start, end, said, category, ordered))
             self._cued = None
 
     def _pass_stops(self, start: int) -> None:
@@ -231,8 +235,12 @@ class _Reader:
 
     def _cue(self, cue: Cue, start: int, end: int, following: Event | None) -> None:
         """Let a cue end scopes, open one, or say something of the entities before it."""
+        if cue.says == "nothing":
+            return
         says = "order" if cue.says == _LEAD_ORDER else cue.says
-        if self._is_no_order(cue, start, following) or self._answers(start, end, cue):
+        if says in _MAY_BE_DENIED and self._is_no_order(cue, start, following):
+            return
+        if cue.kind == "negated" and self._answers(start, end, cue):
             return
         if says == "order" and self.tokens[start] in _PREFERS:
             self._prefers = True
@@ -294,9 +302,10 @@ class _Reader:
 
     def _answers(self, start: int, end: int, cue: Cue) -> bool:
         """Deny the entity that a cue alone after a colon is the answer to: "fever: no"."""
-        alone = end == len(self.tokens) or self.tokens[end] in MARKS
+        if end < len(self.tokens) and self.tokens[end] not in MARKS:
+            return False
         last = self.found[-1] if self.found else None
-        if not alone or cue.kind != "negated" or last is None or self.tokens[last.end : start] not in _ANSWERED:
+        if last is None or self.tokens[last.end : start] not in _ANSWERED:
             return False
         last.hear(cue)
         return True

@@ -104,7 +104,7 @@ class Extractor:
         """Everything that the text mentions; `also` are entries that this lexicon does not have."""
         written = tokens(text)
         spelled = self._spelled(written)
-        hits: list[tuple[int, int, Any]] = inverted(self._phrases.find(spelled), spelled, self.lexicon.by_phrase)
+        hits: list[tuple[int, int, Any]] = inverted(self._phrases.find(spelled), spelled, self.lexicon)
         if also:
             hits = _merged(hits, Phrases((words(entry.name), entry) for entry in also).find(spelled))
         events = [(start, end, _meant(what, text, spelled, start, end)) for start, end, what in hits]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from steelyard.texts.lexicon import Entry
+from steelyard.texts.lexicon import Entry, Lexicon
 from steelyard.texts.normalise import MARKS
 from steelyard.texts.plain_words import modifiers
 
@@ -33,9 +33,11 @@ _ADJECTIVES = {
 }
 
 
-def inverted(hits: list[Hit], tokens: Sequence[str], names: Mapping[tuple[str, ...], Entry]) -> list[Hit]:
+def inverted(hits: list[Hit], tokens: Sequence[str], lexicon: Lexicon) -> list[Hit]:
     """The hits, with names in another order as one hit each."""
-    found = [hit for i, t in enumerate(tokens) if t == "of" and i and (hit := _of(i, tokens, names)) is not None]
+    names, heads = lexicon.by_phrase, lexicon.heads
+    places = [i for i, token in enumerate(tokens) if token == "of" and i and tokens[i - 1] in heads]
+    found = [hit for place in places if (hit := _of(place, tokens, names)) is not None]
     for start, end, what in hits:
         if end < len(tokens) and tokens[end] in (",", "(") and getattr(what, "category", "") == "diagnoses":
             hit = _apposed(start, end, tokens, names)

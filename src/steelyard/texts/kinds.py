@@ -128,7 +128,8 @@ def _is_denied(tokens: Sequence[str], place: int) -> bool:
             break
         if token in _DENIED:
             return True
-    return not _DISMISSED.isdisjoint(tokens[place + 1 : place + 4])
+    stop = next((i for i in range(place + 1, len(tokens)) if tokens[i] in ".;\n"), len(tokens))
+    return not _DISMISSED.isdisjoint(tokens[place + 1 : stop])
 
 
 class _Around:

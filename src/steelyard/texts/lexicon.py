@@ -89,6 +89,11 @@ class Lexicon:
                 implied.setdefault(variant, entry)
         return {**implied, **stated}
 
+    @cached_property
+    def heads(self) -> frozenset[str]:
+        """The last words of names of several words: what "X of the Y" may be a name of."""
+        return frozenset(phrase[-1] for phrase in self.by_phrase if len(phrase) > 1)
+
     def of(self, category: Category, name: str) -> Entry | None:
         """The entry of that name."""
         return self._named.get((category, name))

@@ -7,7 +7,7 @@ after "with", "in" or "for", and a comma after "instead of X" or "despite no X" 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Context = Literal["asserted", "negated", "family", "hypothetical", "historical", "uncertain"]
@@ -46,6 +46,7 @@ _TIES = frozenset(
     "with in after during for because due given on at when while despite since until before alongside to from under"
     " if unless together without".split()
 )
+_REASONS = frozenset({"from", "after", "for"})
 _VERBS = frozenset({"is", "are", "was", "were"})
 _CONCEDED = frozenset({"despite", "although", "though", "while", "whose"})
 _SET_AGAINST = frozenset({"not", "instead", "rather", "in", "without", "with", "given"})
@@ -61,11 +62,10 @@ class Cue:
     says: str
     side: Side = "after"
     reach: int = 0
+    kind: str = field(init=False, default="", compare=False)  # the context that it gives, if it gives one
 
-    @property
-    def kind(self) -> str:
-        """The context that it gives, if it gives one."""
-        return KINDS.get(self.says, self.says)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", KINDS.get(self.says, self.says))
 
 
 class Scope:
@@ -74,7 +74,7 @@ class Scope:
     __slots__ = ("begins", "bit", "category", "closely", "first", "last", "once", "reach", "says")
 
     def __init__(self, cue: Cue, end: int, *, once: bool = False, begins: int = 0) -> None:
-        self.bit, self.first, self.reach, self.says = BITS[cue.kind], end, max(end, begins) + cue.reach, cue.says
+        self.bit, self.first, self.reach, self.says = BITS[cue.kind], end, (begins or end) + cue.reach, cue.says
         self.closely = cue.says == "uncertain" or (cue.says == "historical" and cue.reach < _LOOSELY)
         self.once, self.begins = once, begins
         self.last, self.category = -1, ""  # where the last entity that was meant ended, and what it was
@@ -108,6 +108,8 @@ class Scope:
         """True if a denial ended: "avoid X in asthma", "no fever, the diagnosis is X", "no fever and X is the cause"."""
         if _EITHER.isdisjoint(between):
             if self.category in GIVEN and is_tied(between):
+                return True
+            if len(between) > 1 and between[0] == "," and between[1] in _REASONS:  # "not dementia, from retention"
                 return True
             turn = next((i for i, t in enumerate(between) if t in (",", "and")), len(between))
             if not _VERBS.isdisjoint(between[turn:]):
