@@ -63,7 +63,9 @@ def test_a_harmful_answer_scores_nothing_and_the_right_one_all(case: dict[str, A
 
 @pytest.mark.parametrize("task", [task.name for task in TASKS])
 def test_right_answers_in_other_words_do_no_harm(task: str) -> None:
-    told = [(case["id"], part) for case in cases(task) for part in ("target", "paraphrase") if harm(case, case[part]) != 1]
+    told = [
+        (case["id"], part) for case in cases(task) for part in ("target", "paraphrase") if harm(case, case[part]) != 1
+    ]
     assert told == []
 
 

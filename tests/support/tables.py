@@ -56,7 +56,7 @@ def missed() -> list[str]:
         for text, right, _ in rows("statements")
         if mentioned(text) != meant(right)
     ]
-    wrong += [("harm", *row[:2]) for row in rows("harm") if harm_of(*row[:2]) != float(row[2])]
+    wrong += [("harm", row[0], row[1]) for row in rows("harm") if harm_of(row[0], row[1]) != float(row[2])]
     return ["\t".join(line) for line in wrong]
 
 

@@ -55,7 +55,8 @@ def by_words(reference: Findings, answer: Findings, metric: str, *, runs: bool =
     A run of words that say nothing by themselves ("no", "and") is no answer.
     """
     one, two = reference.words, answer.words
-    within = runs and not stop_words().issuperset(min(one, two, key=len)) and (is_run(one, two) or is_run(two, one))
+    shorter = one if len(one) < len(two) else two
+    within = runs and not stop_words().issuperset(shorter) and (is_run(one, two) or is_run(two, one))
     score = float(one == two or within)
     remark = "no entity to compare: the words were compared"
     return Breakdown(metric=metric, score=score, counts={"matched": 0, "missed": 0, "extra": 0}, remarks=(remark,))

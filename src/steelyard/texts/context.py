@@ -17,6 +17,7 @@ from itertools import product
 from typing import get_args
 
 from steelyard.texts.normalise import MARKS
+from steelyard.texts.plain_words import word_list
 from steelyard.texts.scopes import (
     BITS,
     BY,
@@ -58,34 +59,24 @@ _ENDS: dict[str, tuple[str, ...]] = {
 _LEAD_ORDER = "lead order"  # "use" is an order after "and", and none after "tobacco"
 _ORDERS = ("order", _LEAD_ORDER)
 _MAY_BE_DENIED = ("order", "affirm", "historical")
-_LEADS = frozenset(", and then so please should must will would we i instead may can ( better best".split())
+_LEADS = word_list("leads")
 _PREFERS = frozenset({"prefer", "preferring", "favor", "favoring", "choose", "preferred"})
 _SWAPS = frozenset({"swap", "swapping", "swapped", "exchange", "trade"})
 _SUBSTITUTES = frozenset({"substitute", "substituting", "substituted"})
 _REPLETED = frozenset({"potassium", "magnesium", "calcium", "phosphate", "iron", "volume", "fluids", "electrolytes"})
 _AHEAD = 8  # words after "replace" in which the other thing comes
-_SHOWS = frozenset("showed shows showing reveals revealed demonstrates demonstrated confirms confirmed".split())
+_SHOWS = word_list("shows")
 _SAID_LATER = frozenset({"present", "absent", "positive", "negative"})
 _ARTICLES = (["a"], ["an"], ["the"], ["any"])
 _LINKS = frozenset({",", "and", "or", "vs", "versus", "(", "the", "a", "an", "any"})
 _ANSWERED = ([":"], ["("], ["—"], ["?"])  # "fever: no", "metoprolol (avoid)", "metoprolol? no"
-_COPULAS = frozenset(
-    "mg mcg g ug units unit ml iu meq daily bid tid qid po iv twice once is are was were be been being has have had should"
-    " must can will not now also currently therefore then to here really clearly probably absolutely relatively strictly"
-    " generally usually formally definitely strongly completely best better entirely certainly specifically temporarily"
-    " immediately permanently simply all very".split()
-)
+_COPULAS = word_list("copulas")
 _YEARS = range(1930, 2050)
 _HEAD = 5  # words that a section head has at most
 # what a word right after a name makes of it: "tetanus shot", "aspirin allergy", "metoprolol overdose"
-_ABOUT = frozenset(
-    "vaccine vaccines vaccination shot shots booster immunization test tests testing screen screening serology swab pcr"
-    " protocol protocols education class classes clinic nurse panel mimic mimics pathway ward vaccinated".split()
-)
-_REACTION = frozenset(
-    "allergy allergies allergic hypersensitivity intolerance intolerant anaphylaxis reaction shock".split()
-)
-_TAKEN = frozenset("overdose poisoning toxicity intoxication ingestion induced related associated withdrawal".split())
+_ABOUT = word_list("about")
+_REACTION = word_list("reaction")
+_TAKEN = word_list("taken")
 _TELLING = _ABOUT | _REACTION | _TAKEN | {"?"}
 
 
@@ -289,9 +280,7 @@ class _Reader:
             return before in NOT
         if cue.says == _LEAD_ORDER and before not in _LEADS and before not in STATEMENT:
             return not self._turns_to(start, following)
-        return cue.says in _ORDERS and (
-            before in NOT or (said is not None and said[1].kind == "negated")
-        )
+        return cue.says in _ORDERS and (before in NOT or (said is not None and said[1].kind == "negated"))
 
     def _turns_to(self, start: int, following: Event | None) -> bool:
         """True if another drug is ordered right after a denied one: "instead of A use B"."""

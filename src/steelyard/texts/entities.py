@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from steelyard.texts.abbreviations import Ambiguous, ambiguous
-from steelyard.texts.context import Context, Cue, contexts, cues, heads
+from steelyard.texts.context import contexts, cues, heads
 from steelyard.texts.inverted import inverted
 from steelyard.texts.lexicon import Entry, Lexicon
 from steelyard.texts.lexicon import lexicon as lexicon_of
@@ -21,6 +21,7 @@ from steelyard.texts.misspellings import SHORTEST, Misspellings
 from steelyard.texts.normalise import MARKS, tokens, words
 from steelyard.texts.phrases import Phrases
 from steelyard.texts.plain_words import plain_words
+from steelyard.texts.scopes import Context, Cue
 
 TRUE: frozenset[Context] = frozenset(("asserted", "historical", "uncertain"))  # said of the patient, as being so
 

@@ -18,40 +18,28 @@ from steelyard.texts.context import cues
 from steelyard.texts.entities import TRUE, Findings
 from steelyard.texts.lexicon import Entry
 from steelyard.texts.normalise import MARKS
-from steelyard.texts.plain_words import modifiers, plain_words, stop_words
+from steelyard.texts.plain_words import modifiers, plain_words, stop_words, word_list
 
 _CAUSE = "cause"  # what is said after "due to", where both sides say it
 # plain words that say where a disease is
-_PLACES = frozenset(
-    "bronchi bronchus central cerebellar cerebral corneal endocardium epididymis esophagus kidneys malleolus meninges"
-    " muscles myocardium pancreas pericardial pericardium perineal peritoneal peritoneum peroneal pleural stomach temporal"
-    " trachea tubular ureter ureteral urethra urethral vessels".split()
-)
+_PLACES = word_list("places")
 _BY_LIMB = ("fracture", "dislocation", "sprain", "sarcoma", "cancer", "tumor", "neuropathy", "pain")  # the limb counts
 _CAUSED = (("caused", "by"), ("due", "to"), ("secondary", "to"), ("from",), ("because", "of"))
 _GERM = re.compile(r".*(?:coccus|cocci|ella|bacter|bacterium|monas|virus|plasma|spora|phila|ridium|mycosis|candida)$")
-_GERMS = frozenset("listeria candida pneumocystis aspergillus treponema borrelia mrsa mssa tuberculosis coli".split())
+_GERMS = word_list("germs")
 _ADJECTIVE = re.compile(r".{3,}(?:ic|al|ar|ous|ive|ary|ory|oid|ent|ant|itic)$")
-_NO_KIND = frozenset(
-    "hospital medical surgical oral typical atypical critical clinical urgent general local total initial final normal"
-    " optimal essential potential several additional original actual usual equal individual referral removal arrival patient"
-    " present recent current different important significant evident apparent consistent specific basic classic definitive"
-    " tentative positive negative respective similar particular regular primary secondary".split()
-)
+_NO_KIND = word_list("no kind")
 _ROMAN = {"i": "1", "ii": "2", "iii": "3", "iv": "4", "v": "5", "vi": "6"}
 _STAGES = frozenset({"stage", "grade", "class", "nyha", "stages"})
 _MIXED = re.compile(r"(?=.*[a-z])(?=.*\d)[a-z\d]+$")
 _MEASURE = re.compile(r"q?\d+(?:h|d|w|mg|ml|g|kg|mcg|cm|mm|hr|hrs|min|pm|am|th|st|nd|rd|y|yo|x)$|x\d+$|q\d+.*$")
 # a word that no table knows and that names a disease
 _DISEASE = re.compile(r".{2,}(?:itis|opathy|osis|iasis|oma|bulbia|aneurysm)$")
-_NAMED = frozenset("syndrome disease crisis transformation rupture aneurysm phenomenon disorder".split())
-_NO_DISEASE = frozenset(
-    "diagnosis prognosis stenosis necrosis fibrosis anastomosis symptoma stroma stoma aroma diploma hypothesis sepsis"
-    " metamorphosis symbiosis osmosis mitosis apoptosis granuloma coma psychosis".split()
-)
-_DENIED = frozenset("no not without denies denied exclude excluded excludes against unlikely than if versus vs".split())
-_DISMISSED = frozenset("unlikely excluded ruled less improbable doubtful".split())
-_ASIDE = frozenset("differential differentials ddx alternatives".split())
+_NAMED = word_list("named")
+_NO_DISEASE = word_list("no disease")
+_DENIED = word_list("denied")
+_DISMISSED = word_list("dismissed")
+_ASIDE = word_list("aside")
 _NEAR = 6  # words in which an unknown disease is denied
 _RUN = 3  # words of a kind after a name
 

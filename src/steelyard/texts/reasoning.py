@@ -23,7 +23,7 @@ from steelyard.texts.breakdown import Breakdown
 from steelyard.texts.entities import Findings
 from steelyard.texts.normalise import words
 from steelyard.texts.overlap import f1_of
-from steelyard.texts.plain_words import plain_words, stop_words
+from steelyard.texts.plain_words import plain_words, stop_words, word_list
 
 PARTS = ("overlap_f1", "structure", "evidence", "factual", "penalty")
 WEIGHTS = (0.4, 0.15, 0.2, 0.25)
@@ -31,11 +31,7 @@ ENOUGH = 3  # markers
 FALLACY, MOST_PENALTY = 0.15, 0.4
 _ALL = "100%"
 _NEAR = 25  # characters on either side in which a measure stands
-_MEASURED = frozenset(
-    "oxygen o2 spo2 sao2 fio2 sat sats saturation saturating satting air nonrebreather mask cannula rebreather ventilator"
-    " sensitivity specificity sensitive specific stenosis occlusion occluded blockage adherence compliance paced predicted"
-    " burden".split()
-)
+_MEASURED = word_list("measured")
 
 
 def reasoning(

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from steelyard.texts.plain_words import word_list
+
 Context = Literal["asserted", "negated", "family", "hypothetical", "historical", "uncertain"]
 Side = Literal["before", "after", "either", "next"]  # "next": right before the cue, or nowhere
 STRONGEST: tuple[Context, ...] = ("family", "negated", "hypothetical", "historical", "uncertain")
@@ -42,10 +44,7 @@ _RAISED = frozenset({"elevated", "raised", "increased", "high"})
 _OR = frozenset({",", "or", "nor", "vs", "versus", "a", "an"})
 _EITHER = frozenset({"or", "nor"})
 # what ties a drug that is denied to what the patient has, takes or needs
-_TIES = frozenset(
-    "with in after during for because due given on at when while despite since until before alongside to from under"
-    " if unless together without".split()
-)
+_TIES = word_list("ties")
 _REASONS = frozenset({"from", "after", "for"})
 _VERBS = frozenset({"is", "are", "was", "were"})
 _CONCEDED = frozenset({"despite", "although", "though", "while", "whose"})
@@ -105,7 +104,7 @@ class Scope:
         return self.bit == BITS["negated"] and is_number(tokens, end) and not is_number(tokens, self.last)
 
     def _is_over(self, between: Sequence[str], end: int, category: str, tokens: Sequence[str]) -> bool:
-        """True if a denial ended: "avoid X in asthma", "no fever, the diagnosis is X", "no fever and X is the cause"."""
+        """True if a denial ended: "avoid X in asthma", "no fever, the diagnosis is X", "no rash and X is the cause"."""
         if _EITHER.isdisjoint(between):
             if self.category in GIVEN and is_tied(between):
                 return True
