@@ -50,15 +50,14 @@ class CategoryMap:
         return CategoryMap(keys | {name: name for name in names}, names)
 
     def checked(self, more: Mapping[str, str | None], weighed: Iterable[str] = ()) -> Mapping[str, str | None]:
-        """The same keys, if each is a metric and each category is one of this map or has a weight."""
+        """The same keys, if each is a metric's and no category is a slip for one of this map or one with a weight."""
         names = list(dict.fromkeys((*self.names, *weighed)))
         for key, name in more.items():
             if key.lower() not in self.keys:
                 _check_metric(key)
-            if name is not None and name not in names:
-                near = closest(name, names)
-                hint = f"did you mean '{near}'?" if near else f"there are: {', '.join(map(printable, names))}"
-                raise UsageError(f"categories: unknown category '{printable(name)}'; {hint}")
+            near = None if name is None or name in names else closest(name, names)
+            if near is not None:
+                raise UsageError(f"categories: unknown category '{printable(str(name))}'; did you mean '{near}'?")
         return more
 
     def of(self, key: str) -> str | None:

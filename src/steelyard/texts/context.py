@@ -315,7 +315,9 @@ class _Reader:
         between = self.tokens[self.found[-1].end : start]
         if any(t not in _COPULAS and not t[0].isdigit() for t in between):
             return False
-        if cue.side != "next" and self.tokens[end : end + 1] in _ARTICLES:
+        if cue.side == "next":
+            return True
+        if self.tokens[end : end + 1] in _ARTICLES:
             return False
         next_to_it = following is not None and following[0] == end and not isinstance(following[2], Cue)
         if next_to_it and following is not None and {*self.tokens[following[1] : following[1] + 1]} & _SAID_LATER:
