@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -82,7 +83,7 @@ def strangers(findings: Findings) -> frozenset[str]:
     taken = {i for start, end in findings.spans for i in range(start, end)}
     found = set()
     for i, token in enumerate(tokens):
-        if i in taken or token in _NO_DISEASE:
+        if i in taken or token in _NO_DISEASE or _is_gloss(tokens, i, taken):
             continue
         named = token in _NAMED and i > 0 and i - 1 not in taken and _is_strange(tokens[i - 1])
         if (named or (_DISEASE.match(token) and token not in _plain())) and not _is_denied(tokens, i):
@@ -108,6 +109,14 @@ def _is_aside(tokens: Sequence[str], start: int) -> bool:
         if token in _ASIDE:
             return True
     return False
+
+
+def _is_gloss(tokens: Sequence[str], place: int, taken: AbstractSet[int]) -> bool:
+    """True for another name of a known disease: "motor neuron disease (ALS)", "ALS (motor neuron disease)"."""
+    if tokens[place + 1 : place + 2] == ["("]:
+        return place + 2 in taken
+    opened = next((i for i in range(place, -1, -1) if tokens[i] in "().;"), -1)
+    return opened > 0 and tokens[opened] == "(" and opened - 1 in taken
 
 
 def _is_denied(tokens: Sequence[str], place: int) -> bool:
