@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steelyard.texts.entities import extractor
-from tests.support.tables import is_same, rows
+from tests.support.text_tables import is_same, rows
 
 SAME = rows("same")
 

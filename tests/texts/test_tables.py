@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.tables import MISSES, missed, rows
+from tests.support.text_tables import MISSES, missed, rows
 
 CELLS = {"kinds": 3, "same": 3, "statements": 3, "harm": 4}
 
@@ -20,7 +20,7 @@ def test_each_line_is_there_once_and_has_its_reason(table: str) -> None:
 
 def test_the_lines_that_are_missed_are_those_listed() -> None:
     assert [f"{line}\n" for line in missed()] == MISSES.read_text().splitlines(keepends=True), (
-        "python -m tests.support.tables writes the list; look at what changed"
+        "python -m tests.support.text_tables writes the list; look at what changed"
     )
 
 
