@@ -42,6 +42,7 @@ def test_every_format_is_written_and_the_combined_score_comes_first(ward: Path) 
     assert done.code == 0, done.err
     written = sorted(path.relative_to(ward / "out").as_posix() for path in (ward / "out").rglob("*") if path.is_file())
     assert written == [
+        "benchmark-tables/comparison.csv",
         "benchmark-tables/detailed_results.csv", "benchmark-tables/overall_scores.csv",
         "benchmark-tables/task_scores.csv", "benchmark-tables/weights.csv",
         "benchmark.html", "benchmark.json", "benchmark.md",
@@ -53,6 +54,10 @@ def test_every_format_is_written_and_the_combined_score_comes_first(ward: Path) 
     assert "combined_score" not in document["overall_scores"]
     assert document["metadata"]["combined"]["index"]["weights"] == {"diagnostics": 0.7, "safety": 0.3}
     assert {d["metric"] for d in document["metadata"]["comparison"]["deltas"]} == {"index", "diagnostics", "safety"}
+    compared = list(csv.DictReader((ward / "out/benchmark-tables/comparison.csv").read_text().splitlines()))
+    deltas = document["metadata"]["comparison"]["deltas"]
+    assert [(row["metric"], float(row["delta"])) for row in compared] == [(d["metric"], d["delta"]) for d in deltas]
+    assert "" in {row["slice"] for row in compared}
     lines = (ward / "out/benchmark.md").read_text().splitlines()
     assert lines[0].startswith("#")
     assert f"index {value:.4f}" in lines[0].replace("\\", "")
@@ -107,6 +112,21 @@ def test_outputs_never_land_among_what_is_read(ward: Path) -> None:
         assert done.code in (2, 5), folder
     (ward / "suite" / "benchmark.json").write_text("{}")
     assert json.loads((ward / "suite/benchmark.json").read_text()) == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--category", "accuracy=diagnostic"), "did you mean 'diagnostics'?"),
+        (("--category", "acuracy=diagnostics"), "accuracy"),
+        (("--combined-weights", "diagnostics=1e308,safety=1e308"), "their total cannot be held"),
+        (("--combined-weights", "diagnostics=5e-324"), "their total cannot be held"),
+    ],
+)
+def test_slips_in_categories_and_weights_are_refused(ward: Path, options: tuple[str, str], problem: str) -> None:
+    done = usual(ward, *options)
+    assert done.code == 2
+    assert problem in done.err
 
 
 def test_the_category_map_is_printed(ward: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from steelyard.study.benchmark import Benchmark, benchmark
+from steelyard.study.benchmark_report import BenchmarkReport
 from steelyard.study.suite import load_suite
 from steelyard.uncertainty.settings import Settings
 from tests.support.suites import lines
@@ -75,6 +76,24 @@ def test_every_metric_that_a_task_declares_has_a_value_for_right_answers(results
     assert report.metadata["undefined"] == {}
     assert set(report.overall_scores) >= {"diagnostics", "safety", "communication", "summarization", "combined_score"}
     assert report.overall_scores["combined_score"] > 0.98
+
+
+def test_every_answer_has_its_diagnostic_score_and_a_loaded_report_keeps_it(
+    results: dict[str, Benchmark], tmp_path: Path
+) -> None:
+    task = "chest_pain_diagnosis"
+    rows = cases(task)
+    answers = [{"id": c["id"], "prediction": c["target"] if i % 3 else "gout"} for i, c in enumerate(rows)]
+    (tmp_path / f"{task}.jsonl").write_text(lines(answers))
+    report = benchmark(SUITE.only([task]), tmp_path, settings=FEW).report
+    own = [each["scores"]["diagnostic_accuracy"] for each in report.detailed_results]
+    assert own == [float(i % 3 > 0) for i in range(len(rows))]
+    assert all("diagnostic_accuracy" in each["breakdown"] for each in report.detailed_results)
+    weighted = report.task_scores[task]["diagnostic_accuracy"]
+    report.save(tmp_path / "report.json")
+    loaded = BenchmarkReport.load(tmp_path / "report.json").add(task, {"harm_avoidance": 1.0})
+    assert loaded.task_scores[task]["diagnostic_accuracy"] == pytest.approx(weighted)
+    assert "diagnostic_accuracy" in results["gold"].report.detailed_results[0]["scores"]
 
 
 def test_only_numbers_are_in_the_report(results: dict[str, Benchmark]) -> None:

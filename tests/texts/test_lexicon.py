@@ -99,6 +99,7 @@ def test_a_table_adds_entries_and_synonyms(tmp_path: Path) -> None:
         ("# x\nzebrasis\tdiseases\n", 2, "the category is one of"),
         ("zebrasis\tdiagnoses\t\turgent\n", 1, "a flag is critical or is:CLASS"),
         ("---\tdiagnoses\n", 1, "without any letter"),
+        ("# x\nzebrasis\tmedications\t\tis:stripes\n", 2, "stands the name of an entry"),
         ("zebrasis\tdiagnoses\theart attack\n", 1, "belongs to another entry"),
     ],
 )

@@ -69,7 +69,7 @@ def benchmark(
     `steelyard gate --run ID --rule "low(combined_score) >= 0.7"` judges a run that was kept with --save.
     """
     from steelyard.metrics.categories import WEIGHTS, CategoryMap, checked_weights
-    from steelyard.report.benchmark import benchmark_report, categories_report, report_tables
+    from steelyard.report.benchmark import benchmark_report, benchmark_tables, categories_report
     from steelyard.study.benchmark import benchmark as measured
     from steelyard.study.benchmark_wire import benchmark_document, categories_document
     from steelyard.study.suite import load_suite
@@ -79,7 +79,7 @@ def benchmark(
     loaded = None if suite is None else load_suite(suite)
     if categories:
         if loaded is None:
-            known = CategoryMap().with_keys(moved)
+            known = CategoryMap().with_keys(CategoryMap().checked(moved, weights or ()))
             weighed = dict(WEIGHTS) if weights is None else checked_weights(weights, known.names)
         else:
             how = loaded.combining(weights=weights, categories=moved)
@@ -127,7 +127,7 @@ def benchmark(
     return Shown(
         document=document,
         report=lambda: benchmark_report(result),
-        tables=lambda path: {path.parent / TABLES / name: text for name, text in report_tables(result.report).items()},
+        tables=lambda path: {path.parent / TABLES / name: text for name, text in benchmark_tables(result).items()},
         files=files,
         reads=(loaded.source, *(task.data for task in loaded.tasks)),
     )

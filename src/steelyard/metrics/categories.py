@@ -9,6 +9,7 @@ is not listed belongs to none, and is reported without being combined.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,6 +49,17 @@ class CategoryMap:
         names = tuple(dict.fromkeys((*self.names, *(name for name in more.values() if name is not None))))
         return CategoryMap(keys | {name: name for name in names}, names)
 
+    def checked(self, more: Mapping[str, str | None], weighed: Iterable[str] = ()) -> Mapping[str, str | None]:
+        """The same keys, if each is a metric's and no category is a slip for one of this map or one with a weight."""
+        names = list(dict.fromkeys((*self.names, *weighed)))
+        for key, name in more.items():
+            if key.lower() not in self.keys:
+                _check_metric(key)
+            near = None if name is None or name in names else closest(name, names)
+            if near is not None:
+                raise UsageError(f"categories: unknown category '{printable(str(name))}'; did you mean '{near}'?")
+        return more
+
     def of(self, key: str) -> str | None:
         """The category of a metric's key: of the whole text, else of the metric without its options."""
         text = key.lower()
@@ -56,6 +68,16 @@ class CategoryMap:
     def members(self, name: str) -> list[str]:
         """The keys of a category."""
         return [key for key, category in self.keys.items() if category == name and key != name]
+
+
+def _check_metric(key: str) -> None:
+    """Refuse a key that is no metric's."""
+    from steelyard.metrics.definition import metric_of
+
+    try:
+        metric_of(key)
+    except UsageError as problem:
+        raise UsageError(f"categories: {problem}") from None
 
 
 def checked_name(name: str, what: str) -> str:
@@ -77,6 +99,9 @@ def checked_weights(weights: Mapping[str, Any], known: Iterable[str]) -> dict[st
             raise UsageError(f"weights: the weight of '{printable(name)}' is a finite number, at least 0")
     if not any(weights.values()):
         raise UsageError("weights: at least one category needs a weight above 0")
+    total, least = sum(map(float, weights.values())), min(float(w) for w in weights.values() if w)
+    if not math.isfinite(total) or total < sys.float_info.min or (least < _TINY and total > 1 / _TINY):
+        raise UsageError("weights: their total cannot be held as a number; weights such as 0.4 and 0.3 will do")
     return {str(name): float(weight) for name, weight in weights.items()}
 
 

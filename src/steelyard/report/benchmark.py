@@ -34,6 +34,7 @@ from steelyard.report.rows import (
 from steelyard.study.benchmark import Benchmark, rename
 from steelyard.study.benchmark_report import BenchmarkReport
 from steelyard.uncertainty.number import Estimate
+from steelyard.uncertainty.wire import delta_document
 
 
 def benchmark_report(result: Benchmark) -> Document:
@@ -144,6 +145,26 @@ def categories_report(categories: CategoryMap, weights: Mapping[str, float]) -> 
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def benchmark_tables(result: Benchmark) -> dict[str, str]:
+    """A benchmark as tables in CSV: those of its report, and the comparison with its baseline."""
+    tables = report_tables(result.report)
+    if result.comparison is None:
+        return tables
+    deltas = map(delta_document, rename(result.comparison, result.how.name).deltas)
+    rows = [
+        [
+            delta["metric"],
+            " ".join(f"{name}={value}" for name, value in delta["slice"].items()),
+            *("" if delta[key] is None else delta[key] for key in ("base", "new", "delta")),
+            *(delta["interval"] or ("", "")),
+            delta["verdict"],
+        ]
+        for delta in deltas
+    ]
+    columns = ["metric", "slice", "baseline", "model", "delta", "low", "high", "verdict"]
+    return {**tables, "comparison.csv": _csv(columns, rows)}
 
 
 def report_tables(report: BenchmarkReport) -> dict[str, str]:

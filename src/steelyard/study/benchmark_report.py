@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Self
@@ -66,11 +66,9 @@ class BenchmarkReport:
         if breakdown is not None:
             result["breakdown"] = dict(breakdown)
         self.detailed_results.append(result)
-        mine = [each["scores"] for each in self.detailed_results if each["task_id"] == task and "scores" in each]
-        names = dict.fromkeys(name for each in mine for name in each)
-        self._measured[task] = {
-            name: math.fsum(values := [each[name] for each in mine if name in each]) / len(values) for name in names
-        }
+        mine = [each for each in self.detailed_results if each["task_id"] == task and "scores" in each]
+        names = dict.fromkeys(name for each in mine for name in each["scores"])
+        self._measured[task] = {name: _mean_of_rows(mine, name) for name in names}
         self._made_again()
         return self
 
@@ -219,3 +217,18 @@ def _numbers(scores: Mapping[str, Any]) -> Scores:
 
 def _mean(values: list[float]) -> float:
     return float(mean_of([np.array([value]) for value in values], 1)[0])
+
+
+def _mean_of_rows(results: Sequence[Mapping[str, Any]], name: str) -> float:
+    """The mean of a score over results, weighted where their breakdowns say how much each of them weighs."""
+    rows = [each for each in results if name in each["scores"]]
+    weights = [_weight(each, name) for each in rows]
+    return math.fsum(w * each["scores"][name] for w, each in zip(weights, rows, strict=True)) / math.fsum(weights)
+
+
+def _weight(result: Mapping[str, Any], name: str) -> float:
+    try:
+        weight = result["breakdown"][name]["components"]["weight"]
+    except (KeyError, TypeError):
+        return 1.0
+    return float(weight) if isinstance(weight, int | float) and 0 < weight < math.inf else 1.0

@@ -18,9 +18,13 @@ from steelyard.study.answers import stated_values
 from steelyard.study.suite import SuiteTask
 from steelyard.texts.breakdown import Breakdown
 
+_WEIGHTED = ("hits", "weight")  # what a weighted mean of rows adds up
+WEIGHT = "weight"  # the component that says how much a row weighs
+
 
 def scored_rows(task: SuiteTask, table: Records, *, with_words: bool = False) -> list[dict[str, Any]]:
-    """One result per answer of a task: its case, its outcome, and its score by every metric that is a mean of rows.
+    """One result per answer of a task: its case, its outcome, and its score by every metric that is a mean of rows,
+    weighted or not.
 
     Metrics that explain themselves add what each score is made of: components and counts, and `with_words` also what
     matched and was missed, which are words of the texts.
@@ -33,13 +37,15 @@ def scored_rows(task: SuiteTask, table: Records, *, with_words: bool = False) ->
         if lacks_column(metric, table) is not None:
             continue
         evidence = collector.evidence(metric, collector.constants(metric))
-        if not isinstance(evidence, Sums) or not evidence.is_score:
+        if not isinstance(evidence, Sums) or not (evidence.is_score or evidence.names[:2] == _WEIGHTED):
             continue
         for row in np.flatnonzero(np.asarray(evidence.rows) > 0).tolist():
             total, count = evidence.cells[row, :2]
             scores[row][metric.name] = float(total / count)
         for row, breakdown in _explained(metric, collector):
-            parts[row][metric.name] = breakdown.to_dict(with_words=with_words)
+            made = parts[row][metric.name] = breakdown.to_dict(with_words=with_words)
+            if not evidence.is_score and metric.name in scores[row]:
+                made["components"] = {**made.get("components", {}), WEIGHT: float(evidence.cells[row, 1])}
     items = [value_name(item) for item in stated_values(table, "item")]
     return [
         {"task_id": task.name, "item": item, "outcome": OUTCOMES[outcome], "scores": own}

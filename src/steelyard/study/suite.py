@@ -163,7 +163,8 @@ class Suite:
     ) -> Combining:
         """How scores are combined: as the suite says, but for what is given here."""
         own = self.spec.combined
-        known = CategoryMap().with_keys(own.map).with_keys(categories or {})
+        known = CategoryMap().with_keys(CategoryMap().checked(own.map, [name for name in own.map.values() if name]))
+        known = known.with_keys(known.checked(categories or {}, weights if weights is not None else own.weights))
         given = weights if weights is not None else own.weights
         if weights is None and not own.weights:
             given = {n: WEIGHTS.get(n, 0.0) for n in known.names}

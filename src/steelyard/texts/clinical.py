@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from steelyard.texts.breakdown import Breakdown
 from steelyard.texts.entities import Findings, Mention
 from steelyard.texts.lexicon import CATEGORIES, Entry
+from steelyard.texts.plain_words import stop_words
 
 WEIGHTS: Mapping[str, float] = {"diagnoses": 3, "treatments": 2, "medications": 2, "symptoms": 1, "labs": 1}
 
@@ -49,9 +50,14 @@ def entity_agreement(
 
 
 def by_words(reference: Findings, answer: Findings, metric: str, *, runs: bool = True) -> Breakdown:
-    """Both without an entity: 1 if the texts are equal or, with `runs`, one is a run of the other's words, else 0."""
+    """Both without an entity: 1 if the texts are equal or, with `runs`, one is a run of the other's words, else 0.
+
+    A run of words that say nothing by themselves ("no", "and") is no answer.
+    """
     one, two = reference.words, answer.words
-    score = float(one == two or (runs and bool(one) and bool(two) and (is_run(one, two) or is_run(two, one))))
+    shorter = one if len(one) < len(two) else two
+    within = runs and not stop_words().issuperset(shorter) and (is_run(one, two) or is_run(two, one))
+    score = float(one == two or within)
     remark = "no entity to compare: the words were compared"
     return Breakdown(metric=metric, score=score, counts={"matched": 0, "missed": 0, "extra": 0}, remarks=(remark,))
 

@@ -14,115 +14,70 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from itertools import product
-from typing import Literal, get_args
+from typing import get_args
 
 from steelyard.texts.normalise import MARKS
+from steelyard.texts.plain_words import word_list
+from steelyard.texts.scopes import (
+    BITS,
+    BY,
+    CAUSED,
+    ENDED,
+    GIVEN,
+    LESS,
+    NOT,
+    NOT_EXCLUDED,
+    PURPOSE,
+    REPLACED,
+    RESULT,
+    STATEMENT,
+    STRONGEST,
+    TESTS,
+    Context,
+    Cue,
+    Scope,
+    Side,
+    is_number,
+    is_set_against,
+    is_tied,
+)
 
-Context = Literal["asserted", "negated", "family", "hypothetical", "historical", "uncertain"]
-Side = Literal["before", "after", "either", "next"]  # "next": right before the cue, or nowhere
-_STRONGEST: tuple[Context, ...] = ("family", "negated", "hypothetical", "historical", "uncertain")
-_RESULT = "negated result"  # a test with a negative result was done: only what is no test is denied
-_REPLACED = "replaced"  # "replace A with B": A is denied, up to the word that brings B
-_PURPOSE = "purpose"  # "to prevent stroke": hypothetical, until something is ordered for it
-_NOT_EXCLUDED = "not excluded"  # "does not exclude": uncertain, whatever was denied before
-_KINDS = {_RESULT: "negated", _REPLACED: "negated", _PURPOSE: "hypothetical", _NOT_EXCLUDED: "uncertain"}
-_BITS: dict[str, int] = {context: 1 << i for i, context in enumerate(_STRONGEST)}
 _STRONGEST_OF: tuple[Context, ...] = tuple(
-    next((context for context in _STRONGEST if bits & _BITS[context]), "asserted") for bits in range(1 << len(_BITS))
+    next((context for context in STRONGEST if bits & BITS[context]), "asserted") for bits in range(1 << len(BITS))
 )
 # which scopes end at a cue
 _ENDS: dict[str, tuple[str, ...]] = {
-    "end": (*_STRONGEST, _PURPOSE),
-    "family told": (*_STRONGEST, _PURPOSE),
+    "end": (*STRONGEST, PURPOSE),
+    "family told": (*STRONGEST, PURPOSE),
     "self": ("negated", "family", "historical", "uncertain"),
     "affirm": ("negated", "historical", "uncertain"),
     "anew": ("negated", "historical", "uncertain"),
-    "order": ("negated", "family", "historical", "uncertain", _PURPOSE),
-    _NOT_EXCLUDED: ("negated",),
+    "order": ("negated", "family", "historical", "uncertain", PURPOSE),
+    NOT_EXCLUDED: ("negated",),
+    ENDED: ("negated",),
 }
 _LEAD_ORDER = "lead order"  # "use" is an order after "and", and none after "tobacco"
-_LEADS = frozenset(
-    {",", "and", "then", "so", "please", "should", "must", "will", "would", "we", "i", "instead", "may", "can"}
-)
-_BY = frozenset({"to", "with", "by"})
+_ORDERS = ("order", _LEAD_ORDER)
+_MAY_BE_DENIED = ("order", "affirm", "historical")
+_LEADS = word_list("leads")
+_PREFERS = frozenset({"prefer", "preferring", "favor", "favoring", "choose", "preferred"})
+_SWAPS = frozenset({"swap", "swapping", "swapped", "exchange", "trade"})
+_SUBSTITUTES = frozenset({"substitute", "substituting", "substituted"})
 _REPLETED = frozenset({"potassium", "magnesium", "calcium", "phosphate", "iron", "volume", "fluids", "electrolytes"})
 _AHEAD = 8  # words after "replace" in which the other thing comes
-_SHOWS = frozenset(
-    ["showed", "shows", "showing", "reveals", "revealed", "demonstrates", "demonstrated", "confirms", "confirmed"]
-)
+_SHOWS = word_list("shows")
 _SAID_LATER = frozenset({"present", "absent", "positive", "negative"})
-_UNITS = frozenset(
-    [
-        "mg",
-        "mcg",
-        "g",
-        "ug",
-        "units",
-        "unit",
-        "ml",
-        "iu",
-        "meq",
-        "daily",
-        "bid",
-        "tid",
-        "qid",
-        "po",
-        "iv",
-        "twice",
-        "once",
-    ]
-)
-_TESTS = ("labs", "treatments")
-_GIVEN = ("medications", "treatments")
 _ARTICLES = (["a"], ["an"], ["the"], ["any"])
-_STATEMENT = frozenset(".;:!?\n")
 _LINKS = frozenset({",", "and", "or", "vs", "versus", "(", "the", "a", "an", "any"})
-_MEANS = frozenset({"on", "by", "via", "per"})
-_NOT = frozenset({"not", "never", "nor", "no", "without", "dont", "didnt", "doesnt", "wasnt", "cannot"})
-_RAISED = frozenset({"elevated", "raised", "increased", "high"})
-_OR = frozenset({",", "or", "nor", "vs", "versus", "a", "an"})
-_COPULAS = _UNITS | frozenset(
-    [
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "being",
-        "has",
-        "have",
-        "had",
-        "should",
-        "must",
-        "can",
-        "will",
-        "not",
-        "now",
-        "also",
-        "currently",
-        "therefore",
-        "then",
-        "to",
-        "here",
-        "really",
-        "clearly",
-        "probably",
-    ]
-)
-_LOOSELY = 4  # words from which a cue of the past is about a list, as "history of" is and "prior" is not
-_LIST_GAP = 6  # words between two members of a list
+_ANSWERED = ([":"], ["("], ["—"], ["?"])  # "fever: no", "metoprolol (avoid)", "metoprolol? no"
+_COPULAS = word_list("copulas")
 _YEARS = range(1930, 2050)
 _HEAD = 5  # words that a section head has at most
-
-
-@dataclass(frozen=True)
-class Cue:
-    """What a phrase says of the entities near it."""
-
-    says: str
-    side: Side = "after"
-    reach: int = 0
+# what a word right after a name makes of it: "tetanus shot", "aspirin allergy", "metoprolol overdose"
+_ABOUT = word_list("about")
+_REACTION = word_list("reaction")
+_TAKEN = word_list("taken")
+_TELLING = _ABOUT | _REACTION | _TAKEN | {"?"}
 
 
 Event = tuple[int, int, object]  # first token, the one after the last, an entity or a Cue
@@ -160,38 +115,6 @@ def heads() -> dict[tuple[str, ...], str]:
     return {words: cue.says.partition(" ")[2] for words, cue in cues() if cue.says.split()[0] == "section"}
 
 
-class _Scope:
-    """How far a cue still reaches."""
-
-    __slots__ = ("bit", "category", "closely", "first", "last", "reach", "says")
-
-    def __init__(self, cue: Cue, end: int) -> None:
-        self.bit, self.first, self.reach, self.says = _BITS[_kind(cue)], end, end + cue.reach, cue.says
-        self.closely = cue.says == "uncertain" or (cue.says == "historical" and cue.reach < _LOOSELY)
-        self.last, self.category = -1, ""  # where the last entity that was meant ended, and what it was
-
-    def covers(self, start: int, end: int, category: str, tokens: Sequence[str]) -> bool:
-        """True if an entity that stands here is meant: within reach, or next in a list."""
-        if self.says == _REPLACED and (category not in _GIVEN or not _BY.isdisjoint(tokens[self.first : start])):
-            return False
-        if self.last < 0:
-            return start <= self.reach
-        if tokens[start - 1] in _MEANS or tokens[start] in _RAISED:  # "no embolism on CT", "no fever, elevated CRP"
-            return False
-        between = tokens[self.last : start]
-        if between == [","] and self._is_anew(end, category, tokens):
-            return False
-        return all(t in _OR for t in between) if self.closely else start <= self.reach or len(between) <= _LIST_GAP
-
-    def _is_anew(self, end: int, category: str, tokens: Sequence[str]) -> bool:
-        """True if what comes after a comma is no member: "stop A, B 50 mg", "given the history of gout, ibuprofen"."""
-        if category != "medications":
-            return False
-        if self.bit == _BITS["historical"]:
-            return self.category != category
-        return self.bit == _BITS["negated"] and _is_number(tokens, end) and not _is_number(tokens, self.last)
-
-
 @dataclass
 class _Found:
     """An entity, and what is said of it so far."""
@@ -200,13 +123,16 @@ class _Found:
     end: int
     said: int
     category: str
+    ordered: bool = False  # right after "give", "restart"
 
     def hear(self, cue: Cue) -> None:
         """Note what a cue says, if it can be said of such a thing."""
-        is_test = cue.says == _RESULT and self.category in _TESTS
-        is_means = cue.says == _PURPOSE and self.category == "medications"  # "heparin prophylaxis" is given
-        if not (is_test or is_means):
-            self.said |= _BITS[_kind(cue)]
+        is_test = cue.says == RESULT and self.category in TESTS
+        is_means = cue.says == PURPOSE and self.category == "medications"  # "heparin prophylaxis" is given
+        if cue.says == ENDED and self.category == "medications":
+            self.said |= BITS["negated"]
+        elif not (is_test or is_means or (cue.says == CAUSED and self.category != "medications")):
+            self.said |= BITS[cue.kind]
 
 
 class _Reader:
@@ -215,11 +141,12 @@ class _Reader:
     def __init__(self, tokens: Sequence[str]) -> None:
         self.tokens = tokens
         self.found: list[_Found] = []
-        self._open: dict[str, _Scope] = {}
+        self._open: dict[str, Scope] = {}
         self._section = 0
-        self._stops = [i for i, token in enumerate(tokens) if token in _STATEMENT]
+        self._stops = [i for i, token in enumerate(tokens) if token in STATEMENT]
         self._stop, self._line, self._previous, self._section_line = 0, 0, -1, 0
         self._cued: tuple[int, Cue] | None = None  # the cue right before: where it ended
+        self._prefers = False
 
     def read(self, start: int, end: int, what: object, following: Event | None) -> None:
         if self._stop < len(self._stops) and self._stops[self._stop] < start:
@@ -229,8 +156,12 @@ class _Reader:
             self._cue(what, start, end, following)
             self._cued = (end, what)
         else:
-            category = getattr(what, "category", "")
-            self.found.append(_Found(start, end, self._said(start, end, category), category))
+            category, cued = getattr(what, "category", ""), self._cued
+            ordered = cued is not None and cued[0] >= start - 1 and cued[1].says in _ORDERS
+            said = self._said(start, end, category) if self._open or self._section else 0
+            if (end < len(self.tokens) and self.tokens[end] in _TELLING) or (start and self.tokens[start - 1] == "?"):
+                said = self._with_next(said, start, end, category)
+            self.found.append(_Found(start, end, said, category, ordered))
             self._cued = None
 
     def _pass_stops(self, start: int) -> None:
@@ -241,13 +172,14 @@ class _Reader:
             self._stop += 1
             head = tuple(tokens[self._line : stop]) if stop - self._line <= _HEAD else ()
             if tokens[stop] in ":\n" and head in heads():
-                self._section, self._section_line = _BITS.get(heads()[head], 0), self._line
-            elif tokens[stop] == ":" and stop == self._previous and self._open:
+                self._section, self._section_line = BITS.get(heads()[head], 0), self._line
+            elif tokens[stop] == ":" and stop == self._previous and self._goes_on(stop):
                 continue  # "denies: fever"
             elif tokens[stop] == ":" and head:
                 self._section = 0
             self._open.clear()
-            if tokens[stop] == "\n" and self._section == _BITS["negated"] and head not in heads():
+            self._prefers = False
+            if tokens[stop] == "\n" and self._section == BITS["negated"] and head not in heads():
                 self._section = 0  # a list of allergies ends with its line
             if tokens[stop] in ".\n;":
                 self._line = stop + 1
@@ -255,32 +187,78 @@ class _Reader:
     def _said(self, start: int, end: int, category: str) -> int:
         """What the open scopes and the section say of an entity; a scope that does not reach it ends."""
         said, tokens = self._section, self.tokens
-        if self._open:
-            for says, scope in list(self._open.items()):
-                if scope.covers(start, end, category, tokens):
-                    said |= 0 if scope.says == _RESULT and category in _TESTS else scope.bit
-                    scope.last, scope.category = end, category
-                else:
-                    del self._open[says]
-        if (start and tokens[start - 1] == "?") or (end < len(tokens) and tokens[end] == "?"):
-            said |= _BITS["uncertain"]
+        if said == BITS["negated"] and self.found and self.found[-1].category in GIVEN:
+            said = 0 if is_tied(tokens[self.found[-1].end : start]) else said  # "contraindicated: X in heart failure"
+        for says, scope in list(self._open.items()):
+            if start < scope.begins:
+                continue
+            if scope.covers(start, end, category, tokens):
+                said |= 0 if scope.says == RESULT and category in TESTS else scope.bit
+                scope.last, scope.category = end, category
+            else:
+                del self._open[says]
         return said
+
+    def _with_next(self, said: int, start: int, end: int, category: str) -> int:
+        """What is said of an entity, with what the marks and words right next to it make of it."""
+        tokens = self.tokens
+        if start and tokens[start - 1] == "?":
+            said |= BITS["uncertain"]
+        if end == len(tokens):
+            return said
+        after = tokens[end]
+        if after == "?":
+            said |= BITS["uncertain"]
+        elif after in _ABOUT and category == "diagnoses":
+            said |= 0 if "positive" in tokens[end : end + 4] else BITS["hypothetical"]
+        elif category == "medications" and (after in _REACTION or after in _TAKEN):
+            if said & BITS["negated"]:  # "no aspirin allergy" neither denies nor gives it
+                return (said & ~BITS["negated"]) | BITS["hypothetical"]
+            said |= BITS["negated" if after in _REACTION else "historical"]
+        return said
+
+    def _goes_on(self, stop: int) -> bool:
+        """True if a colon brings what a cue is about: "denies: fever", "avoid nsaids: ibuprofen, naproxen"."""
+        if self._cued is not None and self._cued[0] == stop:
+            return bool(self._open)
+        scope = self._open.get("negated")
+        return scope is not None and scope.category in GIVEN and not scope.once
 
     def _cue(self, cue: Cue, start: int, end: int, following: Event | None) -> None:
         """Let a cue end scopes, open one, or say something of the entities before it."""
-        says = "order" if cue.says == _LEAD_ORDER else cue.says
-        if self._is_no_order(cue, start) or self._answers(start, end, cue):
+        if cue.says == "nothing":
             return
+        says = "order" if cue.says == _LEAD_ORDER else cue.says
+        if says in _MAY_BE_DENIED and self._is_no_order(cue, start, following):
+            return
+        if cue.kind == "negated" and self._answers(start, end, cue):
+            return
+        if says == "order" and self.tokens[start] in _PREFERS:
+            self._prefers = True
         if says == "again" and self.found:
-            self.found[-1].said &= ~_BITS["historical"]
+            self.found[-1].said &= ~(BITS["historical"] | BITS["negated"])
+        if says == LESS and not self._prefers:
+            return
+        if cue.kind == "negated" and self.tokens[start] == "without" and self._is_condition(start):
+            cue = Cue("hypothetical", "after", cue.reach)
         if says in _ENDS:
             self._end(says, start)
-        if _kind(cue) not in _BITS or (cue.says == _REPLACED and not self._brings_another(end)):
+        if cue.says == REPLACED and self.tokens[start] in _SUBSTITUTES and "for" in self.tokens[end : end + _AHEAD]:
+            begins = self.tokens.index("for", end) + 1  # "substitute A for B"
+            self._open["negated"] = Scope(Cue("negated", "after", 3), end, begins=begins)
             return
-        if cue.side == "before" or (cue.side != "after" and self._follows(start, end, following)):
+        if cue.kind not in BITS or (cue.says == REPLACED and not self._brings_another(start, end)):
+            return
+        if cue.side == "before" or (cue.side != "after" and self._follows(cue, start, end, following)):
             self._look_back(cue, start)
-        elif cue.side != "next":
-            self._open[_PURPOSE if cue.says == _PURPOSE else _kind(cue)] = _Scope(cue, end)
+        elif cue.side != "next" and not (cue.side == "either" and self.tokens[end : end + 1] == [","]):
+            once = cue.kind in ("negated", "family") and is_set_against(self.tokens, start)
+            self._open[PURPOSE if cue.says == PURPOSE else cue.kind] = Scope(cue, end, once=once)
+
+    def _is_condition(self, start: int) -> bool:
+        """True for what must come first: "no isotretinoin without contraception"."""
+        last = self.found[-1] if self.found else None
+        return last is not None and last.end == start and last.category in GIVEN and bool(last.said & BITS["negated"])
 
     def _end(self, says: str, start: int) -> None:
         """End the scopes that this cue ends."""
@@ -289,46 +267,57 @@ class _Reader:
         if self._line > self._section_line and says in ("self", "anew"):
             self._section = 0  # "PMH: gout. Presents with fever"
         last = self.found[-1] if self.found else None
-        if last and last.end == start and last.category in _TESTS and self.tokens[start] in _SHOWS:
-            last.said &= ~_BITS["negated"]  # "no DVT and CT showed PE"
+        if last and last.end == start and last.category in TESTS and self.tokens[start] in _SHOWS:
+            last.said &= ~BITS["negated"]  # "no DVT and CT showed PE"
 
-    def _is_no_order(self, cue: Cue, start: int) -> bool:
+    def _is_no_order(self, cue: Cue, start: int, following: Event | None) -> bool:
         """True for a verb that is denied itself, or a noun: "did not receive", "refused to start", "tobacco use"."""
         before = self.tokens[start - 1] if start else "."
         said = self._cued if self._cued and self._cued[0] >= start - (before == "to") else None
         if cue.says == "historical":
             return said is not None and said[1].says in ("order", _LEAD_ORDER)  # "resume previous ibuprofen"
-        if cue.says == "affirm" and self.tokens[start] not in _NOT:
-            return before in _NOT
-        if cue.says == _LEAD_ORDER and before not in _LEADS and before not in _STATEMENT:
-            return True
-        return cue.says in ("order", _LEAD_ORDER) and (
-            before in _NOT or (said is not None and _kind(said[1]) == "negated")
-        )
+        if cue.says == "affirm" and self.tokens[start] not in NOT:
+            return before in NOT
+        if cue.says == _LEAD_ORDER and before not in _LEADS and before not in STATEMENT:
+            return not self._turns_to(start, following)
+        return cue.says in _ORDERS and (before in NOT or (said is not None and said[1].kind == "negated"))
+
+    def _turns_to(self, start: int, following: Event | None) -> bool:
+        """True if another drug is ordered right after a denied one: "instead of A use B"."""
+        last = self.found[-1] if self.found else None
+        if last is None or last.end != start or last.category not in GIVEN or not last.said & BITS["negated"]:
+            return False
+        return following is not None and getattr(following[2], "category", "") in GIVEN and following[0] <= start + 3
 
     def _answers(self, start: int, end: int, cue: Cue) -> bool:
         """Deny the entity that a cue alone after a colon is the answer to: "fever: no"."""
-        alone = end == len(self.tokens) or self.tokens[end] in MARKS
+        if end < len(self.tokens) and self.tokens[end] not in MARKS:
+            return False
         last = self.found[-1] if self.found else None
-        if not alone or _kind(cue) != "negated" or last is None or self.tokens[last.end : start] != [":"]:
+        if last is None or self.tokens[last.end : start] not in _ANSWERED:
             return False
         last.hear(cue)
         return True
 
-    def _brings_another(self, end: int) -> bool:
+    def _brings_another(self, start: int, end: int) -> bool:
         """True if "replace" is followed by what comes instead, and by no dose: "change it to 20 mg"."""
         ahead = self.tokens[end : end + _AHEAD]
-        by = next((i for i, t in enumerate(ahead) if t in _BY or t in _STATEMENT), len(ahead))
+        words = BY if self.tokens[start] in _SWAPS else BY - {"for"}
+        by = next((i for i, t in enumerate(ahead) if t in words or t in STATEMENT), len(ahead))
         if not by or by == len(ahead) or ahead[0] in _REPLETED:
             return False
-        return ahead[by] in _BY and not _is_number(self.tokens, end + by + 1)
+        return ahead[by] in words and not is_number(self.tokens, end + by + 1)
 
-    def _follows(self, start: int, end: int, following: Event | None) -> bool:
+    def _follows(self, cue: Cue, start: int, end: int, following: Event | None) -> bool:
         """True if a cue that may stand on either side stands after its entity."""
         if not self.found:
             return False
         between = self.tokens[self.found[-1].end : start]
-        if any(t not in _COPULAS and not t[0].isdigit() for t in between) or self.tokens[end : end + 1] in _ARTICLES:
+        if any(t not in _COPULAS and not t[0].isdigit() for t in between):
+            return False
+        if cue.side == "next":
+            return True
+        if self.tokens[end : end + 1] in _ARTICLES:
             return False
         next_to_it = following is not None and following[0] == end and not isinstance(following[2], Cue)
         if next_to_it and following is not None and {*self.tokens[following[1] : following[1] + 1]} & _SAID_LATER:
@@ -341,11 +330,12 @@ class _Reader:
         for entity in reversed(self.found):
             between = self.tokens[entity.end : after]
             linked = bool({"and", "or", "nor"} & {*between})
-            if not joined and (len(between) > cue.reach or any(t in _STATEMENT or t == "but" for t in between)):
+            if not joined and (len(between) > cue.reach or any(t in STATEMENT or t == "but" for t in between)):
                 return
             if joined and not (all(t in _LINKS for t in between) and (linked or (listed and "," in between))):
                 return
-            entity.hear(cue)
+            if not (entity.ordered and self.tokens[start - 1] in ("that", "which")):  # "restart the X that was stopped"
+                entity.hear(cue)
             after, joined, listed = entity.start, True, listed or linked
 
 
@@ -355,11 +345,3 @@ def contexts(tokens: Sequence[str], events: Sequence[Event]) -> list[Context]:
     for (start, end, what), following in zip(events, [*events[1:], None], strict=True):
         reader.read(start, end, what, following)
     return [_STRONGEST_OF[found.said] for found in reader.found]
-
-
-def _kind(cue: Cue) -> str:
-    return _KINDS.get(cue.says, cue.says)
-
-
-def _is_number(tokens: Sequence[str], place: int) -> bool:
-    return place < len(tokens) and tokens[place][0].isdigit()

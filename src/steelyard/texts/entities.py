@@ -13,13 +13,15 @@ from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from steelyard.texts.abbreviations import Ambiguous, ambiguous
-from steelyard.texts.context import Context, Cue, contexts, cues, heads
+from steelyard.texts.context import contexts, cues, heads
+from steelyard.texts.inverted import inverted
 from steelyard.texts.lexicon import Entry, Lexicon
 from steelyard.texts.lexicon import lexicon as lexicon_of
 from steelyard.texts.misspellings import SHORTEST, Misspellings
 from steelyard.texts.normalise import MARKS, tokens, words
 from steelyard.texts.phrases import Phrases
 from steelyard.texts.plain_words import plain_words
+from steelyard.texts.scopes import Context, Cue
 
 TRUE: frozenset[Context] = frozenset(("asserted", "historical", "uncertain"))  # said of the patient, as being so
 
@@ -103,7 +105,7 @@ class Extractor:
         """Everything that the text mentions; `also` are entries that this lexicon does not have."""
         written = tokens(text)
         spelled = self._spelled(written)
-        hits: list[tuple[int, int, Any]] = self._phrases.find(spelled)
+        hits: list[tuple[int, int, Any]] = inverted(self._phrases.find(spelled), spelled, self.lexicon)
         if also:
             hits = _merged(hits, Phrases((words(entry.name), entry) for entry in also).find(spelled))
         events = [(start, end, _meant(what, text, spelled, start, end)) for start, end, what in hits]

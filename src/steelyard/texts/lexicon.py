@@ -89,6 +89,11 @@ class Lexicon:
                 implied.setdefault(variant, entry)
         return {**implied, **stated}
 
+    @cached_property
+    def heads(self) -> frozenset[str]:
+        """The last words of names of several words: what "X of the Y" may be a name of."""
+        return frozenset(phrase[-1] for phrase in self.by_phrase if len(phrase) > 1)
+
     def of(self, category: Category, name: str) -> Entry | None:
         """The entry of that name."""
         return self._named.get((category, name))
@@ -109,12 +114,21 @@ def _made(tables: tuple[tuple[str, str], ...]) -> Lexicon:
     digest = hashlib.sha256()
     entries: dict[tuple[str, str], Entry] = {}
     owners: dict[tuple[Category, tuple[str, ...]], Entry] = {}
+    told: list[tuple[str, int, Entry]] = []
     for name, content in (*_own(), *tables):
         rows = _icd_titles() if name == ICD else list(_rows(name, content))
         said = [(e.category, e.name, e.synonyms, e.antonyms, sorted(e.flags)) for _, e in rows]
         digest.update(repr(said).encode())
         for line, entry in rows:
             _add(entry, entries, owners, name, line)
+            if entry.classes:
+                told.append((name, line, entry))
+    names = {entry.name for entry in entries.values()}
+    for name, line, entry in told:
+        if not entry.classes <= names:
+            raise InputError(
+                f"after {_CLASS} stands the name of an entry, which this is not", file=name, line=line, field="flags"
+            )
     return Lexicon(tuple(entries.values()), digest.hexdigest()[:16])
 
 

@@ -1,7 +1,8 @@
 """A text as comparable words: lower case, one spelling, hyphens as spaces, other punctuation dropped.
 
 Beyond that: a decimal point stays (7.5 mg is not 75 mg), a slash separates words like a hyphen, letters with full stops
-are one word (t.i.d. is tid), accents are dropped, and a word has one spelling (oedema is edema).
+are one word (t.i.d. is tid), accents are dropped, and a word has one spelling (oedema is edema). A dash with spaces
+around it, or an arrow, is no hyphen: a statement ends there.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import cache
 from importlib import resources
 from itertools import pairwise
 
-MARKS = frozenset(".;:!?,()\n")  # what stays of punctuation among tokens: where a statement may end
+MARKS = frozenset(".;:!?,()\n—")  # what stays of punctuation among tokens: where a statement may end
 
 _SHORT_LINE = 40  # characters: a shorter line was not wrapped, it ends there
 # each begins with the mark itself, which a search finds much faster than what may stand before it
@@ -20,12 +21,14 @@ _THOUSANDS = re.compile(r",(?<=\d,)(?=\d{3}(?!\d))")
 _LETTERS = re.compile(r"\.(?:(?<=\b[a-z]\.)(?=[a-z]\b)|(?<=\.[a-z]\.))")  # t.i.d.
 _SPECIES = re.compile(r"\.(?<=\b[a-z]\.)\s?(?=diff|coli\b|aureus|pylori|pneumoniae|pyogenes|trachomatis|jirovecii)")
 _SLASHED = re.compile(r"(?<![a-z/])(?:[a-z]/[a-z]|n/v/d|c/w|w/out)(?![a-z/])")
-_TOKEN = re.compile(r"\d+\.\d+|[^\W_]+|[.;:!?,()\n]")
+_TOKEN = re.compile(r"\d+\.\d+|[^\W_]+|[.;:!?,()\n—]")
+_DASH = re.compile(r"(?<=[^\s\d]) +(?:[-–—]+|-*>|=>|→) +(?=[^\s\d])|(?<=[^\s\d])—(?=[^\s\d])|→")  # no hyphen, no range
 _FOLDED = str.maketrans(
     {
         **dict.fromkeys("-‐‑‒–—―−/_\t\r\f\v\N{NO-BREAK SPACE}\x1c\x1d\x1e\x1f\x85\u2028\u2029", " "),
         **dict.fromkeys("'’‘ʼ`", ""),
         "&": " and ",
+        "\x02": "—",  # a dash between statements, see _DASH
         "α": "alpha",
         "β": "beta",
         "γ": "gamma",
@@ -86,6 +89,8 @@ def _folded(text: str) -> str:
     text = text.lower().replace("(-)", " absent ").replace("(+)", " present ")
     if "/" in text:
         text = _SLASHED.sub(lambda match: _SHORT.get(match[0], match[0]), text)
+    if " -" in text or "> " in text or not text.isascii():
+        text = _DASH.sub(" \x02 ", text)
     text = text.translate(_FOLDED)
     return _LETTERS.sub("", _SPECIES.sub(" ", _THOUSANDS.sub("", text)))
 

@@ -24,6 +24,14 @@ def modifiers() -> frozenset[str]:
     return _listed("modifiers")
 
 
+@cache
+def word_list(name: str) -> frozenset[str]:
+    """The words of one list of `lexicons/word_lists.tsv`."""
+    table = resources.files("steelyard.texts.lexicons").joinpath("word_lists.tsv").read_text(encoding="utf-8")
+    rows = dict(line.split("\t") for line in table.splitlines() if not line.startswith("#"))
+    return frozenset(rows[name].split())
+
+
 def _listed(name: str) -> frozenset[str]:
     text = resources.files("steelyard.texts.lexicons").joinpath(f"{name}.txt").read_text(encoding="utf-8")
     return frozenset(text.split())

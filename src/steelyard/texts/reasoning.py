@@ -23,12 +23,15 @@ from steelyard.texts.breakdown import Breakdown
 from steelyard.texts.entities import Findings
 from steelyard.texts.normalise import words
 from steelyard.texts.overlap import f1_of
-from steelyard.texts.plain_words import plain_words, stop_words
+from steelyard.texts.plain_words import plain_words, stop_words, word_list
 
 PARTS = ("overlap_f1", "structure", "evidence", "factual", "penalty")
 WEIGHTS = (0.4, 0.15, 0.2, 0.25)
 ENOUGH = 3  # markers
 FALLACY, MOST_PENALTY = 0.15, 0.4
+_ALL = "100%"
+_NEAR = 25  # characters on either side in which a measure stands
+_MEASURED = word_list("measured")
 
 
 def reasoning(
@@ -102,7 +105,14 @@ def markers(kind: str, text: str) -> list[str]:
     """
     plain, marked = _patterns()[kind]
     lowered = " ".join(text.lower().split())
-    return marked.findall(lowered) + plain.findall(" ".join(words(text)))
+    found = [match[0] for match in marked.finditer(lowered) if match[0] != _ALL or not _is_measured(lowered, match)]
+    return found + plain.findall(" ".join(words(text)))
+
+
+def _is_measured(text: str, match: re.Match[str]) -> bool:
+    """True if "100%" is a value and no claim: "100% oxygen", "SpO2 100%", "a specificity of 100%"."""
+    near = f"{text[max(0, match.start() - _NEAR) : match.start()]} {text[match.end() : match.end() + _NEAR]}"
+    return not _MEASURED.isdisjoint(words(near))
 
 
 @cache

@@ -2,56 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from collections.abc import Set as AbstractSet
-from functools import cache
+from collections.abc import Callable, Sequence
 
 from steelyard.texts.breakdown import Breakdown
 from steelyard.texts.clinical import by_words, names_of, said_of
-from steelyard.texts.context import cues
-from steelyard.texts.entities import TRUE, Findings, Mention
+from steelyard.texts.entities import Findings, Mention
+from steelyard.texts.kinds import diagnosed, narrowed, strangers
 from steelyard.texts.lexicon import CATEGORIES, Entry
-from steelyard.texts.normalise import MARKS, words
-from steelyard.texts.plain_words import modifiers, plain_words, stop_words
+from steelyard.texts.normalise import words
 from steelyard.texts.reasoning import content
 
 _GIVEN = ("medications", "treatments")
-# plain words that say where a disease is
-_PLACES = frozenset(
-    [
-        "bronchi",
-        "bronchus",
-        "central",
-        "cerebellar",
-        "cerebral",
-        "corneal",
-        "endocardium",
-        "epididymis",
-        "esophagus",
-        "kidneys",
-        "malleolus",
-        "meninges",
-        "muscles",
-        "myocardium",
-        "pancreas",
-        "pericardial",
-        "pericardium",
-        "perineal",
-        "peritoneal",
-        "peritoneum",
-        "peroneal",
-        "pleural",
-        "stomach",
-        "temporal",
-        "trachea",
-        "tubular",
-        "ureter",
-        "ureteral",
-        "urethra",
-        "urethral",
-        "vessels",
-    ]
-)
 
 
 def harm_avoidance(reference: Findings, forbidden: Sequence[Entry], answer: Findings) -> Breakdown:
@@ -97,16 +58,19 @@ def forbidden_in(text: str, findings: Callable[[str], Findings]) -> tuple[Entry,
 def same_diagnosis(reference: Findings, answer: Findings, weight: float) -> Breakdown:
     """1 if both texts name the same diagnoses, whatever they call them; without any, if their words are the same.
 
-    A name that only one side narrows down, or both in other ways, is not the same diagnosis (see `narrowed`).
+    A name that only one side narrows down, or both in other ways, is not the same diagnosis (see `kinds`), and a
+    disease that no table knows must stand on both sides.
     """
     wanted, said = _diagnoses(reference), _diagnoses(answer)
     if not wanted[0] | wanted[1]:
         plain = by_words(reference, answer, "diagnostic_accuracy", runs=False)
         return Breakdown(metric=plain.metric, score=plain.score, components={"weight": 1.0}, remarks=plain.remarks)
     one, two = narrowed(reference), narrowed(answer)
-    both = frozenset(entry for entry in wanted[0] & said[0] if one.get(entry) == two.get(entry))
+    both = frozenset(entry for entry in wanted[0] & said[0] if one[entry].agrees(two[entry]))
     other = (wanted[0] & said[0]) - both
+    unknown = strangers(reference) ^ strangers(answer)
     same = both == wanted[0] == said[0] if wanted[0] else not said[0] and wanted[1] == said[1]
+    same = same and not unknown
     critical = any(entry.critical for entry in wanted[0])
     return Breakdown(
         metric="diagnostic_accuracy",
@@ -123,53 +87,14 @@ def same_diagnosis(reference: Findings, answer: Findings, weight: float) -> Brea
         remarks=(
             *(("a critical diagnosis",) if critical else ()),
             *(f"of another kind or place: {name}" for name in names_of(other)),
+            *(f"only one side has {name}, which no table knows" for name in sorted(unknown)),
         ),
     )
 
 
 def _diagnoses(findings: Findings) -> tuple[frozenset[Entry], frozenset[Entry]]:
     """The diagnoses that a text asserts, and those that it denies."""
-    asserted, denied = (
-        frozenset(entry for entry in entries if entry.category == "diagnoses")
-        for entries in (findings.asserted, findings.denied)
-    )
-    return asserted, denied
-
-
-def narrowed(findings: Findings) -> dict[Entry, frozenset[str]]:
-    """The words that narrow down each diagnosis that a text asserts, where the lexicon has no longer name.
-
-    These are the words right before it ("ulnar neuropathy") and those after "of" ("carcinoma of the vulva"), as far as
-    they are neither plain words nor say how bad, how long or on which side.
-    """
-    tokens, words_of = findings.tokens, dict[Entry, frozenset[str]]()
-    taken = {i for start, end in findings.spans for i in range(start, end)}
-    for mention, (start, end) in zip(findings.mentions, findings.spans, strict=True):
-        if mention.entry.category != "diagnoses" or mention.context not in TRUE:
-            continue
-        before = _run(range(start - 1, -1, -1), tokens, taken)
-        after = range(end + 1, len(tokens)) if tokens[end : end + 1] == ["of"] else range(0)
-        words_of[mention.entry] = words_of.get(mention.entry, frozenset()) | before | _run(after, tokens, taken)
-    return words_of
-
-
-def _run(places: Iterable[int], tokens: Sequence[str], taken: AbstractSet[int]) -> frozenset[str]:
-    """The words at these places that narrow down a name, up to the first one that ends what is said of it."""
-    found = set()
-    for i in places:
-        token = tokens[i]
-        if token in modifiers():
-            continue
-        if i in taken or token in MARKS or not token.isalpha() or token in _plain():
-            break
-        found.add(token)
-    return frozenset(found)
-
-
-@cache
-def _plain() -> frozenset[str]:
-    """The words that make no other disease of a name: plain ones and those of cues."""
-    return (plain_words() | stop_words() | {word for phrase, _ in cues() for word in phrase}) - _PLACES
+    return diagnosed(findings), frozenset(entry for entry in findings.denied if entry.category == "diagnoses")
 
 
 def relevance(note: Findings, summary: Findings, weights: Sequence[float]) -> Breakdown:

@@ -172,6 +172,44 @@ def test_only_what_an_answer_recommends_is_harmful(answer: str, score: float | N
     assert estimate.value == score
 
 
+@pytest.mark.parametrize(("reference", "answer"), [("No pneumonia", "no"), ("Reassure and send home", "and")])
+def test_words_that_say_nothing_are_no_answer(reference: str, answer: str) -> None:
+    assert sy.explain("clinical_accuracy", reference, answer).score == 0
+    assert sy.explain("clinical_accuracy", answer, reference).score == 0
+    assert sy.explain("clinical_accuracy", answer, answer).score == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "penalty"),
+    [
+        ("It is 100% a stroke", 0.15),
+        ("Give 100% oxygen", 0.0),
+        ("SpO2 100% on room air", 0.0),
+        ("A test with a sensitivity of 100%", 0.0),
+    ],
+)
+def test_a_measure_of_a_hundred_percent_is_no_fallacy(text: str, penalty: float) -> None:
+    assert sy.value("reasoning.penalty", target=["x"], prediction=[text]) == pytest.approx(penalty)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Appendicitis. Differential diagnosis: Crohn disease, renal colic",
+        "Appendicitis, which is more likely than renal colic",
+        "Appendicitis.\nLess likely: renal colic, Crohn disease",
+        "Appendicitis. Renal colic would cause hematuria.",
+    ],
+)
+def test_alternatives_that_are_dismissed_are_no_diagnoses(answer: str) -> None:
+    assert sy.explain("diagnostic_accuracy", "appendicitis", answer).score == 1
+    assert sy.explain("diagnostic_accuracy", "renal colic", answer).score == 0
+
+
+def test_a_differential_alone_names_its_diagnoses() -> None:
+    assert sy.explain("diagnostic_accuracy", "appendicitis", "Differential: appendicitis").score == 1
+
+
 def test_only_the_penalty_is_better_lower() -> None:
     better = {member.label: member.better for member in registry["reasoning"]().expanded(Records({}))}
     assert better.pop("penalty") == "lower"
