@@ -288,8 +288,7 @@ class Records(Shows):
         """The rows that meet all conditions: `{"model": "a"}`, `"age>=65"` or `["age>=65", "race=A,B"]`."""
         keep, warnings = meeting(self, where)
         kept = self.take(keep)
-        kept.warnings += tuple(warnings)
-        kept._chosen = kept._rows
+        kept.warnings, kept._chosen = (*kept.warnings, *warnings), kept._rows
         return kept
 
     def split(self, names: Iterable[str]) -> Iterator[tuple[dict[str, Any], Records]]:
@@ -344,10 +343,9 @@ class Records(Shows):
         """Write the rows to a file by its suffix (`.csv`, `.jsonl`, `.parquet`, …), in place of one that is there."""
         from steelyard.records.writers import write_records
 
-        file = Path(path)
-        not_over_input(file, (source.name for source in self.sources))
-        write_records(self, file)
-        return file
+        not_over_input(Path(path), (source.name for source in self.sources))
+        write_records(self, Path(path))
+        return Path(path)
 
     def as_reference(self) -> Records:
         """Every row as its unperturbed partner answered it; needs the `reference.*` columns."""

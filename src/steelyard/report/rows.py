@@ -25,6 +25,7 @@ from steelyard.report.document import (
 )
 from steelyard.uncertainty.intervals import Interval
 from steelyard.uncertainty.number import Delta, Estimate, Number
+from steelyard.uncertainty.verdicts import taken_away
 
 N = TypeVar("N", bound=Number)
 
@@ -154,6 +155,12 @@ def companion_rows(d: Delta) -> list[Row]:
     return rows
 
 
+def _of_verdict(each: object) -> list[str]:
+    """What must be said of a verdict, where there is one."""
+    said = taken_away(each) if isinstance(each, Delta) else ""
+    return [said] if said else []
+
+
 class Numbered:
     """Notes of a table, each once and numbered in the order in which rows point to them."""
 
@@ -182,7 +189,7 @@ def noted(
     notes = Numbered()
     rows: list[Row] = []
     for each in numbers:
-        marks = notes.marks(each.notes)
+        marks = notes.marks([*each.notes, *_of_verdict(each)])
         rows.append((*row(each), Marks(tuple(sorted(marks.numbers)))))
         rows += [(*cells, "") for cells in further(each)]
     return [Table((*columns, "notes"), tuple(rows), drops=drops, folds=folds), *notes.remarks()]

@@ -28,12 +28,9 @@ def judged(deltas: Sequence[Delta], settings: Settings, *, primary: bool = False
         adjusted = holm(p_values)
     for d, p in zip(deltas, adjusted, strict=True):
         verdict = verdict_of(d, p, settings.level)
-        said = (_direction(d.metric),) if verdict == "differs" else ()
-        alone = verdict_of(d, p_of(d), settings.level)
-        if verdict == "inconclusive" != alone:
-            said = (f"by itself it would be {alone}; not after allowing for {len(deltas)} comparisons",)
+        aimless = (_direction(d.metric),) if verdict == "differs" else ()
         with_verdict = replace(
-            d, verdict=verdict, p_adjusted=None if math.isnan(p) else float(p), notes=(*d.notes, *said)
+            d, verdict=verdict, p_adjusted=None if math.isnan(p) else float(p), notes=(*d.notes, *aimless)
         )
         yield with_verdict.cautioned("twin worse") if _twin_is_worse(d, settings.level) else with_verdict
 
@@ -54,6 +51,14 @@ def verdict_of(d: Delta, p: float, level: float) -> Outcome:
     if d.better is None:
         return "differs"
     return "better" if (decisive.value > 0) == (d.better == "higher") else "worse"
+
+
+def taken_away(d: Delta) -> str:
+    """What to say of a verdict that the number of comparisons took away, or nothing."""
+    alone = verdict_of(d, p_of(d), d.level)
+    if d.verdict != "inconclusive" or alone == "inconclusive":
+        return ""
+    return f"by itself it would be {alone}; not after allowing for the number of comparisons"
 
 
 def _twin_is_worse(d: Delta, level: float) -> bool:
