@@ -99,3 +99,14 @@ def test_a_long_table_waits_in_less(tmp_path: Path) -> None:
         assert "steelyard metrics NAME" not in first
         shown.type("q")
         assert shown.process.wait(SECONDS) == 0
+
+
+@pytest.mark.skipif(shutil.which("less") is None, reason="less is not installed")
+def test_an_interrupt_is_the_pagers_and_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
+    with on_screen("steelyard", "metrics", cwd=tmp_path) as shown:
+        before = termios.tcgetattr(shown.main)[3]
+        shown.until("\x1b[K")
+        shown.type("\x03")
+        shown.type("q")
+        assert shown.process.wait(SECONDS) == 0
+        assert termios.tcgetattr(shown.main)[3] == before

@@ -295,3 +295,24 @@ def test_help_names_the_metrics() -> None:
     assert done.returncode == 0
     for name in ("ndcg@k", "mrr", "map", "rprec", "--relevance-level", "--complete", "--per-query", "--align"):
         assert name in done.stdout
+
+
+def test_tables_for_programs_are_one_per_file(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    out, queries = tmp_path / "out", tmp_path / "queries.csv"
+    asked = ("rank", *files, "-m", "mrr", "--resamples", 100)
+    done = command(*asked, "--format", "csv", "--out", out, "--per-query", queries)
+    assert done.code == 0, done.err
+    assert sorted(path.name for path in out.iterdir()) == ["comparison.csv", "evaluation.csv", "evaluation.json"]
+    for name, first in (("evaluation.csv", "metric,model,value"), ("comparison.csv", "metric,base,new,delta")):
+        lines = (out / name).read_text().splitlines()
+        assert lines[0].startswith(first)
+        assert "" not in lines
+    assert queries.read_text().splitlines()[0] == "model,item,mrr"
+    refused = command(*asked, "--out", tmp_path / "paper.tex")
+    assert (refused.code, "reads like a file" in refused.err) == (2, True)
+
+
+def test_other_commands_point_to_it(files: tuple[Path, Path, Path]) -> None:
+    for path, kind in zip(files, ("judgements", "rankings", "rankings"), strict=True):
+        done = command("look", path)
+        assert (done.code, f"looks like TREC {kind}; `steelyard rank QRELS RUN`" in done.err) == (2, True), done.err

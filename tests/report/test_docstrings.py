@@ -9,6 +9,7 @@ from importlib import import_module
 import pytest
 
 import steelyard
+from steelyard.ground.showing import Shows
 from steelyard.metrics import metrics
 
 WITHOUT = {
@@ -46,6 +47,23 @@ def test_a_public_name_has_an_example_that_is_true(name: str) -> None:
 
 def test_what_has_no_example_is_public() -> None:
     assert set(WITHOUT) <= set(PUBLIC)
+
+
+SHOWN = {
+    Shows: ("to_pandas", "to_polars", "to_markdown", "to_latex", "save", "plot"),
+    steelyard.Gate: ("parse", "profile", "by", "check"),
+    steelyard.BenchmarkReport: ("add", "add_combined_score", "save"),
+}
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in SHOWN.items() for name in names])
+def test_a_method_that_people_call_has_an_example_that_is_true(kind: type, name: str) -> None:
+    within = vars(import_module(kind.__module__))
+    (shown,) = doctest.DocTestFinder(recurse=False).find(getattr(kind, name), name, globs=dict(within))
+    assert shown.examples
+    told: list[str] = []
+    doctest.DocTestRunner().run(shown, out=told.append)
+    assert told == []
 
 
 @pytest.mark.parametrize("module", ["records.table", "runs.metric_frames", "study.comparison", "study.evaluation"])

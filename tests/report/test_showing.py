@@ -128,3 +128,41 @@ def test_papers_and_pictures_name_metrics_by_their_titles(results: dict[type, An
     assert "eaurc" not in page
     (axes,) = results[sy.Evaluation].plot().axes
     assert "Expected Calibration Error ↓" in [label.get_text() for label in axes.get_yticklabels()]
+
+
+def test_nothing_is_saved_over_what_it_was_made_from(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("item,target,prediction\n1,a,a\n2,b,a\n")
+    records = sy.read(file)
+    for result in (records, sy.evaluate(records, "accuracy", resamples=0), sy.compare(records, records, "accuracy")):
+        with pytest.raises(sy.UsageError, match="made from"):
+            result.save(file)
+    assert file.read_text().startswith("item,target")
+
+
+def test_a_comparison_keeps_whom_it_compared(tmp_path: Path) -> None:
+    rows = [{"item": i, "target": "a", "prediction": "a"} for i in range(3)]
+    compared = sy.compare(*([{**row, "model": name} for row in rows] for name in ("old", "new")), "accuracy")
+    again = sy.load(compared.save(tmp_path / "comparison.json"))
+    assert isinstance(again, sy.Comparison)
+    assert again.names == compared.names == {"base": "old", "new": "new"}
+    assert again.population["clusters"] == 3
+    assert again.to_markdown().splitlines()[:5] == compared.to_markdown().splitlines()[:5]
+
+
+def test_frames_of_two_selections_hold_the_differences() -> None:
+    said = {"target": ["a"] * 6, "confidence": [0.9, 0.8, 0.7, 0.6, 0.5, 0.4], "item": list(range(6))}
+    runs = [sy.Records.from_columns({**said, "prediction": list(p)}) for p in ("aaabbb", "aaaabb")]
+    table = sy.selective(*runs, resamples=100).to_arrow().to_pylist()
+    areas = {row["run"]: row for row in table if row["number"] == "aurc_full"}
+    assert areas["right − left"]["value"] == pytest.approx(areas["right"]["value"] - areas["left"]["value"])
+    assert {row["metric"] for row in table if row["number"] == "cmax"} == {"cmax(rank=confidence, loss=zero_one)"}
+
+
+def test_warnings_are_for_the_author_of_a_paper_not_for_its_readers() -> None:
+    records = sy.Records.from_columns({"item": [1, 2, 3], "target": ["a", "b", "b"], "prediction": ["a", "b", "b"]})
+    page = sy.evaluate(records, ["ppv"], resamples=0).to_latex()
+    lines = [line for line in page.splitlines() if "positive label" in line]
+    assert lines
+    assert [line for line in lines if not line.startswith("% warning: ")] == []
+    assert "graphicx" not in page

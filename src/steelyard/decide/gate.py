@@ -70,7 +70,11 @@ class Gate:
 
     @classmethod
     def parse(cls, rules: Sequence[str] | str) -> Gate:
-        """Rules from their text; no rule is no gate."""
+        """Rules from their text; no rule is no gate.
+
+        >>> Gate.parse(["accuracy >= 0.8", "low(delta(accuracy)) >= -0.01"]).metrics
+        ['accuracy']
+        """
         texts = [rules] if isinstance(rules, str) else list(rules)
         if not texts:
             raise UsageError("a gate needs at least one rule")
@@ -78,7 +82,11 @@ class Gate:
 
     @classmethod
     def profile(cls, name: str) -> Gate:
-        """The documented rules of a profile."""
+        """The documented rules of a profile.
+
+        >>> [str(rule) for rule in Gate.profile("rank").rules]
+        ['NdcgEvaluator.delta >= -0.005', 'MrrEvaluator.delta >= -0.005']
+        """
         return cls.parse(rules_of(name))
 
     @property
@@ -102,13 +110,24 @@ class Gate:
         return replace(self, rules=tuple(rules))
 
     def by(self, columns: Sequence[str]) -> Gate:
-        """The same rules, and each of them also for each value of these columns."""
+        """The same rules, and each of them also for each value of these columns.
+
+        >>> [str(rule) for rule in Gate.parse("accuracy >= 0.8").by(["group.site"]).rules]
+        ['accuracy >= 0.8', 'accuracy >= 0.8 for each group.site']
+        """
         plain = [rule for rule in self.rules if not rule.each and not rule.metric.slice]
         more = [replace(rule, each=column) for column in columns for rule in plain if metric_name(rule) is not None]
         return replace(self, rules=(*self.rules, *more))
 
     def check(self, *subjects: Comparison | Evaluation | Subject) -> Decision:
-        """The decision about a comparison, an evaluation, or both."""
+        """The decision about a comparison, an evaluation, or both.
+
+        >>> import steelyard as sy
+        >>> result = sy.evaluate([{"item": 1, "target": "a", "prediction": "b"}], "accuracy", resamples=0)
+        >>> decision = Gate.parse("accuracy >= 0.8").check(result)
+        >>> decision.verdict, decision.exit_code, decision.rules[0].reason
+        ('fail', 1, '0 is below 0.8; no allowance for chance')
+        """
         if not self.rules:
             raise UsageError("a gate needs at least one rule")
         subject = _subject(subjects)

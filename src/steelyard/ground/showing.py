@@ -73,29 +73,60 @@ class Shows:
         raise TypeError(f"{type(self).__name__} has no table")
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The table of `to_arrow` as a pandas frame; whole numbers stay whole where values are missing."""
+        """The table of `to_arrow` as a pandas frame; whole numbers stay whole where values are missing.
+
+        >>> import steelyard as sy
+        >>> result = sy.evaluate([{"item": 1, "target": "a", "prediction": "a"}], "accuracy", resamples=0)
+        >>> result.to_pandas()[["metric", "value", "n"]].values.tolist()
+        [['accuracy', 1.0, 1]]
+        """
         from steelyard.ground.frames import to_pandas
 
         return to_pandas(self.to_arrow())
 
     def to_polars(self) -> polars.DataFrame:
-        """The table of `to_arrow` as a polars frame."""
+        """The table of `to_arrow` as a polars frame.
+
+        >>> import steelyard as sy
+        >>> result = sy.evaluate([{"item": 1, "target": "a", "prediction": "a"}], "accuracy", resamples=0)
+        >>> result.to_polars().select("metric", "value", "n").rows()
+        [('accuracy', 1.0, 1)]
+        """
         from steelyard.ground.frames import to_polars
 
         return to_polars(self.to_arrow())
 
     def to_markdown(self) -> str:
-        """What the command prints, as Markdown."""
+        """The report as Markdown: the same tables and notes that the command prints.
+
+        >>> import steelyard as sy
+        >>> result = sy.evaluate([{"item": 1, "target": "a", "prediction": "a"}], "accuracy", resamples=0)
+        >>> "| accuracy ↑ | 1.000 |" in result.to_markdown()
+        True
+        """
         return presenter_of(self).rendered(self, "markdown")
 
     def to_latex(self) -> str:
-        """What the command prints, as LaTeX for a paper."""
+        """The report as LaTeX for a paper: booktabs tables, metrics by their titles, warnings as comments.
+
+        >>> import steelyard as sy
+        >>> result = sy.evaluate([{"item": 1, "target": "a", "prediction": "a"}], "accuracy", resamples=0)
+        >>> "Accuracy" in result.to_latex()
+        True
+        """
         return presenter_of(self).rendered(self, "latex")
 
     def save(self, path: str | Path) -> Path:
         """Write a file by its suffix: `.json` the document, `.csv`, `.md`, `.tex`, `.html` or `.txt` what people read.
 
-        A file that is there is replaced, whole or not at all. Returns the path.
+        A file that is there is replaced, whole or not at all, unless the result was made from it. Returns the path.
+
+        >>> import tempfile
+        >>> import steelyard as sy
+        >>> result = sy.evaluate([{"item": 1, "target": "a", "prediction": "a"}], "accuracy", resamples=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     sy.load(result.save(f"{folder}/evaluation.json"))["accuracy"].value
+        1.0
         """
         from steelyard.ground.files import write_atomic
         from steelyard.ground.json import dumps
@@ -118,7 +149,13 @@ class Shows:
         return ()
 
     def plot(self) -> Figure:
-        """A Matplotlib figure; a notebook shows it, `savefig` writes it."""
+        """A Matplotlib figure; a notebook shows it, `savefig` writes it.
+
+        >>> import steelyard as sy
+        >>> result = sy.evaluate([{"item": 1, "target": "a", "prediction": "a"}], "accuracy", resamples=0)
+        >>> len(result.plot().axes)
+        1
+        """
         return presenter_of(self).plotted(self)
 
     def _repr_html_(self) -> str:

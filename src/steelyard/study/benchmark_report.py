@@ -60,7 +60,12 @@ class BenchmarkReport:
         breakdown: Mapping[str, object] | None = None,
         **about: object,
     ) -> Self:
-        """Add one result of a task: its scores, and what they are made of. Another model's result is refused."""
+        """Add one result of a task: its scores, and what they are made of. Another model's result is refused.
+
+        >>> report = BenchmarkReport(model_id="m1")
+        >>> report.add("notes", {"accuracy": 1.0}).add("notes", {"accuracy": 0.0}).task_scores
+        {'notes': {'accuracy': 0.5}}
+        """
         self.check_model(model_id)
         result: dict[str, Any] = {"task_id": task, **about, "scores": _numbers(scores)}
         if breakdown is not None:
@@ -115,7 +120,12 @@ class BenchmarkReport:
         metric_name: str = COMBINED,
         renormalize_missing: bool = True,
     ) -> Self:
-        """Add the weighted mean of each task's categories, and overall the mean of the tasks that have it."""
+        """Add the weighted mean of each task's categories, and overall the mean of the tasks that have it.
+
+        >>> report = BenchmarkReport(model_id="m1", task_scores={"notes": {"safety": 1.0, "diagnostics": 0.5}})
+        >>> report.add_combined_score({"safety": 0.25, "diagnostics": 0.75}).overall_scores["combined_score"]
+        0.625
+        """
         known = [*CategoryMap().names, *self.metadata.get("categories", {}).get("names", ())]
         scored = [name for scores in self.task_scores.values() for name in scores]
         checked = checked_weights(weights, [*known, *scored])
@@ -149,7 +159,14 @@ class BenchmarkReport:
         return report_document(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the report as JSON; what was there stays whole until all of it is written."""
+        """Write the report as JSON; what was there stays whole until all of it is written.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     BenchmarkReport(model_id="m1").save(f"{folder}/report.json")
+        ...     BenchmarkReport.load(f"{folder}/report.json").model_id
+        'm1'
+        """
         from steelyard.study.benchmark_wire import save_report
 
         save_report(self, path)

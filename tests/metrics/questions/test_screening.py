@@ -107,7 +107,7 @@ def test_a_group_without_positives_bars_equalized_odds_from_passing_as_it_does_t
         assert "missing group" in result[text].cautions
         decision = sy.Gate.parse([f"high({text}) <= 0.99"]).check(result)
         assert decision.verdict == "inconclusive"
-    assert result[texts[0]].excluded == {"negative": sum(target == "no"), "positive": sum(target == "yes")}
+    assert (result[texts[0]].n, result[texts[0]].excluded) == (180, {})
     delta = sy.compare(records, records.take(np.arange(180)), texts, resamples=200)[texts[0]]
     assert "group z left out: without a value in both runs" in delta.note
 
@@ -183,3 +183,75 @@ def test_net_benefit_counts_who_is_treated(pt: float) -> None:
     columns = {"target": ["sick" if sick else "well" for sick, _ in rows], "risk": [risk for _, risk in rows]}
     found = value(f"net_benefit(pt={pt}, positive=sick, score=risk)", **columns)
     assert found == pytest.approx(worth, rel=1e-9, abs=1e-12)
+
+
+def test_a_cohort_without_positives_has_a_specificity_where_the_class_is_declared() -> None:
+    columns = {"item": list(range(40)), "target": ["well"] * 40, "prediction": ["well"] * 39 + ["sick"]}
+    records = Records.from_columns(columns, task={"labels": ["well", "sick"], "positive": "sick"})
+    result = sy.evaluate(records, ["specificity", "fpr", "npv", "sensitivity"], resamples=0)
+    assert [result[name].value for name in ("specificity", "fpr", "npv")] == pytest.approx([39 / 40, 1 / 40, 1.0])
+    assert result["sensitivity"].value is None
+
+
+@pytest.mark.parametrize(("labels", "last"), [((9, 10), "10"), ((-1, -2), "-1"), (("b", "a"), "b")])
+def test_of_equally_common_labels_the_last_in_order_is_positive(labels: tuple[object, object], last: str) -> None:
+    target = list(labels) * 5
+    records = Records.from_columns({"item": list(range(10)), "target": target, "prediction": target})
+    assert sy.evaluate(records, ["ppv"], resamples=0)["ppv"].detail == {"positive": last}
+
+
+def test_a_rare_loss_of_net_benefit_has_as_much_room_as_one_of_accuracy() -> None:
+    """At pt = 0.5 a lost case and a needless treatment weigh the same, so differences are those of accuracy."""
+    target = ["sick", "well"] * 50
+
+    def run(lost: int) -> Records:
+        wrong = set(range(0, 2 * lost, 2))
+        risk = [0.1 if i in wrong or t == "well" else 0.9 for i, t in enumerate(target)]
+        said = ["sick" if r > 0.5 else "well" for r in risk]
+        return Records.from_columns({"item": list(range(100)), "target": target, "prediction": said, "risk": risk})
+
+    text = "net_benefit(pt=0.5, positive=sick, score=risk)"
+    for lost in (0, 1, 4):
+        compared = sy.compare(run(0), run(lost), [text, "accuracy"], resamples=400, unchanged="judge")
+        worth, right = compared[text], compared["accuracy"]
+        assert worth.delta == pytest.approx(right.delta)
+        assert worth.interval is not None
+        assert worth.interval[0] <= right.interval[0] + 1e-9
+        assert worth.interval[1] >= right.interval[1] - 1e-9
+
+
+def test_a_score_that_is_no_probability_is_refused() -> None:
+    records = Records.from_columns({"item": [1, 2], "target": ["a", "b"], "risk": [0.5, 5.0]})
+    with pytest.raises(sy.InputError, match="from 0 to 1"):
+        sy.evaluate(records, ["net_benefit(pt=0.5, positive=a, score=risk)"], resamples=0)
+
+
+@pytest.mark.parametrize("text", ["ppv(positive=yes)", "npv(positive=yes)"])
+def test_declining_what_is_wrong_is_no_better_predictive_value(text: str) -> None:
+    rng = np.random.default_rng(3)
+    target = rng.choice(["no", "yes"], 200)
+    said = np.where(rng.random(200) < 0.8, target, np.where(target == "no", "yes", "no"))
+    base = {"item": range(200), "target": target, "prediction": said}
+    silent = [None if s != t else s for s, t in zip(said, target, strict=True)]
+    runs = [Records.from_columns({k: list(v) for k, v in {**base, "prediction": p}.items()}) for p in (said, silent)]
+    delta = sy.compare(*runs, [text], resamples=300)[text]
+    assert delta.verdict_from == "answered_by_both"
+    assert delta.verdict != "better"
+
+
+def test_the_odds_stand_on_the_scarcer_gap() -> None:
+    """Ten positives and four hundred negatives: a change of the one gap could not have been seen."""
+    target = ["yes"] * 10 + ["no"] * 400
+    said = ["yes"] * 9 + ["no"] * 401
+    site = ["x", "y"] * 205
+    columns = {"item": list(range(410)), "target": target, "prediction": said, "group.site": site}
+    base = Records.from_columns(columns)
+    new = Records.from_columns({**columns, "prediction": [*said[:-1], "yes"]})
+    odds, gap = "equalized_odds(by=group.site, positive=yes)", "fairness_gap(sensitivity(positive=yes), by=group.site)"
+    compared = sy.compare(base, new, [odds, gap], resamples=300)
+    assert (compared[odds].clusters, compared[odds].clusters_scarcest) == (10, 10)
+    assert compared[odds].interval[0] <= compared[gap].interval[0]
+    assert compared[odds].interval[1] >= compared[gap].interval[1]
+    assert compared[odds].n_base == 410
+    estimate = sy.evaluate(base, [odds], resamples=300)[odds]
+    assert (estimate.n, estimate.clusters, estimate.excluded) == (410, 10, {})

@@ -90,5 +90,5 @@ SCREENING: dict[str, Oracle] = {
     "selection_rate": selection_rate,
     "selection_rate(positive=Z)": partial(selection_rate, positive="Z"),
     "net_benefit(pt=0.3)": partial(net_benefit, pt=0.3),
-    "net_benefit(pt=0.5, positive=A, score=signal.x)": partial(net_benefit, pt=0.5, positive="A", score="signal.x"),
+    "net_benefit(pt=0.5, positive=A)": partial(net_benefit, pt=0.5, positive="A"),
 }
