@@ -10,6 +10,8 @@ import csv
 import io
 import json
 import re
+import shutil
+import subprocess
 from collections.abc import Callable
 from contextlib import chdir
 from pathlib import Path
@@ -388,6 +390,24 @@ def alike(expected: str, shown: str, format_: str) -> None:
 
 def cells(line: str) -> int:
     return len(re.findall(r"(?<!\\)(?:\\\\)*\|", line))
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex is installed here")
+def test_pdflatex_sets_the_report_of_every_command(worlds: tuple[World, World], tmp_path: Path) -> None:
+    plain, pages = worlds[0], list[str]()
+    for name in [name for name, found in COMMANDS.items() if "latex" in formats(found)]:
+        given = CASES[name](plain, "latex")
+        for some in given if isinstance(given, list) else [given]:
+            pages.append(plain.run(*name.split(), *some, "--format", "latex").out)
+    assert len(pages) >= 30
+    # pictures are written next to a page: `demo` leaves room for them
+    head = "\\documentclass{article}\\usepackage[T1]{fontenc}\\usepackage{booktabs}\\usepackage[demo]{graphicx}"
+    body = "\n\\clearpage\n".join(pages)
+    document = f"{head}\\usepackage{{textcomp}}\n\\begin{{document}}\n{body}\n\\end{{document}}\n"
+    (tmp_path / "all.tex").write_text(document)
+    words = ("pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "all.tex")
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=300)
+    assert done.returncode == 0, done.stdout[-2000:]
 
 
 @pytest.mark.parametrize("name", [name for name, found in COMMANDS.items() if formats(found) != ("",)])

@@ -255,3 +255,25 @@ def test_the_odds_stand_on_the_scarcer_gap() -> None:
     assert compared[odds].n_base == 410
     estimate = sy.evaluate(base, [odds], resamples=300)[odds]
     assert (estimate.n, estimate.clusters, estimate.excluded) == (410, 10, {})
+
+
+@pytest.mark.parametrize(
+    ("pt", "worth", "treat_all"),
+    [
+        (0.05, 0.266667, 0.263158),
+        (0.10, 0.179630, 0.222222),
+        (0.20, 0.100000, 0.125000),
+        (0.35, -0.033333, -0.076923),
+        (0.50, -0.200000, -0.400000),
+        (0.80, -0.400000, -2.500000),
+    ],
+)
+def test_net_benefit_is_that_of_dcurves(pt: float, worth: float, treat_all: float) -> None:
+    """The numbers are those of dcurves 1.1 on the same sixty patients, to the digits that it prints."""
+    target = ["sick" if (i * 37 + 11) % 100 < 30 else "well" for i in range(60)]
+    risk = [round(((i * 53 + 7) % 97) / 97, 4) for i in range(60)]
+    text = f"net_benefit(pt={pt}, positive=sick, score=risk)"
+    records = Records.from_columns({"item": list(range(60)), "target": target, "risk": risk})
+    estimate = sy.evaluate(records, [text], resamples=0)[text]
+    assert estimate.value == pytest.approx(worth, abs=5e-7)
+    assert estimate.detail["treat_all"] == pytest.approx(treat_all, abs=5e-7)
