@@ -173,7 +173,7 @@ def test_segments_take_ids_of_kept_runs(world: World, tmp_path: Path) -> None:
         (("--shifted", "BASE"), 5, "has no eval.perQuery.posneg.json"),
         (("--shifted", "none.json"), 3, "none.json"),
         (("--shifted", "FILE"), 2, "--baseline is needed"),
-        ((), 2, "the shifted run is missing"),
+        ((), 2, "missing: the shifted run"),
     ],
 )
 def test_what_is_no_run_with_a_shift(

@@ -139,7 +139,10 @@ def _judged_records(gate: Gate, request: Request, new: Records) -> Judgement:
         base = _of_answers(request.baseline, gate, request)
         if base is None:
             if isinstance(request.baseline, SavedRun) or not looks_like_file(request.baseline):
-                raise UsageError("a file of answers is gated against a file of answers; save both to gate runs")
+                raise UsageError(
+                    "a file of answers is gated against a file of answers; to gate it against a kept run, keep it "
+                    "first (`steelyard evaluate FILE` with `save=True`) and name it by its id"
+                )
             raise UsageError(f"the baseline {no_file(request.baseline)}")
     decision = gate.check(of_records(gate, new, base, request.asked))
     baseline = None if base is None else _name(request.baseline)
