@@ -41,12 +41,12 @@ def gate(
     ] = None,
     run_named: Annotated[
         str | None,
-        typer.Option("--run", autocompletion=completing.runs, help="The run, by an option."),
+        typer.Option("--run", autocompletion=completing.runs, help="The same as RUN."),
         READS,
     ] = None,
     baseline_named: Annotated[
         str | None,
-        typer.Option("--baseline", autocompletion=completing.runs, help="The baseline, by an option."),
+        typer.Option("--baseline", autocompletion=completing.runs, help="The same as BASELINE."),
         READS,
     ] = None,
     rule: Annotated[

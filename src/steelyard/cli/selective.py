@@ -26,7 +26,7 @@ def selective(
     ] = None,
     input_: Annotated[
         list[str] | None,
-        typer.Option("--input", help="The same, by an option. Repeatable."),
+        typer.Option("--input", help="The same as FILES. Repeatable."),
         READS,
     ] = None,
     mode: Annotated[

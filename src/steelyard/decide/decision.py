@@ -102,7 +102,7 @@ class Decision(Shows):
         )
 
     def to_dict(self) -> Json:
-        """Plain data: the document that `acceptance_gate.json` holds."""
+        """Plain data: what `acceptance_gate.json` holds, without the names of the run and of the baseline."""
         from steelyard.decide.wire import acceptance_document
 
         return acceptance_document(self, {})

@@ -12,7 +12,7 @@ from steelyard.cli.options.records import say_unit_of
 from steelyard.errors import UsageError
 
 File = Annotated[str | None, typer.Argument(help="The training run: a run's JSON output, or a records file."), READS]
-Input = Annotated[str | None, typer.Option("--input", help="The same, by an option."), READS]
+Input = Annotated[str | None, typer.Option("--input", help="The same as FILE."), READS]
 Mode = Annotated[str | None, typer.Option("--mode", help="The mode (strategy) to take.")]
 Output = Annotated[Path | None, typer.Option("--output", help="The file to write the calibrator to."), DOCUMENT]
 Target = Annotated[

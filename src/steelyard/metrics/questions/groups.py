@@ -25,10 +25,16 @@ from steelyard.records.table import Records
 
 def span(values: Floats) -> Floats:
     """Largest minus smallest, over the groups that are defined; fewer than two have no gap."""
+    low, high, defined = _ends(values)
+    return np.where(defined > 1, high - low, np.nan)
+
+
+def _ends(values: Floats) -> tuple[Floats, Floats, Floats]:
+    """The smallest and the largest value of the groups that are defined, and how many are; without any, ±∞."""
     defined = ~np.isnan(values)
-    high = np.where(defined, values, -np.inf).max(-1, initial=-np.inf)
     low = np.where(defined, values, np.inf).min(-1, initial=np.inf)
-    return np.where(defined.sum(-1) > 1, high - low, np.nan)
+    high = np.where(defined, values, -np.inf).max(-1, initial=-np.inf)
+    return low, high, defined.sum(-1).astype(np.float64)
 
 
 @over(
@@ -77,12 +83,8 @@ def worst_group(groups: GroupReading, *, base: Metric, overall: Constant) -> Flo
     >>> value("worst_group(accuracy, by=group.site)", **columns)
     0.5
     """
-    defined = ~np.isnan(groups.values)
-    if _direction(base, overall) == "lower":
-        worst = np.where(defined, groups.values, -np.inf).max(-1, initial=-np.inf)
-    else:
-        worst = np.where(defined, groups.values, np.inf).min(-1, initial=np.inf)
-    return np.where(defined.any(-1), worst, np.nan)
+    low, high, defined = _ends(groups.values)
+    return np.where(defined > 0, high if _direction(base, overall) == "lower" else low, np.nan)
 
 
 def _direction(base: Metric, constants: Mapping[str, Any]) -> str:
@@ -128,10 +130,9 @@ def fairness_ratio(groups: GroupReading) -> Floats:
     >>> value("fairness_ratio(accuracy, by=group.site)", **columns)
     0.5
     """
-    defined = ~np.isnan(groups.values)
-    high = np.where(defined, groups.values, -np.inf).max(-1, initial=-np.inf)
-    low = np.where(defined, groups.values, np.inf).min(-1, initial=np.inf)
-    return np.where((defined.sum(-1) > 1) & (low >= 0) & (high > 0), low / high, np.nan)
+    low, high, defined = _ends(groups.values)
+    comparable = (defined > 1) & (low >= 0) & (high > 0)
+    return np.where(comparable, low / np.where(comparable, high, 1.0), np.nan)
 
 
 def _gaps_of_odds(options: Mapping[str, Any]) -> tuple[Metric, ...]:
