@@ -51,6 +51,7 @@ def test_what_has_no_example_is_public() -> None:
 
 SHOWN = {
     Shows: ("to_pandas", "to_polars", "to_markdown", "to_latex", "save", "plot"),
+    steelyard.Records: ("from_columns", "take", "filter", "split", "with_columns", "counts", "only", "labels"),
     steelyard.Gate: ("parse", "profile", "by", "check"),
     steelyard.BenchmarkReport: ("add", "add_combined_score", "save"),
 }

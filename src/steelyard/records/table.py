@@ -7,7 +7,7 @@ column only when it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,11 @@ from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.ground.frames import arrow_table
 from steelyard.ground.showing import Json, Shows, not_over_input
 from steelyard.records import derive
-from steelyard.records.breaches import breaches
 from steelyard.records.conditions import Conditions, meeting
 from steelyard.records.extras import Extra
 from steelyard.records.labels import Labels, by_text, encode, frozen, value_name, value_of
 from steelyard.records.overview import in_short, lacking, overview
-from steelyard.records.schema import KEY, OUTCOMES, SHOWN, check, kind_of, no_item, to_arrow
+from steelyard.records.schema import KEY, OUTCOMES, SHOWN, kind_of, to_arrow
 from steelyard.records.sources import Source, where_of
 from steelyard.records.task import Task
 from steelyard.records.texts import Kept
@@ -80,67 +79,20 @@ class Records(Shows):
         sources: Sequence[Source] = (),
         extras: Mapping[str, Extra] | None = None,
     ) -> Records:
-        """A table from lists with None, NumPy or Arrow arrays; dotted names such as `group.site` are fine."""
+        """A table from lists with None, NumPy or Arrow arrays; dotted names such as `group.site` are fine.
+
+        >>> Records.from_columns({"item": [1, 2], "target": ["a", "b"], "group.site": ["x", None]}).stated
+        ('item', 'target', 'group.site')
+        """
+        from steelyard.records.admitting import admitted
+
         where = where_of(sources)
         arrays = {str(name): to_arrow(str(name), values, where) for name, values in columns.items()}
         sizes = {name: len(array) for name, array in arrays.items()}
         if len(set(sizes.values())) > 1:
             shown = ", ".join(f"{printable(name)} {size}" for name, size in sizes.items())
             raise InputError(f"columns differ in length: {shown}")
-        return cls.checked(arrays, cluster=cluster, task=Task.of(task), sources=sources, extras=extras)
-
-    @classmethod
-    def checked(
-        cls,
-        arrays: Mapping[str, pa.Array],
-        *,
-        cluster: str | None,
-        task: Task,
-        sources: Sequence[Source],
-        warnings: Sequence[str] = (),
-        problems: Sequence[InputError] = (),
-        extras: Mapping[str, Extra] | None = None,
-        skipped: Sequence[str] = (),
-        asked: Collection[str] = (),
-    ) -> Records:
-        """A table after every rule at the door: kinds, ranges, outcomes, unique keys, targets within the task.
-
-        All problems are raised together. `extras` are columns that cannot be read, which matters for those `asked` for.
-        """
-        where = where_of(sources)
-        name = sources[0].name if sources else None
-        if not arrays or not len(next(iter(arrays.values()))):
-            raise InputError.together([*problems, InputError("there are no records", file=name)])
-        findings = check(arrays, where, also=(*(extras or {}), *skipped))
-        unread = {**(extras or {}), **{n: Extra(arrays[n], problem) for n, problem in findings.deferred.items()}}
-        arrays = {n: array for n, array in arrays.items() if n not in unread}
-        if "perturbation" in arrays:
-            arrays["perturbation"] = derive.unperturbed_as_null(arrays["perturbation"])
-        records = cls(
-            arrays,
-            cluster=cluster,
-            task=task,
-            sources=sources,
-            warnings=(*warnings, *findings.warnings),
-            extras=unread,
-            skipped=skipped,
-        )
-        if cluster is not None and cluster not in records:
-            raise UsageError(
-                f"the cluster column '{printable(cluster)}' is not in the data; "
-                f"columns: {', '.join(map(printable, (*arrays, *unread, *skipped)))}"
-            )
-        wanted = dict.fromkeys((*((cluster,) if cluster else ()), *asked))
-        fields = {problem.field for problem in problems}
-        own = [found for found in findings.problems if found.field not in fields]  # one problem of a column is enough
-        wrong = [*problems, *own, *(unread[name].problem for name in wanted if name in unread)]
-        if "item" not in records and "item" not in fields:
-            wrong.insert(0, InputError(no_item([*arrays, *unread, *skipped]), file=name))
-        if "item" in records and not {*KEY, "cluster", "target", cluster} & {problem.field for problem in wrong}:
-            wrong += breaches(records, cluster, where)
-        if wrong:
-            raise InputError.together(wrong)
-        return records
+        return admitted(arrays, cluster=cluster, task=Task.of(task), sources=sources, extras=extras)
 
     def __len__(self) -> int:
         return self._size
@@ -203,7 +155,12 @@ class Records(Shows):
         return self.stated_numbers(name)
 
     def labels(self, name: str) -> Labels:
-        """A column as labels, whatever its kind; values sorted. The outcome is the derived one, complete."""
+        """A column as labels, whatever its kind; values sorted. The outcome is the derived one, complete.
+
+        >>> records = Records.from_columns({"item": [1, 2, 3], "target": ["a", "a", "b"]})
+        >>> records.labels("target").values
+        ('a', 'b')
+        """
         if name == "outcome":
             return Labels(self.outcome.astype(np.int64), OUTCOMES)
         return self._once(f"labels {name}", lambda: encode(self.column(name)))
@@ -219,13 +176,20 @@ class Records(Shows):
         return self.stated_numbers(name)
 
     def stated_numbers(self, name: str) -> Floats:
+        """A column of numbers as it was stated, NaN where a row has none."""
         return self._once(f"numbers {name}", lambda: frozen(derive.floats(self.column(name))))
 
     def is_numeric(self, name: str) -> bool:
+        """True if a column holds numbers."""
         return kind_of(self.column(name)) in derive.NUMBERS
 
     def only(self, name: str) -> str | None:
-        """The one value of a column as text; None where there is no such column or not just one value."""
+        """The one value of a column as text; None where there is no such column or not just one value.
+
+        >>> records = Records.from_columns({"item": [1, 2, 3], "target": ["a", "a", "b"]})
+        >>> records.only("target"), records.take(np.array([0, 1])).only("target")
+        (None, 'a')
+        """
         values = self.labels(name).values if name in self else ()
         return value_name(values[0]) if len(values) == 1 else None
 
@@ -239,7 +203,11 @@ class Records(Shows):
         return self._once("outcome", lambda: derive.outcome_codes(self))
 
     def counts(self) -> dict[str, int]:
-        """How many rows have each outcome."""
+        """How many rows have each outcome.
+
+        >>> Records.from_columns({"item": [1, 2], "prediction": ["a", None]}).counts()
+        {'answered': 1, 'abstained': 1, 'unparsed': 0, 'failed': 0}
+        """
         return dict(zip(OUTCOMES, map(int, np.bincount(self.outcome, minlength=4)), strict=True))
 
     # -- clusters ----------------------------------------------------------------------------------------------
@@ -280,19 +248,40 @@ class Records(Shows):
     # -- subsets -----------------------------------------------------------------------------------------------
 
     def take(self, rows: Codes | Mask) -> Records:
-        """The rows at these places, or where this mask is true."""
+        """The rows at these places, or where this mask is true.
+
+        >>> records = Records.from_columns(
+        ...     {"item": [1, 2, 3], "target": ["a", "a", "b"], "prediction": ["a", "b", None]}
+        ... )
+        >>> len(records.take(np.array([0, 2])))
+        2
+        """
         index = np.flatnonzero(rows) if rows.dtype == bool else np.asarray(rows, np.int64)
         return self._with(rows=index if self._rows is None else self._rows[index])
 
     def filter(self, where: Conditions) -> Records:
-        """The rows that meet all conditions: `{"model": "a"}`, `"age>=65"` or `["age>=65", "race=A,B"]`."""
+        """The rows that meet all conditions: `{"model": "a"}`, `"age>=65"` or `["age>=65", "race=A,B"]`.
+
+        >>> records = Records.from_columns(
+        ...     {"item": [1, 2, 3], "target": ["a", "a", "b"], "prediction": ["a", "b", None]}
+        ... )
+        >>> len(records.filter("target=a"))
+        2
+        """
         keep, warnings = meeting(self, where)
         kept = self.take(keep)
         kept.warnings, kept._chosen = (*kept.warnings, *warnings), kept._rows
         return kept
 
     def split(self, names: Iterable[str]) -> Iterator[tuple[dict[str, Any], Records]]:
-        """The parts with equal values in these columns, in sorted order, each with those values."""
+        """The parts with equal values in these columns, in sorted order, each with those values.
+
+        >>> records = Records.from_columns(
+        ...     {"item": [1, 2, 3], "target": ["a", "a", "b"], "prediction": ["a", "b", None]}
+        ... )
+        >>> [(values, len(part)) for values, part in records.split(["target"])]
+        [({'target': 'a'}, 2), ({'target': 'b'}, 1)]
+        """
         columns = list(names)
         if not columns:
             yield {}, self
@@ -310,7 +299,14 @@ class Records(Shows):
             yield values, self.take(order[bounds[i] : bounds[i + 1]])
 
     def with_columns(self, added: Mapping[str, pa.Array]) -> Records:
-        """The table with further columns (as long as the table); present ones are replaced."""
+        """The table with further columns (as long as the table); present ones are replaced.
+
+        >>> records = Records.from_columns(
+        ...     {"item": [1, 2, 3], "target": ["a", "a", "b"], "prediction": ["a", "b", None]}
+        ... )
+        >>> records.with_columns({"group.site": pa.array(["x", "y", "y"])}).stated[-1]
+        'group.site'
+        """
         base = {name: self.column(name) for name in self._base}
         origin = self._origin if self._origin is None or self._rows is None else self._origin[self._rows]
         return Records(

@@ -25,6 +25,7 @@ from typing import Any
 from steelyard.errors import StorageError, counted, printable
 from steelyard.ground.digests import file_digest
 from steelyard.ground.journal import Rows
+from steelyard.records.admitting import admitted
 from steelyard.records.sources import Source
 from steelyard.records.table import Records
 from steelyard.records.task import Task as TaskFacts
@@ -145,7 +146,7 @@ def recorded(standing: Standing) -> Records:
         len(whole),
         excerpt="" if standing.is_complete else asked,
     )
-    return Records.checked(
+    return admitted(
         columns_of(whole),
         cluster=None,
         task=facts_of(plan, _facts(standing)),

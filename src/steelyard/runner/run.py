@@ -77,6 +77,7 @@ class Run:
 
     @property
     def failed(self) -> bool:
+        """True if something went wrong that the problems name."""
         return bool(self.problems)
 
     @property

@@ -20,6 +20,7 @@ from steelyard.records.asked import uneven_items
 from steelyard.records.labels import value_name
 from steelyard.records.readers import Readable, Reading, records_in
 from steelyard.records.schema import CELL, OUTCOMES
+from steelyard.records.sources import Source
 from steelyard.records.table import Records
 from steelyard.study.asking import completed, left_open
 from steelyard.study.cells import applies, checked_pool, joined
@@ -60,7 +61,7 @@ class Comparison(Shows):
     settings: Settings
     population: Mapping[str, Any]
     cluster: tuple[str, ...]
-    sources: Mapping[str, tuple[Any, ...]]
+    sources: Mapping[str, tuple[Source, ...]]
     unmatched: Mapping[str, Any]
     warnings: tuple[str, ...]
     facts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of both whole tables: wall time, energy

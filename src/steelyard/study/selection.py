@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from steelyard.confidence.calibrators import Calibrator
 from steelyard.errors import counted
 from steelyard.ground.showing import Shows
 from steelyard.naming import label_text
+from steelyard.records.sources import Source
 from steelyard.records.table import Records
 from steelyard.study.frames import estimates_table
 from steelyard.study.participants import Overlap
@@ -106,7 +107,7 @@ class Selection(Shows):
     ['confidence']
     """
 
-    sources: tuple[tuple[Any, ...], ...]
+    sources: tuple[tuple[Source, ...], ...]
     modes: tuple[str | None, ...]
     population: Mapping[str, int]
     loss: Loss

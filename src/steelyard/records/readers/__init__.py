@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, TypedDict
 from steelyard.errors import UsageError, printable
 from steelyard.ground.arrays import Progress
 from steelyard.ground.files import STANDARD_INPUT
+from steelyard.records.admitting import admitted
 from steelyard.records.answers import Labelling, LabelRules, labelled
 from steelyard.records.conditions import Condition, Conditions, conditions
 from steelyard.records.declared import disagreements
@@ -249,7 +250,7 @@ def records_of(
     known = {*stated, *table.extras, *(problem.field for problem in table.problems)}
     if (rules.abstain or rules.unparsed) and "prediction" not in known:
         raise UsageError("`abstain=` and `unparsed=` are about predictions; there is no column 'prediction'")
-    return Records.checked(
+    return admitted(
         labelled_columns,
         cluster=cluster,
         task=task,

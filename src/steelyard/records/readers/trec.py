@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from steelyard.errors import InputError, UsageError, counted, printable
+from steelyard.records.admitting import admitted
 from steelyard.records.rankings import gains_of
 from steelyard.records.readers.trec_lines import LARGEST_GRADE, WHOLE, Columns, Ids, as_floats, read_columns
 from steelyard.records.schema import text_array
@@ -72,7 +73,7 @@ def read_rankings(
         sources += [Source(judged.source.name, judged.source.sha256, 0)]
         columns["model"] = text_array([name] * rows)
         warnings = [f"{printable(run.source.name)}: {text}" for text in said]
-        tables.append(Records.checked(columns, cluster=None, task=Task(), sources=sources, warnings=warnings))
+        tables.append(admitted(columns, cluster=None, task=Task(), sources=sources, warnings=warnings))
     return tables
 
 

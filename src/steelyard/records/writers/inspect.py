@@ -38,6 +38,7 @@ from steelyard.errors import UsageError
 from steelyard.ground.arrays import Floats
 from steelyard.ground.files import written_at
 from steelyard.ground.json import plain, whole, whole_text
+from steelyard.records.admitting import admitted
 from steelyard.records.derive import FAILED
 from steelyard.records.labels import value_name
 from steelyard.records.readers.inspect_scores import SCORER
@@ -79,7 +80,7 @@ def inspect(parts: Iterable[Records], path: Path, _: bool) -> list[str]:
 
 def _checked(records: Records) -> Records:
     """The records after the rules at the door: a log needs items, known outcomes, and no record twice."""
-    return Records.checked(
+    return admitted(
         {name: records.column(name) for name in records.stated},
         cluster=None,
         task=Task(),
