@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias
 
 from steelyard.errors import counted
 from steelyard.metrics.definition import Better
@@ -13,6 +13,7 @@ from steelyard.uncertainty.scarcity import FEWEST_CLUSTERS
 
 TOLERATED_UNDEFINED = 0.05  # share of the resamples in which a value may be undefined
 
+SliceValue: TypeAlias = str | bool | int | float | None  # what a column may hold in a slice
 Outcome = Literal["better", "worse", "differs", "unchanged", "inconclusive"]  # of a comparison
 
 # What keeps a rule from reading a number as it stands; a closed vocabulary, written to artifacts.
@@ -103,7 +104,7 @@ class Estimate(Number):
 
     metric: str
     n: int
-    slice: Mapping[str, Any] = field(default_factory=dict)
+    slice: Mapping[str, SliceValue] = field(default_factory=dict)
     excluded: Mapping[str, int] = field(default_factory=dict)
     unit: str = ""
     detail: Any = None
@@ -156,7 +157,7 @@ class Delta(Number):
 
     metric: str
     n: int  # pairs of rows
-    slice: Mapping[str, Any] = field(default_factory=dict)
+    slice: Mapping[str, SliceValue] = field(default_factory=dict)
     base: float | None
     new: float | None
     n_base: int  # rows that count on each side
