@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -126,9 +127,10 @@ def one_class(summaries: Sequence[Any]) -> dict[str, Any]:
 def _in_order(label: str) -> tuple[float, str]:
     """Numbers by their size, other labels as texts."""
     try:
-        return float(label), ""
+        number = float(label)
     except ValueError:
-        return float("inf"), label
+        number = math.nan
+    return (number, "") if math.isfinite(number) else (math.inf, label)  # a label "nan" has no size
 
 
 def _counts(summaries: Sequence[Any]) -> dict[str, int]:
