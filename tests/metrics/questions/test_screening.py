@@ -193,7 +193,9 @@ def test_a_cohort_without_positives_has_a_specificity_where_the_class_is_declare
     assert result["sensitivity"].value is None
 
 
-@pytest.mark.parametrize(("labels", "last"), [((9, 10), "10"), ((-1, -2), "-1"), (("b", "a"), "b"), (("nan", "3"), "nan")])
+@pytest.mark.parametrize(
+    ("labels", "last"), [((9, 10), "10"), ((-1, -2), "-1"), (("b", "a"), "b"), (("nan", "3"), "nan")]
+)
 def test_of_equally_common_labels_the_last_in_order_is_positive(labels: tuple[object, object], last: str) -> None:
     target = list(labels) * 5
     records = Records.from_columns({"item": list(range(10)), "target": target, "prediction": target})
