@@ -1,30 +1,32 @@
-"""The store of the first edition: to be read, to be changed, its runs, and its pairs of runs."""
+"""The stores of earlier editions: to be read, to be changed, their runs, and their pairs of runs."""
 
 from __future__ import annotations
 
 import shutil
-from collections import defaultdict
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from steelyard.runs.index import Index, RunEntry
-from steelyard.runs.saved import SavedRun
-from tests.support.first_edition import STORE, Pair
+from tests.support.editions import EDITIONS, Edition, Pair, pairs_of
+
+
+@pytest.fixture(scope="module", params=EDITIONS, ids=lambda edition: edition.name)
+def edition(request: pytest.FixtureRequest) -> Edition:
+    """Each edition in turn."""
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def root(edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the store that tests only read."""
-    return Path(shutil.copytree(STORE, tmp_path_factory.mktemp("golden") / "store"))
+    return Path(shutil.copytree(edition.store, tmp_path_factory.mktemp("golden") / "store"))
 
 
 @pytest.fixture
-def copy(tmp_path: Path) -> Path:
+def copy(edition: Edition, tmp_path: Path) -> Path:
     """A copy of the store that a test may write to."""
-    return Path(shutil.copytree(STORE, tmp_path / "store"))
+    return Path(shutil.copytree(edition.store, tmp_path / "store"))
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +40,4 @@ def listed(root: Path) -> list[RunEntry]:
 @pytest.fixture(scope="module")
 def pairs(listed: list[RunEntry]) -> list[Pair]:
     """Runs of one scope on the same questions in the same slices, each with the next one that was saved: base, new."""
-    alike: dict[Any, list[RunEntry]] = defaultdict(list)
-    for run in sorted(listed, key=lambda run: run.started_at):
-        opened = SavedRun.at(run.folder)
-        slices = frozenset(frozenset(set(kept.slice) - {"model", "strategy"}) for kept in opened.kept)
-        alike[run.domain, run.tenant, opened.data, slices].append(run)
-    return [pair for runs in alike.values() for pair in pairwise(runs)]
+    return pairs_of(listed)
