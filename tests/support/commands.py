@@ -20,6 +20,7 @@ import typer.main
 from steelyard.cli.main import app, main
 
 SCRIPT = Path(sys.executable).with_name("steelyard")
+BUILT: Any = typer.main.get_command(app)  # once, because that takes as long as many a command; for `command` alone
 
 
 class Done(subprocess.CompletedProcess[str]):
@@ -61,6 +62,7 @@ def command(
         chdir(cwd or os.getcwd()),
         patch.dict(os.environ, environment(root, env), clear=True),
         patch.object(sys, "argv", ["steelyard", *map(str, arguments)]),
+        patch.object(typer.main, "get_command", lambda _: BUILT),
         patch.object(sys, "stdin", given),
         redirect_stdout(screen or out),
         redirect_stderr(err),
