@@ -109,6 +109,5 @@ def test_files_are_read_as_read_reads_them(tmp_path: Path, capsys: pytest.Captur
     decision = check(path, map={"item": "q"}, where=["age>=40", "group.site=x,y"], cluster="patient", **asked)
     assert decision.rules[0].number.n == 80
     assert "clustered" not in capsys.readouterr().out
-    with pytest.warns(DeprecationWarning, match="rename= is map= now"):
-        check(path, rename={"item": "q"}, **asked)
+    check(path, map={"item": "q"}, **asked)
     assert "rows look clustered by 'patient' (40 values in 160 rows): cluster='patient'" in capsys.readouterr().out

@@ -60,13 +60,12 @@ def check(
     root: str | os.PathLike[str] | None = None,
     tenant: str | None = None,
     domain: str | None = None,
-    rename: Mapping[str, str] | None = None,
 ) -> Any:
     """The decision of a gate; a failed test with the table of rules where it does not pass.
 
     Files are read as `steelyard.read` reads them: `cluster`, `task`, `map`, `where`, `format`,
     `labels`, `abstain`, `unparsed`, `only`, `drop`, `scorer`, `abstain_when`.
-    `allow_inconclusive=True` is the earlier form of `inconclusive="pass"`, `rename` the earlier name of `map`.
+    `allow_inconclusive=True` is the earlier form of `inconclusive="pass"`.
     """
     __tracebackhide__ = True
     from dataclasses import replace
@@ -82,11 +81,6 @@ def check(
     from steelyard.runs.environment import domain_of, root_of, tenant_of
     from steelyard.runs.layout import View
 
-    if rename is not None:
-        if map is not None:
-            pytest.fail("rename= is the earlier name of map=: give one of them", pytrace=False)
-        warnings.warn("rename= is map= now", DeprecationWarning, stacklevel=2)
-        map = rename
     if allow_inconclusive:
         warnings.warn("allow_inconclusive=True is inconclusive='pass' now", DeprecationWarning, stacklevel=2)
         inconclusive = "pass"

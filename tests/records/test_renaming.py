@@ -1,14 +1,17 @@
-"""Names here and names in the file: `map=`, its earlier name, and pairs that are the wrong way round."""
+"""Names here and names in the file: `map=`, and pairs that are the wrong way round."""
 
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import steelyard as sy
 from steelyard.errors import UsageError
+from steelyard.pytest_plugin import check
 from tests.support.commands import command
 
 
@@ -65,10 +68,8 @@ def test_the_command_shows_what_to_type(tmp_path: Path, header: str, option: str
     assert done.code == 0, done.err
 
 
-def test_the_earlier_name_works_and_says_so(answers: Path) -> None:
-    with pytest.warns(DeprecationWarning, match="rename= is map= now") as caught:
-        records = sy.read(answers, rename={"item": "question_id"})
-    assert records.stated == ("item", "gold", "answer")
-    assert caught[0].filename == __file__
-    with pytest.raises(UsageError, match="give one of them"):
-        sy.read(answers, map={"item": "question_id"}, rename={"item": "question_id"})
+def test_the_earlier_name_is_an_unknown_argument(answers: Path) -> None:
+    given: dict[str, Any] = {"rename": {"item": "question_id"}}
+    for reads in (sy.read, partial(sy.evaluate, metrics=["accuracy"]), partial(check, rules="accuracy >= 0")):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'rename'"):
+            reads(answers, **given)

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Container, Iterable, Mapping
 
 from steelyard.errors import UsageError, printable
 from steelyard.records.schema import field_of
 
 
-def renames(map: Mapping[str, str] | None, rename: Mapping[str, str] | None) -> Mapping[str, str]:
-    """What was stated, under the present name of the parameter or the earlier one."""
-    for given in (map, rename):
-        if given is not None and not isinstance(given, Mapping):
-            raise UsageError('map is a mapping of names here to names in the file: {"item": "question_id"}')
-    if rename is None:
-        return map or {}
-    if map is not None:
-        raise UsageError("rename= is the earlier name of map=: give one of them")
-    warnings.warn("rename= is map= now", DeprecationWarning, stacklevel=3)
-    return rename
+def renames(map: Mapping[str, str] | None) -> Mapping[str, str]:
+    """What was stated: names here and names in the file."""
+    if map is not None and not isinstance(map, Mapping):
+        raise UsageError('map is a mapping of names here to names in the file: {"item": "question_id"}')
+    return map or {}
 
 
 def check_renamed(names: Mapping[str, str], renamed: Container[str], columns: Iterable[str]) -> None:

@@ -102,7 +102,6 @@ def read(
     lexicon: Sequence[str] | str = (),
     columns: Sequence[str] | None = None,
     progress: Progress | None = None,
-    rename: Mapping[str, str] | None = None,
 ) -> Records:
     """The records in a file, in several, on standard input ("-") or in memory, after every rule at the door.
 
@@ -128,7 +127,6 @@ def read(
     columns  the columns outside the vocabulary that will be used; the others are not held in memory. By default all are
              kept, and what is wrong with one is said when it is used
     progress is told the share of the bytes that were read
-    rename   the earlier name of `map`
 
     The rows of several files follow each other. A column that one of them lacks is null there; whole numbers in
     one and fractions in the other become fractions; other kinds do not meet. Every file's sha256 is in `sources`.
@@ -138,7 +136,7 @@ def read(
     """
     in_memory = is_frame(source)
     paths = [] if in_memory else [source] if isinstance(source, str | os.PathLike) else _paths(source)
-    names, kept = renames(map, rename), conditions(where or ())
+    names, kept = renames(map), conditions(where or ())
     _check_request(paths, names, in_memory=in_memory)
     stated = task if isinstance(task, Task) else _task(task, paths)
     rules = _rules(labels, abstain, unparsed, stated)
