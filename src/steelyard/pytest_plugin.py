@@ -78,11 +78,15 @@ def check(
     from steelyard.errors import SteelyardError, printable
     from steelyard.report.formats import text
     from steelyard.report.gate import gate_report
+    from steelyard.retired import deprecated
     from steelyard.runs.environment import domain_of, root_of, tenant_of
     from steelyard.runs.layout import View
 
     if allow_inconclusive:
-        warnings.warn("allow_inconclusive=True is inconclusive='pass' now", DeprecationWarning, stacklevel=2)
+        said = deprecated(
+            "steelyard_gate allow_inconclusive=", "give inconclusive='pass'", typed="allow_inconclusive=True"
+        )
+        warnings.warn(said, DeprecationWarning, stacklevel=2)
         inconclusive = "pass"
     if inconclusive not in _INCONCLUSIVE:
         pytest.fail(f"inconclusive is one of {', '.join(_INCONCLUSIVE)}", pytrace=False)

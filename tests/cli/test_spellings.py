@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 
 from steelyard.cli.command import Reads
+from steelyard.retired import REMOVE_IN
 from tests.support.commands import COMMANDS, command
 
 SHARED = ("--out", "--resamples", "--align", "--save", "--where", "--map")
@@ -46,7 +47,8 @@ def test_documented_spellings_stay_visible(option: str) -> None:
 
 def test_a_former_spelling_works_hidden_and_is_said_once(tmp_path: Path) -> None:
     done = command("runs", "matrix", "--spec", tmp_path / "none.yaml", "--dry", root=tmp_path)
-    assert done.err.count("--spec is deprecated and will be removed in two versions: give a spec as an argument") == 1
+    gone = REMOVE_IN["runs matrix spec="]
+    assert done.err.count(f"--spec is deprecated and will be removed in {gone}: give a spec as an argument") == 1
     assert "--spec" not in command("runs", "matrix", "--help").out
     twice = command("runs", "matrix", tmp_path / "a.yaml", "--spec", tmp_path / "b.yaml", root=tmp_path)
     assert (twice.code, "given twice, by its place and by --spec" in twice.err) == (2, True)
@@ -74,8 +76,9 @@ def test_files_are_named_by_their_place_and_older_options_are_hidden(name: str, 
     given = [word for option in FILES[name] for word in (option, "none.npz")]
     done = command(*name.split(), *required, *given, cwd=tmp_path, root=tmp_path)
     assert done.code in (2, 3)
-    said = [line.partition(" ")[0] for line in done.err.splitlines() if "will be removed in two versions" in line]
-    assert sorted(said) == sorted(FILES[name])
+    gone = {option: REMOVE_IN[f"{name} {option.removeprefix('--')}="] for option in FILES[name]}
+    said = [line.partition(":")[0] for line in done.err.splitlines() if "is deprecated" in line]
+    assert sorted(said) == sorted(f"{option} is deprecated and will be removed in {gone[option]}" for option in gone)
 
 
 def test_every_file_that_is_read_has_a_place_or_is_one_of_those_that_go_with_it() -> None:

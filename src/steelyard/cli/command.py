@@ -2,8 +2,8 @@
 
 A parameter says in its annotation what it is: `READS` names a file that is read, `Writes()` one that is written,
 `DOCUMENT` the file for the result document. A parameter whose type is a dataclass of options (a `Bundle`) stands for
-all of them. The body returns what is to be shown; nothing is written before every output was checked against every
-input and every other output.
+all of them. A hidden option is a retired spelling, and its help says what to do instead. The body returns what is to be
+shown; nothing is written before every output was checked against every input and every other output.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ import re
 import shlex
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
 from steelyard.cli.options.formats import Format, NoPager, Titles, Wide
 from steelyard.cli.outputs import check_folder, check_outputs
 from steelyard.errors import StorageError, UsageError, printable
 from steelyard.ground.commas import pair_text, split_commas
 from steelyard.registry import closest
+from steelyard.retired import deprecated
 
 
 @dataclass(frozen=True)
@@ -90,12 +92,14 @@ def command(*, writes: str = "", prints: bool = True) -> Callable[[Callable[...,
     """
 
     def decorate(body: Callable[..., Shown]) -> Callable[..., int]:
-        shape = _Shape(body, (writes or _document_of(body)) if prints else "", prints)
+        words = body.__module__.split(".cli.")[-1].split(".")  # a command's module is called as it is
+        shape = _Shape(body, words, (writes or f"{'-'.join(words)}.json") if prints else "", prints)
 
         @wraps(body)
         def run(**given: Any) -> int:
             call = _Call(shape, given)
             call.check()
+            shape.say_retired(given)
             shown = body(**shape.arguments(given))
             call.present(shown)
             if shown.exit_code:
@@ -110,16 +114,11 @@ def command(*, writes: str = "", prints: bool = True) -> Callable[[Callable[...,
     return decorate
 
 
-def _document_of(body: Callable[..., Shown]) -> str:
-    """The file for a command's document: its words with hyphens, as its module is called."""
-    return f"{'-'.join(body.__module__.split('.cli.')[-1].split('.'))}.json"
-
-
 class _Shape:
     """The parameters of a command, bundles spread out, and what each of them is."""
 
-    def __init__(self, body: Callable[..., Any], writes: str, prints: bool) -> None:
-        self.writes, self.prints = writes, prints
+    def __init__(self, body: Callable[..., Any], words: Sequence[str], writes: str, prints: bool) -> None:
+        self.words, self.writes, self.prints = words, writes, prints
         self._bundles: dict[str, type[Any]] = {}
         self._own: list[str] = []
         self.parameters: list[inspect.Parameter] = []
@@ -146,6 +145,13 @@ class _Shape:
         own = {name: given[name] for name in self._own}
         bundles = {name: kind(**{f.name: given[f.name] for f in fields(kind)}) for name, kind in self._bundles.items()}
         return {**own, **bundles}
+
+    def say_retired(self, given: Mapping[str, Any]) -> None:
+        """Say of every hidden option that was given in which version it will be gone, and what to do instead."""
+        for option, mark, value in self.marked(OptionInfo, given):
+            if mark.hidden and value:
+                spelling = f"{' '.join(self.words)} {option[2:].replace('-', '_')}="
+                say(deprecated(spelling, mark.help or "", typed=option))
 
     def marked(self, kind: type[Any], given: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
         """The parameters with a mark of this kind: option, mark and value of those that were given."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from steelyard.cli.command import READS, Bundle, Reads, say
-from steelyard.cli.options.spellings import FORMER, one_of
+from steelyard.cli.options.spellings import former, one_of
 from steelyard.cli.progress import progress
 from steelyard.errors import UsageError, counted
 from steelyard.ground.keys import is_variable
@@ -33,8 +33,8 @@ Queries = Annotated[
     typer.Argument(help="A .json or .jsonl file with id, text and relevantDocId; or vectors in .npz, .npy."),
     READS,
 ]
-DocsNamed = Annotated[str | None, typer.Option("--docs", hidden=True, help=FORMER), READS]
-QueriesNamed = Annotated[str | None, typer.Option("--queries", hidden=True, help=FORMER), READS]
+DocsNamed = Annotated[str | None, former("--docs", "the documents"), READS]
+QueriesNamed = Annotated[str | None, former("--queries", "the queries"), READS]
 EmbedderName = Annotated[
     str | None,
     typer.Option("--embedder", help="hash[:DIMENSION] (the default), wordllama, openai:MODEL, npz:FILE or npy:FILE."),
@@ -81,8 +81,8 @@ class Texts(Bundle):
     def files(self) -> tuple[str, str]:
         """The documents and the queries, by their places or by the options that named them before."""
         return (
-            one_of(self.docs, self.docs_named, named="the documents", option_named="--docs", former=True),
-            one_of(self.queries, self.queries_named, named="the queries", option_named="--queries", former=True),
+            one_of(self.docs, self.docs_named, named="the documents", option_named="--docs"),
+            one_of(self.queries, self.queries_named, named="the queries", option_named="--queries"),
         )
 
 

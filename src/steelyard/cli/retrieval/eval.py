@@ -13,7 +13,7 @@ from steelyard.cli.command import READS, Shown, Writes, command, say
 from steelyard.cli.options import embedding, store
 from steelyard.cli.options.records import pairs
 from steelyard.cli.options.retrieval import run_files
-from steelyard.cli.options.spellings import FORMER, one_of
+from steelyard.cli.options.spellings import former, one_of
 from steelyard.cli.options.uncertainty import Intervals
 from steelyard.errors import UsageError
 from steelyard.ground.commas import split_commas
@@ -26,7 +26,7 @@ def eval_(
         str | None, typer.Argument(help="The references, shared by all queries: a .npz or .npy file."), READS
     ] = None,
     queries: Annotated[str | None, typer.Argument(help="The queries: a .npz or .npy file."), READS] = None,
-    refs_named: Annotated[str | None, typer.Option("--refs", hidden=True, help=FORMER), READS] = None,
+    refs_named: Annotated[str | None, former("--refs", "the references"), READS] = None,
     queries_named: embedding.QueriesNamed = None,
     shift: embedding.ShiftName = None,
     scale: embedding.Scale = None,
@@ -60,8 +60,8 @@ def eval_(
 
     Exit code with rules: 0 pass, 1 fail, 6 inconclusive.
     """
-    references_file = one_of(refs, refs_named, named="the references", option_named="--refs", former=True)
-    queries_file = one_of(queries, queries_named, named="the queries", option_named="--queries", former=True)
+    references_file = one_of(refs, refs_named, named="the references", option_named="--refs")
+    queries_file = one_of(queries, queries_named, named="the queries", option_named="--queries")
     gate, labels = _gate(gate_profile, rule, baseline), pairs(label, "label")
     from steelyard.ground.json import dumps
     from steelyard.records.table import Source

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from steelyard.cli.command import Shown, command, say
+from steelyard.cli.command import Shown, command
 from steelyard.cli.options import store
 from steelyard.cli.options.uncertainty import Resampling
 from steelyard.errors import UsageError
@@ -20,7 +20,7 @@ def decide(
     eps: Annotated[float, typer.Option("--eps", help="By how much the best must be better.")] = 1e-6,
     point: Annotated[bool, typer.Option("--point", help="Decide by eps alone, with no allowance for chance.")] = False,
     require_significant: Annotated[
-        bool, typer.Option("--require-significant", hidden=True, help="What is done anyway.")
+        bool, typer.Option("--require-significant", hidden=True, help="it is what is done anyway")
     ] = False,
     apply: Annotated[bool, typer.Option("--apply", help="Promote if that is the decision.")] = False,
     profile: store.Profile = "default",
@@ -37,8 +37,6 @@ def decide(
 
     if point and require_significant:
         raise UsageError("--point and --require-significant contradict each other")
-    if require_significant:
-        say("--require-significant is what is done anyway; --point decides by eps alone")
     scope = place.view.scope()
     with replace(place, domain=scope.domain).index() as index:
         runs = store.usable(index)

@@ -9,7 +9,7 @@ import typer
 
 from steelyard.cli import completing
 from steelyard.cli.command import DOCUMENT, READS, Shown, command
-from steelyard.cli.options.spellings import FORMER, at_most_one, one_of
+from steelyard.cli.options.spellings import at_most_one, former, one_of
 from steelyard.cli.options.store import Place
 from steelyard.cli.options.uncertainty import Seed
 
@@ -33,8 +33,8 @@ def propose(
         ),
         READS,
     ] = None,
-    shifted_named: Annotated[str | None, typer.Option("--shifted", hidden=True, help=FORMER), READS] = None,
-    baseline_named: Annotated[str | None, typer.Option("--baseline", hidden=True, help=FORMER), READS] = None,
+    shifted_named: Annotated[str | None, former("--shifted", "the shifted run"), READS] = None,
+    baseline_named: Annotated[str | None, former("--baseline", "the baseline"), READS] = None,
     output: Annotated[  # noqa: ARG001 - the decisions are written there
         Path | None, typer.Option("--output", "-o", help="The segments file to write."), DOCUMENT
     ] = None,
@@ -55,8 +55,8 @@ def propose(
     from steelyard.retrieval.shifts.segments import propose as proposed
     from steelyard.retrieval.shifts.segments_wire import segments_document
 
-    new_file = one_of(shifted, shifted_named, named="the shifted run", option_named="--shifted", former=True)
-    base_file = at_most_one(baseline, baseline_named, named="the baseline", option_named="--baseline", former=True)
+    new_file = one_of(shifted, shifted_named, named="the shifted run", option_named="--shifted")
+    base_file = at_most_one(baseline, baseline_named, named="the baseline", option_named="--baseline")
     files = both_files(base_file, new_file, place.view)
     base, new = (read_per_query(path) for path in files)
     segments = proposed(

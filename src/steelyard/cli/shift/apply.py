@@ -28,7 +28,7 @@ def apply(
     place: Place,
 ) -> Shown:
     """Write shifted query vectors; documents are never shifted and nothing is normalised again."""
-    file = one_of(queries, queries_named, named="the queries", option_named="--queries", former=True)
+    file = one_of(queries, queries_named, named="the queries", option_named="--queries")
     if output.suffix.lower() != ".npz":
         raise UsageError("--output is a .npz file")
     from dataclasses import replace
