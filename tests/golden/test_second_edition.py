@@ -10,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from steelyard.metrics.definition import metrics
+from steelyard.metrics.evidence.codec import kinds
 from steelyard.runs.saved import SavedRun, compare_runs
 from steelyard.uncertainty.settings import Settings
 from tests.golden.make_second_edition import GATES, SUITE, pair_of
 from tests.support.commands import command
 from tests.support.editions import DATA, EXACT, SECOND, VERDICTS, Edition, comparable, ok
 
+LATER: set[str] = set()  # kinds of evidence that came after it: the store of the next edition is to hold them
 RUNS = "results/evaluation/runs"
 FEW = ("--resamples", 200)
 
@@ -23,6 +26,12 @@ FEW = ("--resamples", 200)
 @pytest.fixture(scope="module")
 def edition() -> Edition:
     return SECOND
+
+
+def test_it_holds_every_kind_of_evidence_and_every_metric() -> None:
+    known = {name for name in kinds if kinds[name].type.__module__.startswith(("steelyard.", "tests.golden."))}
+    assert known | {"Kept"} == set(SECOND.on_disk) | LATER
+    assert set(SECOND.shown["metrics"]) <= set(metrics)  # none has gone since
 
 
 @pytest.mark.parametrize("name", GATES)

@@ -28,6 +28,7 @@ HERE = TESTS / "golden"
 DATA = HERE / "data"
 VERDICTS = {"pass": 0, "fail": 1, "inconclusive": 6}
 EXACT = 1e-9
+RESAMPLES = 100  # of the deltas that an edition has told
 Pair = tuple[RunEntry, RunEntry]
 Slice = frozenset[tuple[str, str]]
 
@@ -126,14 +127,14 @@ def comparable(*runs: SavedRun) -> list[str]:
     return sorted(name for name in set.intersection(*kept) if not metric_of(name).definition.no_delta)
 
 
-def kept_deltas(base: SavedRun, new: SavedRun) -> Iterator[Delta]:
+def kept_deltas(base: SavedRun, new: SavedRun, *, resamples: int = 0) -> Iterator[Delta]:
     """Every delta that the evidence of two runs can give; what altered questions tell is kept in altered cells only."""
     together: dict[tuple[int, ...], list[str]] = defaultdict(list)
     for name in comparable(base, new):
         together[tuple(i for i, part in enumerate(new.kept) if name in part.evidence)].append(name)
     for names in together.values():
         parts = [[part for part in run.kept if names[0] in part.evidence] for run in (base, new)]
-        yield from compare_kept(*parts, names, settings=Settings(resamples=100))
+        yield from compare_kept(*parts, names, settings=Settings(resamples=resamples))
 
 
 def pairs_of(runs: Iterable[RunEntry]) -> list[Pair]:
@@ -154,7 +155,9 @@ def said_of(deltas: Iterable[Delta]) -> list[Any]:
 def compared(pairs: Iterable[Pair]) -> dict[str, list[Any]]:
     """What the deltas of every pair say."""
     return {
-        f"{base.path} {new.path}": said_of(kept_deltas(SavedRun.at(base.folder), SavedRun.at(new.folder)))
+        f"{base.path} {new.path}": said_of(
+            kept_deltas(SavedRun.at(base.folder), SavedRun.at(new.folder), resamples=RESAMPLES)
+        )
         for base, new in pairs
     }
 
