@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.oracles import FIRST_EDITION, ORACLES, formatted
+from tests.support.oracles import ORACLES, SHOWN, formatted
 from tests.support.places import ROOT, TESTS
 
 PACKAGE = ROOT / "src" / "steelyard"
 NO_ROOMS = {"support", "e2e", "golden", "interop", "oracles", "typing"}  # folders of tests that are about no one room
-CASES = [*sorted(ORACLES.glob("*.json")), FIRST_EDITION]
+CASES = [*sorted(ORACLES.glob("*.json")), *SHOWN]
 
 
 def folders() -> set[str]:
