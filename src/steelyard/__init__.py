@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from steelyard.study.benchmark import benchmark as benchmark
     from steelyard.study.benchmark_report import BenchmarkReport as BenchmarkReport
     from steelyard.study.calibrating import calibrate as calibrate
-    from steelyard.study.comparison import Comparison as Comparison
     from steelyard.study.comparison import compare as compare
-    from steelyard.study.evaluation import Evaluation as Evaluation
     from steelyard.study.evaluation import evaluate as evaluate
     from steelyard.study.evaluation import value as value
     from steelyard.study.evaluation import values as values
     from steelyard.study.explaining import explain as explain
+    from steelyard.study.results import Comparison as Comparison
+    from steelyard.study.results import Evaluation as Evaluation
     from steelyard.study.selection import Selection as Selection
     from steelyard.study.selective import selective as selective
     from steelyard.study.wire import load as load
@@ -64,10 +64,10 @@ _HOMES = {
     "Benchmark": "steelyard.study.benchmark",
     "BenchmarkReport": "steelyard.study.benchmark_report",
     "Calibrator": "steelyard.confidence.calibrators",
-    "Comparison": "steelyard.study.comparison",
+    "Comparison": "steelyard.study.results",
     "Delta": "steelyard.uncertainty.number",
     "Estimate": "steelyard.uncertainty.number",
-    "Evaluation": "steelyard.study.evaluation",
+    "Evaluation": "steelyard.study.results",
     "Gate": "steelyard.decide.gate",
     "InputError": "steelyard.errors",
     "Records": "steelyard.records.table",

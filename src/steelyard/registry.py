@@ -35,17 +35,20 @@ class Registry(Generic[T]):
         self.hint = hint
         self._items: dict[str, T] = {}
         self._aliases: dict[str, str] = {}
+        self.changes = 0  # how often something came or went: what was found before may mean something else since
 
     def add(self, name: str, item: T, *, aliases: tuple[str, ...] = ()) -> None:
         for key in (name, *aliases):
             if key in self._items or key in self._aliases:
                 raise UsageError(f"the {self.kind} '{key}' is defined twice; choose another name")
         self._items[name] = item
+        self.changes += 1
         for alias in aliases:
             self._aliases[alias] = name
 
     def remove(self, name: str) -> None:
         del self._items[name]
+        self.changes += 1
         self._aliases = {alias: target for alias, target in self._aliases.items() if target != name}
 
     def __getitem__(self, name: str) -> T:

@@ -23,7 +23,8 @@ from steelyard.runs.index import Index
 from steelyard.runs.layout import Scope
 from steelyard.runs.run_json import read_run, run_document
 from steelyard.runs.saved import Clock, SavedRun, compare_runs, save
-from steelyard.study.evaluation import Evaluation, evaluate
+from steelyard.study.evaluation import evaluate
+from steelyard.study.results import Evaluation
 from tests.support.answers import lines
 from tests.support.commands import steelyard
 

@@ -110,6 +110,7 @@ def test_rows_without_an_answer_are_said_and_counted(suite: Path, answers: Path)
     assert result.warnings == (
         "task triage: 10 cases have no answer: 10 rows counted as failed",
         "task recall: there are no answers: 24 rows counted as failed",
+        "1 predicted label is never a target, in 10 rows; check for misspelt or unclean labels",
     )
     assert result.evaluation["accuracy{task=triage}"].n == 20
     assert "accuracy" not in result.report.task_scores["recall"]
@@ -345,7 +346,7 @@ def test_some_tasks_only(suite: Path, answers: Path, tmp_path: Path) -> None:
     whole, some = run(suite, answers), run(suite, answers, tasks=["notes", "triage"])
     assert list(some.report.task_scores) == ["triage", "notes"]
     assert some.report.task_scores["notes"] == whole.report.task_scores["notes"]
-    assert some.warnings == ()
+    assert not any("recall" in warning for warning in (*some.warnings, *some.missing))
     rows = [{**json.loads(line), "task": p.stem} for p in answers.iterdir() for line in p.read_text().splitlines()]
     (tmp_path / "all.jsonl").write_text(lines(rows))
     assert run(suite, tmp_path / "all.jsonl", tasks="notes").report.task_scores == {

@@ -12,7 +12,8 @@ import steelyard as sy
 from steelyard.errors import InputError
 from steelyard.records.labels import are_names
 from steelyard.study.benchmark import benchmark
-from steelyard.study.evaluation import Evaluation, evaluate
+from steelyard.study.evaluation import evaluate
+from steelyard.study.results import Evaluation
 from steelyard.uncertainty.settings import Settings
 from tests.support.suites import SUITE, lines, write_answers, write_suite
 

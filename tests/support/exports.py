@@ -11,7 +11,7 @@ from typing import Any
 from steelyard.exports import Subject
 from steelyard.ground.json import dumps
 from steelyard.records.sources import Source
-from steelyard.study.evaluation import Evaluation
+from steelyard.study.results import Evaluation
 from steelyard.uncertainty.number import Estimate
 from steelyard.uncertainty.settings import Settings
 

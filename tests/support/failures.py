@@ -26,7 +26,8 @@ import json, os, signal, sys, time
 from functools import cache
 from pathlib import Path
 from steelyard.errors import SteelyardError
-from steelyard.study.evaluation import Evaluation, evaluate
+from steelyard.study.evaluation import evaluate
+from steelyard.study.results import Evaluation
 from steelyard.records.table import Records
 from steelyard.runs.attempts import counted
 from steelyard.runs.index import Index

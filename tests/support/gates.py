@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from steelyard.decide.gate import FAIL, INCONCLUSIVE, PASS, Gate
 from steelyard.decide.numbers import Subject
-from steelyard.study.comparison import Comparison
-from steelyard.study.evaluation import Evaluation
+from steelyard.study.results import Comparison, Evaluation
 from steelyard.uncertainty.estimate import Settings
 from steelyard.uncertainty.number import Delta, Estimate
 

@@ -16,7 +16,8 @@ from steelyard.records.table import Records
 from steelyard.runs.index import Cell, Index
 from steelyard.runs.layout import Scope
 from steelyard.runs.saved import Clock, save
-from steelyard.study.evaluation import Evaluation, evaluate
+from steelyard.study.evaluation import evaluate
+from steelyard.study.results import Evaluation
 from tests.support.commands import command
 
 RUNS = Path("results/evaluation/runs")

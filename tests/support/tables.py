@@ -11,6 +11,7 @@ from steelyard.metrics import metrics as registry
 from steelyard.metrics.definition import Definition, Metric, metric_of
 from steelyard.records.table import Records
 from steelyard.study.cells import joined
+from steelyard.study.defaults import choose, listed_metrics
 from steelyard.study.evaluation import expanded
 
 OPTIONS: dict[str, tuple[str, ...]] = {
@@ -157,3 +158,8 @@ def other(records: Records, seed: int) -> Records:
     gains = records.column("gains")
     changed["gains"] = pa.array([g[::-1] if g and rng.random() < 0.4 else g for g in gains.to_pylist()], gains.type)
     return records.with_columns(changed)
+
+
+def default_stack(records: Records) -> list[str]:
+    """The metrics that suit a table, by name."""
+    return [metric.name for metric in listed_metrics(choose(records))]

@@ -39,21 +39,22 @@ def compare(
     from steelyard.study.columns import columns_read
     from steelyard.study.comparison import checked_align, checked_unchanged
     from steelyard.study.comparison import compare as compared
+    from steelyard.study.defaults import listed_metrics
     from steelyard.study.evaluation import evaluate as evaluated
     from steelyard.study.wire import comparison_document
 
     kept = keeping.request(place, "compare")
     settings, aligned, same = uncertainty.settings, checked_align(align), checked_unchanged(unchanged)
-    columns = None if keeping.save_records else columns_read(metric or (), by or (), column)
+    asked = of.asked_metrics(metric)
+    columns = None if keeping.save_records else columns_read(asked or (), by or (), column)
     tables = [reading.table(paths, columns) for paths in ([files] if versus else [[path] for path in files])]
     of.say_unit_of(*tables)
     base, new = (tables[0].filter({column: side}) for side in sides) if versus else tables
-    metrics = metric or of.default_metrics(base, comparable=True)
     with progress("comparing") as bar:
         comparison = compared(
             base,
             new,
-            metrics,
+            asked,
             align=aligned,
             by=by or (),
             pool=pool or (),
@@ -62,8 +63,10 @@ def compare(
             unchanged=same,
             progress=bar,
         )
+    of.say_chosen(comparison.chosen)
     document = comparison_document(comparison)
     if kept is not None:
         sliced = {"by": by or (), "pool": pool or (), "settings": settings, "keep_evidence": True}
+        metrics = listed_metrics(comparison.chosen) if asked is None else asked
         document |= kept.keep(*store.sides([evaluated(side, metrics, **sliced) for side in (base, new)], (base, new)))
     return Shown(document=document, report=comparison_report(comparison))

@@ -44,12 +44,13 @@ def evaluate(
     from steelyard.study.wire import evaluation_document
 
     kept, settings = keeping.request(place, "evaluate"), uncertainty.settings
-    table = reading.table(files, None if keeping.save_records else columns_read(metric or (), by or ()))
+    asked = of.asked_metrics(metric)
+    table = reading.table(files, None if keeping.save_records else columns_read(asked or (), by or ()))
     of.say_unit_of(table)
     with progress("resampling") as bar:
         evaluation = evaluated(
             table,
-            metric or of.default_metrics(table),
+            asked,
             by=by or (),
             pool=pool or (),
             settings=settings,
@@ -57,12 +58,13 @@ def evaluate(
             explain=explain,
             progress=bar,
         )
+    of.say_chosen(evaluation.chosen)
     document = evaluation_document(evaluation)
     if kept is not None:
         document = {**document, **kept.keep(store.Measured(evaluation=evaluation, records=table))}
     report = [
         *evaluation_report(evaluation),
-        *asked_details(evaluation, metric or ()),
+        *asked_details(evaluation, asked or ()),
         *explained_report(evaluation.explained),
     ]
     return Shown(document=document, report=report)

@@ -9,29 +9,25 @@ from typing import Any
 
 from steelyard.decide.gate import Gate
 from steelyard.decide.wanted import has_evidence, kept_slices, named_metrics, slice_columns
-from steelyard.errors import StorageError, UsageError
+from steelyard.errors import UsageError
 from steelyard.metrics.definition import metric_of
 from steelyard.naming import Rule
 from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL
 from steelyard.records.table import Records
-from steelyard.runs.saved import EVALUATION, SavedRun, pooled
+from steelyard.runs.saved import SavedRun, pooled
+from steelyard.study.comparison import kept_origin
 from steelyard.study.evaluation import evaluate
 from steelyard.study.kept import KeptSlice
 from steelyard.study.kept_pairs import KeptSide
-from steelyard.uncertainty.estimate import estimates_of, missing_rows
+from steelyard.study.measure import MeasuredSlice, measured
 from steelyard.uncertainty.number import Estimate
-from steelyard.uncertainty.sampling import sample
 from steelyard.uncertainty.settings import Settings
-from steelyard.uncertainty.wire import read_estimate
 
 
 def run_settings(run: SavedRun) -> Settings:
     """How the run's estimates were made."""
-    if EVALUATION not in run.run.files:
-        return Settings()
-    known = ("resamples", "seed", "level", "method", "stream")
-    return Settings(**{k: v for k, v in run.evaluation["uncertainty"].items() if k in known})
+    return Settings() if run.evaluation is None else run.evaluation.settings
 
 
 def run_estimates(gate: Gate, run: SavedRun, settings: Settings, *, again: bool) -> Sequence[Estimate]:
@@ -41,7 +37,7 @@ def run_estimates(gate: Gate, run: SavedRun, settings: Settings, *, again: bool)
     with these settings. What another edition estimated stays as it was stored.
     """
     asked = _asked_for(gate)
-    stored = {(e.metric, _slice_key(e.slice)): e for e in _stored(run)}
+    stored = {(e.metric, _slice_key(e.slice)): e for e in run.evaluation or ()}
     for part in kept_slices(run):
         if _is_named(gate, part):
             stored |= {(e.metric, _slice_key(e.slice)): e for e in _of_part(part, asked, stored, settings, again=again)}
@@ -74,22 +70,26 @@ def _of_part(
 ) -> list[Estimate]:
     """The estimates of one slice that rules may read, with what its evidence says beyond what was stored."""
     side = KeptSide(part.in_order)
-    metrics = [m for m in map(metric_of, asked) if side.has(m) and not set(m.grouped_by) & set(part.slice)]
-    samples = {m.name: sample(m, side, side.constants(m)) for m in metrics}
-    earlier = {name: stored.get((name, _slice_key(part.slice))) for name in samples}
+    metrics = {m.name: m for m in map(metric_of, asked) if side.has(m) and not set(m.grouped_by) & set(part.slice)}
+    earlier = {name: stored.get((name, _slice_key(part.slice))) for name in metrics}
     pending = [n for n, e in earlier.items() if again or e is None or (asked[n] and e.interval is not None)]
-    fresh = dict(zip(pending, estimates_of([samples[n] for n in pending], settings, part.slice), strict=True))
+    uncounted = [n for n, e in earlier.items() if n not in pending and e is not None and e.n_missing is None]
+    fresh = {
+        e.metric: e
+        for names, how in ((pending, settings), (uncounted, replace(settings, resamples=0)))
+        for e in measured(
+            [MeasuredSlice(slice=part.slice, side=side, metrics=[metrics[n] for n in names])], kept_origin([part]), how
+        )
+    }
     estimates = []
-    for name, read in samples.items():
-        before, now = earlier[name], fresh.get(name)
-        if before is None or again:
-            assert now is not None
-            estimate = replace(now, n_abstained=part.counts["abstained"])
-        else:
-            estimate = before if now is None or before.interval is None else _with_rule(before, now)
-        if estimate.n_missing is None:
-            asked_rows = int(part.asked_rows.sum())
-            estimate = replace(estimate, n_missing=missing_rows(read), n_predictions=asked_rows)
+    for name, before in earlier.items():
+        now = fresh.get(name)
+        estimate = now if again or before is None else before
+        assert estimate is not None
+        if now is not None and estimate is before:
+            estimate = estimate if name in uncounted or before.interval is None else _with_rule(before, now)
+            if before.n_missing is None:
+                estimate = replace(estimate, n_missing=now.n_missing, n_predictions=now.n_predictions)
         estimates.append(estimate)
     return estimates
 
@@ -125,18 +125,6 @@ def _asked_for(gate: Gate) -> dict[str, bool]:
         if not rule.delta:
             ends_read[name] = ends_read.get(name, False) or rule.bound is not None
     return ends_read
-
-
-def _stored(run: SavedRun) -> Sequence[Estimate]:
-    if EVALUATION not in run.run.files:
-        return ()
-    estimates = []
-    for e in run.evaluation["estimates"]:
-        try:
-            estimates.append(read_estimate(e))
-        except (KeyError, TypeError, IndexError, ValueError):
-            raise StorageError(f"run {run.name}: {EVALUATION}: an estimate is not as it must be") from None
-    return tuple(estimates)
 
 
 def _with_rule(stored: Estimate, fresh: Estimate) -> Estimate:

@@ -31,8 +31,7 @@ from steelyard.errors import UsageError, printable
 from steelyard.metrics import metrics as registry
 from steelyard.metrics.definition import Metric
 from steelyard.naming import Rule, parse_rule
-from steelyard.study.comparison import Comparison
-from steelyard.study.evaluation import Evaluation
+from steelyard.study.results import Comparison, Evaluation
 from steelyard.uncertainty.intervals import shown_rule
 from steelyard.uncertainty.number import barred_by
 from steelyard.uncertainty.power import detectable, estimate_clusters, fewest_clusters

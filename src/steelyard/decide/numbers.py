@@ -20,7 +20,7 @@ from steelyard.records.schema import CELL
 from steelyard.records.table import Source
 from steelyard.runs.documented import made_from, meant_by
 from steelyard.runs.keys import same_but_case
-from steelyard.study.comparison import Comparison
+from steelyard.study.results import Comparison
 from steelyard.study.wire import documented_names, flat_key
 from steelyard.uncertainty.groups import named as group_names
 from steelyard.uncertainty.intervals import Rule as IntervalRule

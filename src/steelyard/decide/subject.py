@@ -21,11 +21,12 @@ from steelyard.records.derive import DERIVED
 from steelyard.records.labels import null_name, value_name
 from steelyard.records.schema import CELL, FIELDS
 from steelyard.records.table import Records
-from steelyard.runs.saved import COMBINED_NAME, EVALUATION, EVIDENCE, SEEN, SavedRun, compare_runs
-from steelyard.study.comparison import Align, Comparison, checked_align, checked_unchanged, compare, kept_population
+from steelyard.runs.saved import COMBINED_NAME, EVIDENCE, SEEN, SavedRun, compare_runs
+from steelyard.study.comparison import Align, checked_align, checked_unchanged, compare, kept_population
 from steelyard.study.deltas import Unchanged
 from steelyard.study.evaluation import evaluate
 from steelyard.study.kept import KeptSlice
+from steelyard.study.results import Comparison
 from steelyard.study.row_pairs import unpaired
 from steelyard.study.warnings import assumed_positive
 from steelyard.uncertainty.settings import Settings
@@ -270,9 +271,7 @@ def _remarks(run: SavedRun) -> tuple[str, ...]:
 
 
 def _unit(run: SavedRun) -> str:
-    if EVALUATION not in run.run.files:
-        return "cluster"
-    return unit_of([str(column) for column in run.evaluation["uncertainty"].get("cluster", ())])
+    return "cluster" if run.evaluation is None else unit_of(run.evaluation.cluster)
 
 
 def _failure_rate(run: SavedRun) -> float | None:

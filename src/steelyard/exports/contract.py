@@ -24,7 +24,7 @@ from urllib.parse import unquote, urlsplit
 
 from steelyard.errors import UsageError, printable
 from steelyard.registry import Registry, closest
-from steelyard.study.evaluation import Evaluation
+from steelyard.study.results import Evaluation
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:.*|databricks")
 

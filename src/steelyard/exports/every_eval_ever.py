@@ -20,9 +20,9 @@ from typing import Any
 from steelyard.errors import UsageError
 from steelyard.exports.contract import Exported, Place, Subject, exporter
 from steelyard.ground.json import dumps, plain, whole, whole_text
-from steelyard.metrics.definition import Bounds, Metric, bound
+from steelyard.metrics.definition import Bounds, Metric
 from steelyard.metrics.options import option_text
-from steelyard.naming import Expr, parse, slice_text
+from steelyard.naming import slice_text
 from steelyard.records.labels import value_name
 from steelyard.study.wire import flat_key
 from steelyard.uncertainty.number import Estimate
@@ -191,7 +191,7 @@ class _Record:
             },
             "metric_config": _metric_config(estimate),
             "score_details": {
-                "score": _within(estimate.value, _bounds(_known(estimate.metric))),
+                "score": _within(estimate.value, _bounds(estimate.of)),
                 "details": self._details(estimate, {**rest, **({"task": asked} if "task" in slice_ else {})}),
                 "uncertainty": self._uncertainty(estimate),
             },
@@ -240,7 +240,7 @@ class _Record:
 
 def _metric_config(estimate: Estimate) -> dict[str, Any]:
     """What the registry knows of a metric; of one that it does not know, its name and direction."""
-    metric = _known(estimate.metric)
+    metric = estimate.of
     low, high = _bounds(metric)
     config: dict[str, Any] = {
         "metric_id": estimate.metric if metric is None else metric.definition.name,
@@ -269,15 +269,6 @@ def _metric_config(estimate: Estimate) -> dict[str, Any]:
     }
 
 
-def _known(name: str) -> Metric | None:
-    """The metric of a name, if it is registered; no module is imported because a file names a plug-in."""
-    try:
-        expr = parse(name)
-        return None if _names_plugin(expr) else bound(expr)
-    except UsageError:
-        return None
-
-
 def _bounds(metric: Metric | None) -> Bounds:
     return (None, None) if metric is None else metric.bounds
 
@@ -286,10 +277,6 @@ def _within(value: float | None, bounds: Bounds) -> float | None:
     """The value, on its bound where rounding alone put it beyond: a validator has no patience with that."""
     near = (end for end in bounds if end is not None and value is not None and abs(value - end) < 1e-12)
     return next(near, value)
-
-
-def _names_plugin(expr: Expr) -> bool:
-    return ":" in expr.head or any(_names_plugin(value) for _, value in expr.args if isinstance(value, Expr))
 
 
 def _open_interval(estimate: Estimate) -> str:

@@ -14,7 +14,7 @@ from steelyard.ground.json import read_strict
 from steelyard.runs.layout import View
 from steelyard.runs.opening import check_walls, is_run_folder, open_run
 from steelyard.runs.saved import EVALUATION, SavedRun
-from steelyard.study.evaluation import Evaluation
+from steelyard.study.results import Evaluation
 from steelyard.study.wire import document_of
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -207,9 +208,17 @@ def lacks_column(metric: Metric, table: Records) -> str | None:
 
 
 def measured_by(name: Name) -> Metric:
+    """The metric of a measure. Its name is a key of evidence, on disk too, and is read once."""
+    from steelyard.metrics import metrics
+
+    return _known(name[1], metrics.changes)
+
+
+@lru_cache(maxsize=1024)
+def _known(name: str, _changes: int) -> Metric:
     from steelyard.metrics.definition import metric_of
 
-    return metric_of(name[1])
+    return metric_of(name)
 
 
 def _counted(base: Metric, rows: Records, summary: Any) -> int:

@@ -42,6 +42,7 @@ __all__ = [
     "Definition",
     "Metric",
     "bound",
+    "known_metric",
     "metric_of",
     "metrics",
     "register",
@@ -307,6 +308,19 @@ def bound(expr: Expr) -> Metric:
     label = ".".join(expr.labels) if expr.labels else None
     metric = definition(*args, label=label, **{**preset, **options})
     return replace(metric, head=expr.head) if ":" in expr.head else metric
+
+
+def known_metric(name: str) -> Metric | None:
+    """The metric of a name in a file, if it is registered; no module is imported because a file names a plug-in."""
+    try:
+        expr = parse(name)
+        return None if _names_plugin(expr) else bound(expr)
+    except UsageError:
+        return None
+
+
+def _names_plugin(expr: Expr) -> bool:
+    return ":" in expr.head or any(_names_plugin(value) for _, value in expr.args if isinstance(value, Expr))
 
 
 def _registered(expr: Expr) -> Definition:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Better = Literal["higher", "lower"]
@@ -38,9 +39,10 @@ WIDTH_OF_BASE: Any = (0, "width of base")
 class Default:
     """That a metric is computed where none was asked for: in which situation, at which place among the others.
 
-    `text` is the form that is meant, such as "ece(bins=15)"; by default the metric's name alone.
+    `label` and `options` are the form that is meant, such as {"bins": 15}; by default the metric as it is.
     """
 
     situation: Situation
     place: int
-    text: str = ""
+    label: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from steelyard.records.labels import value_name
 from steelyard.report.document import Document, Heading, Measured, Note, Row, Table
 from steelyard.report.evaluation import population, taken
 from steelyard.report.rows import Numbered, files, level_name
-from steelyard.study.evaluation import Evaluation
+from steelyard.study.results import Evaluation
 from steelyard.uncertainty.number import Estimate
 
 _NUMBER = re.compile(r"\b\d[\d,.]*\b")  # without them, notes of many cells are the same few

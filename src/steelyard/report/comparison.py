@@ -10,8 +10,8 @@ from steelyard.report.document import Document, Heading, Note, Table, Value
 from steelyard.report.evaluation import evaluation_report, population, taken
 from steelyard.report.formats import render
 from steelyard.report.rows import DELTA_DROPS, companion_rows, delta_columns, delta_row, files, sliced
-from steelyard.study.comparison import Comparison
 from steelyard.study.ranked_lists import Ranking
+from steelyard.study.results import Comparison
 
 
 def comparison_report(comparison: Comparison) -> Document:

@@ -9,7 +9,7 @@ from steelyard.errors import counted
 from steelyard.records.labels import value_name
 from steelyard.report.document import Document, Note
 from steelyard.report.rows import ESTIMATE_DROPS, estimate_columns, estimate_row, files, sliced
-from steelyard.study.evaluation import Evaluation
+from steelyard.study.results import Evaluation
 from steelyard.uncertainty.number import Delta, Estimate
 
 Sliced = TypeVar("Sliced", Estimate, Delta)

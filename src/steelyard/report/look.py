@@ -26,7 +26,7 @@ def look_report(look: Look) -> Document:
         labels = tuple((label, Count(target), Count(predicted)) for label, (target, predicted) in look.labels.items())
         document += [Heading("labels"), Table(("label", "targets", "predictions"), labels)]
     if look.metrics:
-        computed = tuple((", ".join(choice.metrics), choice.why) for choice in look.metrics)
+        computed = tuple((", ".join(map(str, choice.metrics)), choice.why) for choice in look.metrics)
         document += [Heading("what can be computed"), Table(("metrics", "because"), computed)]
     if look.odd:
         document += [Heading("what is odd"), *map(Note, look.odd)]
@@ -59,7 +59,7 @@ def look_document(look: Look) -> dict[str, Any]:
             ],
             "outcomes": dict(look.outcomes),
             "labels": [{"label": k, "targets": t, "predictions": p} for k, (t, p) in look.labels.items()],
-            "metrics": [{"metrics": list(c.metrics), "why": c.why} for c in look.metrics],
+            "metrics": [{"metrics": list(map(str, c.metrics)), "why": c.why} for c in look.metrics],
             "odd": list(look.odd),
             "hints": list(look.hints),
         }

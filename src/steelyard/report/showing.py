@@ -16,8 +16,7 @@ from steelyard.report.formats import formats, known, render
 from steelyard.report.fragment import fragment
 from steelyard.report.gate import gate_report
 from steelyard.report.selective import selection_report
-from steelyard.study.comparison import Comparison
-from steelyard.study.evaluation import Evaluation
+from steelyard.study.results import Comparison, Evaluation
 from steelyard.study.selection import Selection
 
 if TYPE_CHECKING:

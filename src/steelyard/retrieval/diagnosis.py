@@ -23,8 +23,9 @@ from steelyard.records.table import Records, Source
 from steelyard.registry import Registry
 from steelyard.retrieval.search import Floats, Matrix, gold_ranks, search
 from steelyard.retrieval.shifts.shift import Shift, applied
-from steelyard.study.comparison import Comparison, compare
-from steelyard.study.evaluation import Evaluation, evaluate
+from steelyard.study.comparison import compare
+from steelyard.study.evaluation import evaluate
+from steelyard.study.results import Comparison, Evaluation
 from steelyard.texts.vectors import directions
 from steelyard.uncertainty.settings import Settings
 

@@ -18,9 +18,10 @@ from steelyard.retrieval.corpus import Corpus, Progress
 from steelyard.retrieval.per_query import PerQueryEval, ap1, ndcg3, records_of
 from steelyard.retrieval.search import Floats, Hits, search
 from steelyard.retrieval.shifts.shift import Shift, applied
-from steelyard.study.comparison import Comparison, compare
-from steelyard.study.evaluation import Evaluation, evaluate
+from steelyard.study.comparison import compare
+from steelyard.study.evaluation import evaluate
 from steelyard.study.ranked_lists import STACK
+from steelyard.study.results import Comparison, Evaluation
 from steelyard.uncertainty.settings import Settings
 
 KPIS = ("mrr", "ndcg@3", "hit@1")

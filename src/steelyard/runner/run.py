@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from steelyard.decide.request import Judgement
     from steelyard.records.table import Records
     from steelyard.runs.saved import Clock
-    from steelyard.study.comparison import Comparison
-    from steelyard.study.evaluation import Evaluation
+    from steelyard.study.results import Comparison, Evaluation
     from steelyard.uncertainty.settings import Settings
 
 WORKFLOW = "run"
@@ -339,19 +338,21 @@ def _evaluated(
     plan: Plan, records: Records, settings: Settings | None
 ) -> tuple[Evaluation, dict[tuple[str, str], Comparison]]:
     """The evaluation, and every two models compared."""
-    from steelyard.metrics.definition import metric_of
+    from steelyard.metrics.definition import Metric
+    from steelyard.study.asking import asked_for
     from steelyard.study.comparison import compare
-    from steelyard.study.defaults import default_stack
+    from steelyard.study.defaults import choose, listed_metrics
     from steelyard.study.evaluation import evaluate
 
     spec = plan.spec
-    evaluation = evaluate(records, spec.metrics or None, settings=settings, keep_evidence=True)
-    comparable = [name for name in spec.metrics if not metric_of(name).definition.no_delta]
+    asked = asked_for(spec.metrics)
+    evaluation = evaluate(records, asked or None, settings=settings, keep_evidence=True)
+    comparable = [m for m in asked if not (isinstance(m, Metric) and m.definition.no_delta)]
     comparisons = {}
     answered = set(records.labels("model").values)
     for base, new in combinations([model.name for model in spec.models if model.name in answered], 2):
         before, after = (records.filter({"model": name}) for name in (base, new))
-        metrics = comparable if spec.metrics else default_stack(before, comparable=True)
+        metrics = comparable if asked else listed_metrics(choose(before, comparable=True))
         if metrics:
             comparisons[base, new] = compare(
                 before, after, metrics, align="intersection", versus=("model",), settings=settings

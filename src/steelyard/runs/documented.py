@@ -31,12 +31,12 @@ from typing import Any
 
 from steelyard.ground.json import plain
 from steelyard.metrics import metrics as registry
-from steelyard.metrics.definition import Better, Metric, metric_of
+from steelyard.metrics.definition import Better, Metric
 from steelyard.metrics.questions.correctness import SHOWN_LABELS
-from steelyard.naming import Expr, label_text, parse, slice_text, split_slice
+from steelyard.naming import Expr, label_text, slice_text, split_slice
 from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL
-from steelyard.study.evaluation import Evaluation
+from steelyard.study.results import Evaluation
 from steelyard.study.wire import documented_names, flat_key
 from steelyard.uncertainty.number import Estimate
 
@@ -89,7 +89,7 @@ def documented(evaluation: Evaluation) -> dict[str, Documented]:
     """The numbers of every slice under their documented keys."""
     known = {flat_key(e.metric, e.slice): e for e in evaluation}
     answered_only = next((_answered_only(e) for e in evaluation if _is_of_classes(e)), False)
-    grouped = next((metric_of(e.metric) for e in evaluation if _head(e) in _GROUPED), None)
+    grouped = next((e.of for e in evaluation if _head(e) in _GROUPED), None)
     by_key: dict[str, Documented] = {}
     for slice_, estimates in _by_slice(evaluation):
         numbers = {
@@ -139,7 +139,7 @@ def _key(parts: Parts, slice_: Mapping[str, Any]) -> str:
 
 def _predictions(estimates: Sequence[Estimate]) -> dict[Parts, Documented]:
     """How many predictions there are, where a metric is about them: the rows of a ranking are queries."""
-    read = {column for e in estimates for column in metric_of(e.metric).reads}
+    read = {column for e in estimates if e.of is not None for column in e.of.reads}
     count = estimates[0].n_predictions if read & _OF_ANSWERS else None
     return {} if count is None else {("n_predictions",): Documented(count)}
 
@@ -147,23 +147,27 @@ def _predictions(estimates: Sequence[Estimate]) -> dict[Parts, Documented]:
 def _renamed(estimates: Sequence[Estimate]) -> dict[Parts, Documented]:
     numbers: dict[Parts, Documented] = {}
     for e in estimates:
-        key = metric_of(e.metric).documented_as
+        key = "" if e.of is None else e.of.documented_as
         if e.value is not None and key:
             numbers.setdefault((key,), Documented(e.value, e.better, e))
     return numbers
 
 
 def _head(e: Estimate) -> str:
-    return parse(e.metric).head
+    return "" if e.of is None else e.of.definition.name
 
 
 def _answered_only(e: Estimate) -> bool:
-    return dict(parse(e.metric).args).get("answered_only") is True
+    return e.of is not None and e.of.values.get("answered_only") is True
 
 
 def _is_of_classes(e: Estimate) -> bool:
-    expr = parse(e.metric)
-    return expr.head == "f1_macro" or (expr.head in _PER_CLASS and bool(expr.labels))
+    return _head(e) == "f1_macro" or _class_of(e) is not None
+
+
+def _class_of(e: Estimate) -> str | None:
+    """The class that an estimate is about by itself, such as `Critical` of `precision.Critical`."""
+    return e.of.label if e.of is not None and _head(e) in _PER_CLASS else None
 
 
 def _per_class(slice_: Mapping[str, Any], estimates: Sequence[Estimate]) -> dict[Parts, Documented]:
@@ -177,10 +181,10 @@ def _per_class(slice_: Mapping[str, Any], estimates: Sequence[Estimate]) -> dict
 
 
 def _class_numbers(e: Estimate, slice_: Mapping[str, Any]) -> Iterator[tuple[Parts, Documented]]:
-    expr = parse(e.metric)
-    if expr.head in _PER_CLASS and expr.labels:
-        yield ("per_class", ".".join(expr.labels), expr.head), Documented(e.value or 0.0, e.better, e)
-    elif expr.head == "f1_macro" and isinstance(e.detail, Mapping):
+    label = _class_of(e)
+    if label is not None:
+        yield ("per_class", label, _head(e)), Documented(e.value or 0.0, e.better, e)
+    elif _head(e) == "f1_macro" and isinstance(e.detail, Mapping):
         labels = e.detail["labels"]
         if labels is None:
             return  # they are texts, and have no names
@@ -203,10 +207,9 @@ def _per_group(
     """The groups of the first column asked for; the whole and the distances from it, of the first metric over them."""
     numbers: dict[Parts, Documented] = {}
     for e in estimates:
-        if _head(e) not in _GROUPED or not isinstance(e.detail, Mapping):
+        if e.of is None or _head(e) not in _GROUPED or not isinstance(e.detail, Mapping):
             continue
-        metric = metric_of(e.metric)
-        base, column = metric.values["base"], metric.values["by"]
+        base, column = e.of.values["base"], e.of.values["by"]
         if column != first.values["by"]:
             continue
         groups = {name: v for name, v in e.detail["per_group"].items() if v is not None}

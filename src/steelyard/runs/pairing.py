@@ -10,7 +10,7 @@ from steelyard.runs.documented import meant_by
 from steelyard.runs.index import RunEntry
 from steelyard.runs.metric_keys import expression, metric_of_expression
 from steelyard.runs.saved import SavedRun, compare_runs
-from steelyard.study.comparison import Comparison
+from steelyard.study.results import Comparison
 from steelyard.uncertainty.number import Delta, Number, barred_by
 from steelyard.uncertainty.scarcity import FEWEST_CLUSTERS
 from steelyard.uncertainty.settings import Settings

@@ -18,7 +18,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from io import BytesIO
@@ -28,7 +28,7 @@ from typing import Any
 from steelyard.errors import InputError, StorageError, UsageError, printable
 from steelyard.ground.digests import CHANGED
 from steelyard.ground.files import read_plain, write_folder
-from steelyard.ground.json import dumps, refusal, strict
+from steelyard.ground.json import dumps, strict
 from steelyard.metrics.definition import MetricLike
 from steelyard.records.extras import Extra
 from steelyard.records.schema import CELL
@@ -39,12 +39,12 @@ from steelyard.runs.layout import CACHE, JOURNAL, RUNNING, Scope, inside
 from steelyard.runs.manifest import RunManifest, manifest_document
 from steelyard.runs.run_json import NAME, RowCounts, Run, read_run, run_document, stamp
 from steelyard.study.cells import several
-from steelyard.study.comparison import Comparison, compare, compare_kept
+from steelyard.study.comparison import compare, compare_kept
 from steelyard.study.deltas import Unchanged
-from steelyard.study.evaluation import Evaluation
 from steelyard.study.kept import KeptSlice
 from steelyard.study.kept_wire import packed, unpacked
-from steelyard.study.wire import flat_key
+from steelyard.study.results import Comparison, Evaluation
+from steelyard.study.wire import document_of, flat_key
 from steelyard.uncertainty.settings import Settings
 
 EVALUATION, EVIDENCE, RECORDS = "evaluation.json", "evidence.npz", "records.parquet"
@@ -226,15 +226,20 @@ class SavedRun:
             self._bytes(name)
 
     @cached_property
-    def evaluation(self) -> dict[str, Any]:
+    def evaluation(self) -> Evaluation | None:
+        """What the run's evaluation.json holds; None where the run kept only its numbers."""
+        if EVALUATION not in self.run.files:
+            return None
         try:
-            document = dict(strict(self._bytes(EVALUATION), EVALUATION))
-        except (InputError, ValueError, TypeError):
+            stored = document_of(strict(self._bytes(EVALUATION), EVALUATION), EVALUATION)
+        except InputError as problem:
+            where = f"{problem.field}: " if problem.field else ""
+            raise StorageError(f"run {self.name}: {EVALUATION}: {where}{problem.problem}") from None
+        except (ValueError, TypeError):
             raise StorageError(f"run {self.name}: {EVALUATION} is not valid JSON") from None
-        future = refusal(document)
-        if future:
-            raise StorageError(f"run {self.name}: {EVALUATION}: {future}")
-        return document
+        if not isinstance(stored, Evaluation):
+            raise StorageError(f"run {self.name}: {EVALUATION} holds a comparison")
+        return stored
 
     @cached_property
     def kept(self) -> list[KeptSlice]:
@@ -290,9 +295,10 @@ def compare_runs(
     `by` adds slices, which only rows can give.
     """
     if base.records is None or new.records is None or new.records.task.benchmark is not None:
-        compared = compare_kept(base.kept, new.kept, metrics, settings=settings, unchanged=unchanged)
-        stated = {side: run.evaluation.get("facts") for side, run in (("base", base), ("new", new))}
-        return replace(compared, facts={side: facts for side, facts in stated.items() if facts})
+        facts = [run.evaluation.facts if run.evaluation is not None else {} for run in (base, new)]
+        return compare_kept(
+            base.kept, new.kept, metrics, settings=settings, unchanged=unchanged, facts=(facts[0], facts[1])
+        )
     slices = [kept.slice for run in (base, new) for kept in run.kept]
     own = dict.fromkeys("*".join(c for c in slice_ if c not in CELL) for slice_ in slices if set(slice_) - set(CELL))
     tables = base.records, new.records

@@ -19,9 +19,9 @@ from steelyard.runs.index import RunEntry
 from steelyard.runs.metric_keys import direction, expression, metric_of_expression, split_key, value_of
 from steelyard.runs.pairing import delta_of, p_value, paired, shown_delta
 from steelyard.runs.saved import SavedRun
-from steelyard.study.comparison import Comparison
 from steelyard.study.kept import KeptSlice
 from steelyard.study.kept_pairs import KeptSide
+from steelyard.study.results import Comparison
 from steelyard.study.wire import flat_key
 from steelyard.uncertainty.number import Number
 from steelyard.uncertainty.sampling import sample

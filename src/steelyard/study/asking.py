@@ -12,46 +12,55 @@ from dataclasses import replace
 
 from steelyard.errors import UsageError, printable
 from steelyard.metrics import metrics as registry
-from steelyard.metrics.definition import Definition, Metric, MetricLike, bound, metric_of
+from steelyard.metrics.definition import Definition, Metric, MetricLike, bound
 from steelyard.metrics.spellings import spelled, suggestions
 from steelyard.metrics.vocabulary import CUTOFF
 from steelyard.naming import Expr, parse
 from steelyard.records.schema import FIELDS, is_group
 from steelyard.records.table import Records
 from steelyard.registry import load_entry_points
-from steelyard.study.defaults import default_stack
+from steelyard.study.defaults import choose, listed_metrics
 
 _MAIN = "global_metric"
 
 
-def is_complete(asked: MetricLike) -> bool:
-    """Whether a metric can be read without a table: nothing that it is about is left open."""
+def asked_for(metrics: Sequence[MetricLike | Expr]) -> list[Metric | Expr]:
+    """The metrics that are meant; of what only a table can say more (about what, or which is meant) the expression."""
+    return [_asked(each) for each in metrics]
+
+
+def _asked(asked: MetricLike | Expr) -> Metric | Expr:
     if isinstance(asked, Metric):
-        return True
-    expr = _expression(asked)
-    return not (_is_main(expr) or _is_unknown(expr) or _open(expr))
+        return asked
+    written = asked if isinstance(asked, Expr) else parse(asked if isinstance(asked, str) else asked.name)
+    expr = spelled(written, registry)
+    if _is_main(expr) or _is_unknown(expr) or _open(expr):
+        return written
+    return asked() if isinstance(asked, Definition) else bound(written)
 
 
-def completed(asked: Sequence[MetricLike], records: Records) -> tuple[list[Metric], list[str]]:
+def completed(asked: Sequence[Metric | Expr], records: Records) -> tuple[list[Metric], list[str]]:
     """The metrics with what was left open filled in from the table, and what must be said of that."""
     metrics, said = [], []
     for each in asked:
-        if not isinstance(each, Metric) and _is_unknown(_expression(each)):
-            raise UsageError(_unknown(_expression(each).head, records))
-        if isinstance(each, Metric) or is_complete(each):
-            metrics.append(metric_of(each))
+        if isinstance(each, Metric):
+            metrics.append(each)
             continue
-        metric = _filled(_expression(each), records)
-        said.append(f"{printable(_written(each))} was asked for alone and taken as {metric}")
+        expr = spelled(each, registry)
+        if _is_unknown(expr):
+            raise UsageError(_unknown(expr.head, records))
+        metric = _filled(expr, records)
+        said.append(f"{printable(str(each))} was asked for alone and taken as {metric}")
         metrics.append(metric)
     return metrics, said
 
 
-def left_open(asked: MetricLike) -> str:
+def left_open(asked: MetricLike | Expr) -> str:
     """What to write where no table says what a metric is about; nothing where it is said."""
-    if isinstance(asked, Metric) or is_complete(asked):
+    expr = _asked(asked)
+    if isinstance(expr, Metric):
         return ""
-    expr = _expression(asked)
+    expr = spelled(expr, registry)
     if _is_unknown(expr):
         return ""
     if _is_main(expr):
@@ -62,14 +71,16 @@ def left_open(asked: MetricLike) -> str:
 
 
 def _filled(expr: Expr, records: Records) -> Metric:
+    """The metric that is meant on this table."""
     if _is_main(expr):
-        return metric_of(default_stack(records)[0])
-    filled = [(name, parse(_meant(name, expr, records))) for name in _open(expr)]
+        return _main(records)
+    filled = [(name, _main(records) if name == "base" else _only_group(expr, records)) for name in _open(expr)]
     return bound(replace(expr, args=(*expr.args, *filled)))
 
 
-def _meant(option: str, expr: Expr, records: Records) -> str:
-    return default_stack(records)[0] if option == "base" else _only_group(expr, records)
+def _main(records: Records) -> Metric:
+    """The main metric of a table: the first of those that suit it."""
+    return listed_metrics(choose(records))[0]
 
 
 def _is_main(expr: Expr) -> bool:
@@ -93,14 +104,6 @@ def _unknown(name: str, records: Records) -> str:
 def _fits(definition: Definition, records: Records) -> bool:
     read = set(definition.usual_reads or ()) - {p.name for p in definition.params}
     return all(column.removeprefix("reference.") in records for column in read if column in FIELDS)
-
-
-def _written(asked: str | Definition) -> str:
-    return asked if isinstance(asked, str) else asked.name
-
-
-def _expression(asked: str | Definition) -> Expr:
-    return spelled(parse(_written(asked)), registry)
 
 
 def _open(expr: Expr) -> list[str]:

@@ -19,25 +19,21 @@ from steelyard.ground.arrays import Progress
 from steelyard.metrics.by_task import lacks_column, rows_of
 from steelyard.metrics.categories import COMBINED
 from steelyard.metrics.collector import Collector
-from steelyard.metrics.definition import Metric, metric_of
+from steelyard.metrics.definition import Metric
 from steelyard.metrics.questions.benchmark import category, combined_score, task_mean
 from steelyard.records.conditions import Conditions
 from steelyard.records.table import Records
 from steelyard.study.answers import Answers, joined_answers
 from steelyard.study.benchmark_report import BenchmarkReport
 from steelyard.study.cells import slices
-from steelyard.study.comparison import Comparison, population_of
-from steelyard.study.deltas import deltas
-from steelyard.study.evaluation import Evaluation, listed
-from steelyard.study.kept import KeptSlice, keep
-from steelyard.study.label_names import without_texts
+from steelyard.study.evaluation import listed
+from steelyard.study.measure import ComparedSlice, MeasuredSlice, compared, measured, origin_of
+from steelyard.study.results import Comparison, Evaluation
 from steelyard.study.row_pairs import UnmatchedRows, paired_slices
 from steelyard.study.scored_rows import scored_rows
 from steelyard.study.suite import Combining, Suite, SuiteTask, load_suite
-from steelyard.uncertainty.estimate import estimates
 from steelyard.uncertainty.number import Delta, Estimate
 from steelyard.uncertainty.settings import Settings
-from steelyard.uncertainty.verdicts import judged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +56,7 @@ class Benchmark:
 
     def shown_name(self, estimate: Estimate | Delta) -> str:
         """What an estimate or a delta is called in reports: the metric, the category, or the combined score's name."""
-        return shown_name(metric_of(estimate.metric), self.how.name)
+        return shown_name(estimate, self.how.name)
 
 
 def benchmark(
@@ -123,8 +119,11 @@ def benchmark(
     )
 
 
-def shown_name(metric: Metric, combined: str = COMBINED) -> str:
+def shown_name(number: Estimate | Delta, combined: str = COMBINED) -> str:
     """What a number of a benchmark is called: over tasks, a metric has its own name."""
+    metric = number.of
+    if metric is None:
+        return number.metric
     if metric.definition is combined_score:
         return combined
     if metric.definition is category:
@@ -159,24 +158,16 @@ def _evaluated(
     if len(suite.tasks) > 1:
         parts.insert(0, ({}, records, overall))
     parts += [(s, table, overall) for s, table in slices(records, by, ("task",)) if s]
-    estimated: list[Estimate] = []
-    kept: list[KeptSlice] = []
-    for done, (slice_, table, metrics) in enumerate(parts):
-        measured = estimates(Collector(table), list(dict.fromkeys(metrics)), settings, slice_)
-        estimated += [estimate for estimate, _ in measured]
-        if keep_evidence:
-            kept.append(keep(table, slice_, [sample for _, sample in measured]))
-        if progress is not None:
-            progress((done + 1) / len(parts))
-    evaluation = Evaluation(
-        estimates=tuple(without_texts(estimated, records)),
-        settings=settings,
-        population={"rows": len(records), **records.counts()},
-        cluster=records.cluster_columns,
-        clusters=len(records.cluster[0]),
-        sources=tuple(records.sources),
-        warnings=(*records.warnings, *given.warnings),
-        kept=tuple(kept),
+    evaluation = measured(
+        [
+            MeasuredSlice(slice=slice_, side=Collector(table), metrics=list(dict.fromkeys(metrics)), records=table)
+            for slice_, table, metrics in parts
+        ],
+        origin_of(records, [metric for task in suite.tasks for metric in task.metrics]),
+        settings,
+        remarks=given.warnings,
+        keep_evidence=keep_evidence,
+        progress=progress,
     )
     return evaluation, lacking
 
@@ -221,27 +212,26 @@ def _computable(task: SuiteTask, table: Records) -> tuple[list[Metric], dict[str
 
 def _compared(suite: Suite, base: Answers, new: Answers, settings: Settings) -> Comparison:
     """Paired deltas over all tasks and in each of them; the combined score is judged first, the others among them."""
-    unmatched = UnmatchedRows()
     tables = base.records, new.records
-    how: dict[str, Any] = {"by": (), "versus": ("model",), "align": "strict", "unmatched": unmatched}
-    every = []
-    for slice_, pair in paired_slices(*tables, pool=("task",), **how):
-        every += deltas(pair, _combined(new.records), settings, slice_, "say")
-        whole = pair
+    how: dict[str, Any] = {"by": (), "versus": ("model",), "align": "strict", "unmatched": UnmatchedRows()}
+    parts = [
+        ComparedSlice(slice=slice_, pair=pair, metrics=_combined(new.records))
+        for slice_, pair in paired_slices(*tables, pool=("task",), **how)
+    ]
     if len(suite.tasks) > 1:
         known = {task.name: task for task in suite.tasks}
         for slice_, pair in paired_slices(*tables, pool=(), **how):
             own = _of_task(known[str(slice_["task"])], new.records)
             different = own[-1:] if len(own) == 2 else own  # of one category, the combined score is that category
-            every += deltas(pair, different, settings, slice_, "say")
-    return Comparison(
-        deltas=tuple(judged(every, settings, primary=True)),
-        settings=settings,
-        population={"base": population_of(tables[0]), "new": population_of(tables[1]), "paired": len(whole)},
-        cluster=new.records.cluster_columns,
-        sources={"base": base.records.sources, "new": new.records.sources},
-        unmatched={"cells": [], "base_rows": 0, "new_rows": 0},
-        warnings=tuple(dict.fromkeys((*base.warnings, *new.warnings))),
+            parts.append(ComparedSlice(slice=slice_, pair=pair, metrics=different))
+    asked = [metric for task in suite.tasks for metric in task.metrics]
+    return compared(
+        parts,
+        origin_of(base.records, asked, paired=True),
+        origin_of(new.records, asked, paired=True),
+        settings,
+        remarks=(*base.warnings, *new.warnings),
+        primary=True,
     )
 
 
@@ -261,13 +251,12 @@ def _report(
     tasks: dict[str, dict[str, Estimate]] = {task.name: {} for task in suite.tasks}
     overall: dict[str, Estimate] = {}
     for e in evaluation:
-        metric = metric_of(e.metric)
-        name = shown_name(metric, how.name)
+        name = shown_name(e, how.name)
         if set(e.slice) - {"task"}:
             continue
         if "task" in e.slice:
             tasks[str(e.slice["task"])][name] = e
-        elif not metric.over_tasks:
+        elif e.of is not None and not e.of.over_tasks:
             tasks[suite.tasks[0].name][name] = e  # of a suite with one task
         else:
             overall[name] = e
@@ -313,5 +302,5 @@ def _intervals(named: Mapping[str, Estimate]) -> dict[str, list[float]]:
 
 def rename(comparison: Comparison, combined: str) -> Comparison:
     """The comparison with metrics under the names of reports."""
-    renamed = [replace(d, metric=shown_name(metric_of(d.metric), combined)) for d in comparison.deltas]
+    renamed = [replace(d, metric=shown_name(d, combined)) for d in comparison.deltas]
     return replace(comparison, deltas=tuple(renamed))

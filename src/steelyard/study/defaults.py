@@ -10,7 +10,7 @@ import numpy as np
 
 from steelyard.errors import UsageError
 from steelyard.metrics import metrics as registry
-from steelyard.metrics.definition import metric_of
+from steelyard.metrics.definition import Metric
 from steelyard.metrics.vocabulary import Situation
 from steelyard.records.derive import combine
 from steelyard.records.schema import FIELDS, PREFIXES, is_group, is_score, kind_of
@@ -23,25 +23,22 @@ _FEW_LABELS = 20
 class Choice:
     """A few metrics and why they were chosen."""
 
-    metrics: tuple[str, ...]
+    metrics: tuple[Metric, ...]
     why: str
 
 
-def default_stack(records: Records, *, comparable: bool = False) -> list[str]:
-    """The metrics to take where none was asked for, by name."""
-    return [metric for choice in choose(records, comparable=comparable) for metric in choice.metrics]
+def listed_metrics(choices: Sequence[Choice]) -> list[Metric]:
+    """The metrics that were chosen, in their order."""
+    return [metric for choice in choices for metric in choice.metrics]
 
 
 def choose(records: Records, *, comparable: bool = False) -> list[Choice]:
     """The metrics to compute where none was asked for, with the reasons; `comparable` ones have a delta."""
     choices = [
-        Choice(tuple(m for m in c.metrics if not (comparable and _no_delta(m))), c.why) for c in _suiting(records)
+        Choice(tuple(m for m in c.metrics if not (comparable and m.definition.no_delta)), c.why)
+        for c in _suiting(records)
     ]
     return [choice for choice in choices if choice.metrics]
-
-
-def _no_delta(name: str) -> bool:
-    return bool(metric_of(name).definition.no_delta)
 
 
 def _suiting(records: Records) -> list[Choice]:
@@ -104,12 +101,12 @@ def _graded(records: Records) -> bool:
 def _of(situations: Sequence[Situation], why: str, *, column: str = "") -> Choice:
     """The metrics that are meant for any of these situations, in their order; `column` is what they are about."""
     meant = [
-        (default.place, default.text or str(known(column) if column else known()))
+        (default.place, known(column) if column else known(label=default.label, **default.options))
         for known in registry.values()
         for default in known.default_for
         if default.situation in situations
     ]
-    return Choice(tuple(text for _, text in sorted(meant, key=itemgetter(0))), why)
+    return Choice(tuple(metric for _, metric in sorted(meant, key=itemgetter(0))), why)
 
 
 def _marks(records: Records) -> str:

@@ -211,6 +211,7 @@ class _Measurements:
         about = metric.delta_note(measured.base.evidence, measured.new.evidence) if known else ""
         return Delta(
             metric=metric.name,
+            of=metric,
             slice=dict(self.slice),
             base=_or_none(measured.base.value),
             new=_or_none(measured.new.value),

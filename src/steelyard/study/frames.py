@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from steelyard.errors import counted
 from steelyard.ground.frames import arrow_table
-from steelyard.naming import parse
 from steelyard.records.labels import value_name
 from steelyard.uncertainty.number import Delta, Estimate, Number
 
@@ -45,7 +44,7 @@ def _table(numbers: Sequence[Estimate | Delta], fields: Sequence[str], more: Map
 
 def main_lines(numbers: Sequence[Estimate | Delta], *, most: int = 6) -> list[str]:
     """A line per number of the whole table, for a `repr`; the others are counted, since their names may hold data."""
-    whole = [n for n in numbers if not n.slice and not parse(n.metric).labels][:most]
+    whole = [n for n in numbers if not n.slice and (n.of is None or n.of.label is None)][:most]
     width = max((len(n.metric) for n in whole), default=0)
     lines = [f"  {n.metric:<{width}}  {n.in_short}" for n in whole]
     rest = len(numbers) - len(whole)

@@ -20,7 +20,7 @@ from steelyard.records.schema import FIELDS, ITEM_NAMES, SHOWN, field_of, kind_o
 from steelyard.records.table import Records, Source
 from steelyard.records.unit import likely_unit
 from steelyard.study.defaults import Choice, choose
-from steelyard.study.warnings import may_show, table_warnings
+from steelyard.study.warnings import may_show, warnings_of
 
 _FEW_VALUES = 20  # up to which a column is one to slice by
 # what people call the columns of the vocabulary, in the order of how likely they mean it
@@ -84,7 +84,7 @@ def look(source: Any, **reading: Unpack[Reading]) -> Look:
     metrics: list[Choice] = []
     odd = [*problems]
     if records is not None:
-        odd += [*records.warnings, *table_warnings(records)]
+        odd += [*records.warnings, *warnings_of(records)]
         try:
             metrics = choose(records)
         except SteelyardError as problem:

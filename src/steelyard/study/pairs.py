@@ -68,6 +68,11 @@ class Pair(ABC):
     def __len__(self) -> int:
         """The pairs of rows."""
 
+    @property
+    def rows(self) -> int | None:
+        """The pairs of rows where there are rows; None where only their evidence is left."""
+        return None
+
     @abstractmethod
     def constants(self, metric: Metric) -> tuple[Constants, Constants]:
         """What each side must know of the whole."""

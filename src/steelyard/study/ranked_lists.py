@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,10 @@ from steelyard.metrics.evidence.sums import Terms
 from steelyard.metrics.sources import RowSource
 from steelyard.records.labels import value_name
 from steelyard.records.table import Records
-from steelyard.study.comparison import Align, Comparison, checked_align, compare
-from steelyard.study.evaluation import Evaluation, evaluate
+from steelyard.study.comparison import Align, checked_align, compare
+from steelyard.study.evaluation import evaluate
+from steelyard.study.measure import united
+from steelyard.study.results import Comparison, Evaluation
 
 STACK = ("ndcg@10", "mrr", "map", "precision@10", "recall@100", "hit@10", "rprec")
 
@@ -49,7 +51,7 @@ def rank(
         return Ranking(evaluations[0], None, evaluations)
     base, new = runs
     clusters = len({id for run in runs for id in run.cluster[0]})
-    together = _together(evaluations, [str(run.only("model")) for run in runs], clusters)
+    together = united(evaluations, [str(run.only("model")) for run in runs], "model", clusters)
     return Ranking(together, compare(base, new, asked, align=align, **settings), evaluations)
 
 
@@ -94,22 +96,3 @@ def _scores(metric: Metric, run: Records) -> Any:
     if not isinstance(terms, Terms) or not terms.score:
         raise UsageError(f"{metric} has no value for a single query")
     return np.asarray(terms.values["total"], np.float64)
-
-
-def _together(evaluations: Sequence[Evaluation], names: Sequence[str], clusters: int) -> Evaluation:
-    """Evaluations of several runs as one: every run is a slice."""
-    estimates = [replace(e, slice={"model": name}) for one, name in zip(evaluations, names, strict=True) for e in one]
-    counts = {key: sum(one.population[key] for one in evaluations) for key in evaluations[0].population}
-    return replace(
-        evaluations[0],
-        estimates=tuple(estimates),
-        population=counts,
-        clusters=clusters,
-        sources=_sources(evaluations),
-        warnings=tuple(dict.fromkeys(w for one in evaluations for w in one.warnings)),
-    )
-
-
-def _sources(evaluations: Sequence[Evaluation]) -> tuple[Any, ...]:
-    """The files of all runs, each once: the judgements are theirs together."""
-    return tuple({(s.name, s.sha256): s for one in evaluations for s in one.sources}.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -44,6 +44,10 @@ class RowPair(Pair):
 
     @property
     def whole(self) -> int:
+        return len(self)
+
+    @property
+    def rows(self) -> int:
         return len(self)
 
     def take(self, rows: Mask) -> RowPair:
@@ -161,6 +165,10 @@ class UnmatchedRows:
     cells: list[dict[str, Any]] = field(default_factory=list)
     base_rows: int = 0
     new_rows: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
 
 
 def paired_slices(

@@ -39,8 +39,8 @@ _DECLINES = re.compile(
 def unmet_labels(records: Records, asked: Sequence[Metric] = ()) -> list[str]:
     """A warning if labels are predicted that no target has: often a misspelt or unclean label, or a way to decline.
 
-    Labels may be names of people: they are shown where there are few of them in all. Answers that are scored as texts
-    are no labels, and nothing is said of them.
+    Labels may be names of people: they are shown where there are few of them in all. The answers of a benchmark may be
+    texts in one of its tasks, and are counted only; those that are scored as texts are no labels, and nothing is said.
     """
     stated = set(records.stated)
     if any(metric.definition.texts for metric in asked):
@@ -57,7 +57,7 @@ def unmet_labels(records: Records, asked: Sequence[Metric] = ()) -> list[str]:
     total, several = sum(rows.values()), len(rows) > 1
     labels = f"{len(rows)} predicted labels are" if several else "1 predicted label is"
     said = f"{labels} never a target, in {counted(total, 'row')}"
-    if not may_show((*targets, *predictions.values)):
+    if records.task.benchmark is not None or not may_show((*targets, *predictions.values)):
         return [f"{said}; check for misspelt or unclean labels"]
     return [f"{said}: {', '.join(_mended(text, n, targets) for text, n in list(rows.items())[:_FEW])}{_more(rows)}"]
 
@@ -87,11 +87,16 @@ def _more(rows: Mapping[str, int]) -> str:
     return f", and {len(rows) - _FEW} more" if len(rows) > _FEW else ""
 
 
-def table_warnings(records: Records, asked: Sequence[Metric] = ()) -> list[str]:
-    """What is said of a table, and of the metrics that are asked for."""
+def warnings_of(records: Records, asked: Sequence[Metric] = (), *, paired: bool = False) -> list[str]:
+    """What is said of a table, and of the metrics that are asked for; of a pair, each delta says its few clusters."""
     few = len(records.cluster[0])
-    narrow = [f"only {few} clusters: intervals may be too narrow"] if 2 <= few < FEW_CLUSTERS else []
-    return [*unmet_labels(records, asked), *uneven_items(records), *narrow]
+    narrow = 2 <= few < FEW_CLUSTERS and not paired
+    return [
+        *unmet_labels(records, asked),
+        *uneven_items(records),
+        *([f"only {few} clusters: intervals may be too narrow"] if narrow else []),
+        *class_warnings(records, asked),
+    ]
 
 
 def class_warnings(records: Records, asked: Sequence[Metric]) -> list[str]:

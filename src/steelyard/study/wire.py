@@ -15,16 +15,16 @@ from steelyard.errors import InputError, UsageError
 from steelyard.ground.json import head, plain, read_strict, refusal
 from steelyard.ground.structs import refused
 from steelyard.metrics import metrics as registry
+from steelyard.metrics.definition import known_metric
 from steelyard.naming import slice_text
 from steelyard.records.declared import Declared
 from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL
 from steelyard.records.table import Source
-from steelyard.study.comparison import Comparison
 from steelyard.study.deltas import UNEQUAL_RATES
-from steelyard.study.evaluation import Evaluation
 from steelyard.study.explaining import read_row
 from steelyard.study.ranked_lists import Ranking
+from steelyard.study.results import Comparison, Evaluation
 from steelyard.uncertainty.settings import Method, Settings, Stream
 from steelyard.uncertainty.weights import scheme
 from steelyard.uncertainty.wire import (
@@ -242,8 +242,9 @@ def document_of(document: Any, name: str) -> Evaluation | Comparison:
 def read_evaluation(document: Mapping[str, Any]) -> Evaluation:
     """The evaluation that a document holds; a ValueError, KeyError or TypeError where it holds none."""
     file = msgspec.convert(dict(document), EvaluationFile)
+    metrics = {name: known_metric(name) for name in dict.fromkeys(e.metric for e in file.estimates)}
     return Evaluation(
-        estimates=tuple(map(read_estimate, document["estimates"])),
+        estimates=tuple(read_estimate(each, metrics[each["metric"]]) for each in document["estimates"]),
         settings=file.uncertainty.settings,
         population=file.population,
         cluster=tuple(file.uncertainty.cluster),
@@ -258,9 +259,11 @@ def read_evaluation(document: Mapping[str, Any]) -> Evaluation:
 def read_comparison(document: Mapping[str, Any]) -> Comparison:
     """The comparison that a document holds; a ValueError, KeyError or TypeError where it holds none."""
     file = msgspec.convert(dict(document), ComparisonFile)
+    metrics = {name: known_metric(name) for name in dict.fromkeys(d.metric for d in file.deltas)}
     return Comparison(
         deltas=tuple(
-            read_delta(delta, level=file.uncertainty.level, read_from=_read_from(delta)) for delta in document["deltas"]
+            read_delta(each, metrics[each["metric"]], level=file.uncertainty.level, read_from=_read_from(each))
+            for each in document["deltas"]
         ),
         settings=file.uncertainty.settings,
         population=msgspec.to_builtins(file.population),

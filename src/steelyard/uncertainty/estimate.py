@@ -77,9 +77,16 @@ def estimates_of(
     jackknife([s for s in each if by_jackknife(s) and (settings.by_family or never_resampled(s))])
     estimated = [_estimate(s, settings, slice_, inner.get(id(s), {})) for s in samples]
     return [
-        e if own is s else replace(e, metric=own.metric.name, detail=own.detail, better=own.metric.better)
+        e
+        if own is s
+        else replace(e, metric=own.metric.name, of=own.metric, detail=own.detail, better=own.metric.better)
         for e, s, own in zip(map(_about_measures, estimated, asked), samples, asked, strict=True)
     ]
+
+
+def _named(metric: Metric) -> dict[str, Any]:
+    """What an estimate says it is of."""
+    return {"metric": metric.name, "of": metric}
 
 
 def _about_measures(e: Estimate, s: Sample) -> Estimate:
@@ -118,7 +125,7 @@ def _estimate(s: Sample, settings: Settings, slice_: Mapping[str, Any], groups: 
         notes += more
         cautions += also
     return Estimate(
-        metric=metric.name,
+        **_named(metric),
         slice=dict(slice_),
         value=None if math.isnan(s.value) else s.value,
         se=None if math.isnan(spread.se) else spread.se,

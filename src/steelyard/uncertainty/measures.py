@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from steelyard.metrics.by_task import TaskSource
-from steelyard.metrics.definition import metric_of
+from steelyard.metrics.by_task import TaskSource, measured_by
 from steelyard.metrics.evidence.by_task import Name, Tasks
 from steelyard.metrics.evidence.combined import Groups
 from steelyard.metrics.evidence.sums import Draw
@@ -46,7 +45,7 @@ def lone(s: Sample) -> Sample | None:
     if not isinstance(s.evidence, Tasks) or len(s.evidence.names) != 1:
         return None
     name, part = s.evidence.names[0], s.evidence.parts[0]
-    inner = Sample(metric=metric_of(name[1]), constants=s.constants["tasks"][name], evidence=part, side=s.side)
+    inner = Sample(metric=measured_by(name), constants=s.constants["tasks"][name], evidence=part, side=s.side)
     read_sample(inner, _unit(s))
     same = math.isclose(inner.value, s.value, rel_tol=1e-12, abs_tol=1e-15)
     return inner if same or (math.isnan(inner.value) and math.isnan(s.value)) else None
@@ -121,7 +120,7 @@ def unseen(s: Sample) -> Unseen:
     shares = source.shares(s.metric, s.evidence, s.constants)
     rooms: dict[tuple[str, bool], tuple[float, int]] = {}
     for name, part, share, value in zip(values.names, s.evidence.parts, shares, values.values, strict=True):
-        bounds = metric_of(name[1]).bounds
+        bounds = measured_by(name).bounds
         for bound, upper in zip(bounds, (False, True), strict=True):
             if bound is not None and math.isclose(value[0], bound, abs_tol=1e-12):
                 before, clusters = rooms.get((name[0], upper), (0.0, 0))

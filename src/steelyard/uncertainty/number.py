@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, TypeAlias
 
 from steelyard.errors import counted
-from steelyard.metrics.definition import Better
+from steelyard.metrics.definition import Better, Metric
 from steelyard.uncertainty.intervals import Interval, Rule
 from steelyard.uncertainty.scarcity import FEWEST_CLUSTERS
 
@@ -103,6 +103,7 @@ class Estimate(Number):
     """
 
     metric: str
+    of: Metric | None = field(default=None, compare=False, repr=False)  # None where the name is of nothing known here
     n: int
     slice: Mapping[str, SliceValue] = field(default_factory=dict)
     excluded: Mapping[str, int] = field(default_factory=dict)
@@ -156,6 +157,7 @@ class Delta(Number):
     """
 
     metric: str
+    of: Metric | None = field(default=None, compare=False, repr=False)  # None where the name is of nothing known here
     n: int  # pairs of rows
     slice: Mapping[str, SliceValue] = field(default_factory=dict)
     base: float | None

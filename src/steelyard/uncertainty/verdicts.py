@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from steelyard.metrics.definition import metric_of
 from steelyard.uncertainty.number import Caution, Delta, Outcome
 from steelyard.uncertainty.scarcity import FEWEST_CLUSTERS
 from steelyard.uncertainty.settings import Settings
@@ -28,7 +27,7 @@ def judged(deltas: Sequence[Delta], settings: Settings, *, primary: bool = False
         adjusted = holm(p_values)
     for d, p in zip(deltas, adjusted, strict=True):
         verdict = verdict_of(d, p, settings.level)
-        aimless = (_direction(d.metric),) if verdict == "differs" else ()
+        aimless = (_direction(d),) if verdict == "differs" else ()
         with_verdict = replace(
             d, verdict=verdict, p_adjusted=None if math.isnan(p) else float(p), notes=(*d.notes, *aimless)
         )
@@ -78,9 +77,8 @@ def _is_sure(d: Delta, decisive: Delta, p: float, level: float) -> bool:
     return decisive.interval[0] > 0 or decisive.interval[1] < 0
 
 
-def _direction(metric: str) -> str:
+def _direction(d: Delta) -> str:
     """How to say which direction is better."""
-    definition = metric_of(metric).definition
-    if any(p.name == "better" for p in definition.params):
-        return f"neither direction is better by itself: say which, such as {definition.name}(…, better=higher)"
+    if d.of is not None and any(p.name == "better" for p in d.of.definition.params):
+        return f"neither direction is better by itself: say which, such as {d.of.definition.name}(…, better=higher)"
     return "neither direction is better by itself: a gate's rule says which is wanted"

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from steelyard.ground.json import plain
-from steelyard.metrics.definition import Better
+from steelyard.metrics.definition import Better, Metric
 from steelyard.uncertainty.intervals import Interval
 from steelyard.uncertainty.number import Caution, Delta, Estimate, Number, Outcome
 
@@ -114,15 +114,17 @@ def form_document(delta: Delta) -> dict[str, Any]:
     return {name: getattr(delta, name) for name in _FORM}
 
 
-def read_estimate(document: Mapping[str, Any]) -> Estimate:
-    """The estimate that a document holds; what an earlier version did not write has its default.
+def read_estimate(document: Mapping[str, Any], of: Metric | None = None) -> Estimate:
+    """The estimate that a document holds of a metric; what an earlier version did not write has its default.
 
     A ValueError, KeyError or TypeError says that the document holds none.
     """
-    return _read(Estimate, msgspec.convert(dict(document), EstimateDocument), without=("n_evaluated", "variant"))
+    return _read(Estimate, msgspec.convert(dict(document), EstimateDocument), without=("n_evaluated", "variant"), of=of)
 
 
-def read_delta(document: Mapping[str, Any], *, level: float, read_from: str = "delta") -> Delta:
+def read_delta(
+    document: Mapping[str, Any], of: Metric | None = None, *, level: float, read_from: str = "delta"
+) -> Delta:
     """The delta that a document holds, with its forms: their numbers, not their intervals at other levels.
 
     `level` and `read_from` are what the document says elsewhere: of all deltas, and of which form rules may read.
@@ -139,6 +141,7 @@ def read_delta(document: Mapping[str, Any], *, level: float, read_from: str = "d
         level=level,
         read_from=read_from,
         forms={name: _read_form(form, struct, level) for name, form in forms.items()},
+        of=of,
     )
 
 

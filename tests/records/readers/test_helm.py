@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 import steelyard as sy
 from steelyard.errors import InputError, SteelyardError, UsageError
 from steelyard.records.table import Records
-from steelyard.study.defaults import default_stack
 from tests.support.commands import command
 from tests.support.helm import altered, instance, run, scores, stat, state
 from tests.support.mutations import mutated
+from tests.support.tables import default_stack
 
 
 def column(records: Records, name: str) -> list[Any]:

@@ -21,10 +21,10 @@ import steelyard as sy
 from steelyard.errors import InputError, SteelyardError, UsageError
 from steelyard.records.readers import inputs, json_elements
 from steelyard.records.readers.inspect_scores import number
-from steelyard.study.defaults import default_stack
 from tests.support.commands import command
 from tests.support.inspect_logs import JSON, archive, document, header, members, sample, written
 from tests.support.places import ROOT
+from tests.support.tables import default_stack
 
 REAL = ROOT / "tests" / "data" / "inspect"
 SHAPES = ("run.eval", "run.json")

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 import steelyard as sy
 from steelyard.errors import InputError, SteelyardError, UsageError
 from steelyard.records.table import Records
-from steelyard.study.defaults import default_stack
 from tests.support.commands import command
 from tests.support.lm_eval import CHOICES, TIME, choice, reply, results, sample, softmax, written
 from tests.support.mutations import mutated
 from tests.support.places import ROOT
+from tests.support.tables import default_stack
 
 MADE = ROOT / "tests" / "data" / "lm_eval"
 SECRET = "SECRET-PATIENT"

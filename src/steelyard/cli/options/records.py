@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,11 @@ from steelyard.cli import completing
 from steelyard.cli.command import PLUGINS, READS, Bundle, say, shell_text
 from steelyard.errors import UsageError, printable
 from steelyard.ground.commas import listed, pair_of, split_commas, unquoted
+
+if TYPE_CHECKING:
+    from steelyard.metrics.definition import Metric
+    from steelyard.naming import Expr
+    from steelyard.study.defaults import Choice
 
 
 def split_metrics(given: list[str] | None) -> list[str] | None:
@@ -257,11 +262,14 @@ def say_unit(unit: Any) -> None:
         say(f"{unit}: --cluster {shell_text(unit.column)}")
 
 
-def default_metrics(records: Any, *, comparable: bool = False) -> list[str]:
-    """The stack that suits the columns; says which it is and why."""
-    from steelyard.study.defaults import choose
-
-    choices = choose(records, comparable=comparable)
+def say_chosen(choices: Sequence[Choice]) -> None:
+    """Say which metrics were taken that nobody named, and why."""
     for choice in choices:
-        say(f"chose {', '.join(choice.metrics)}: {choice.why}")
-    return [metric for choice in choices for metric in choice.metrics]
+        say(f"chose {', '.join(map(str, choice.metrics))}: {choice.why}")
+
+
+def asked_metrics(given: list[str] | None) -> list[Metric | Expr] | None:
+    """The metrics that are named on the command line, read once; None where the table is to choose."""
+    from steelyard.study.asking import asked_for
+
+    return None if given is None else asked_for(given)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.ground.arrays import Floats
-from steelyard.metrics.by_task import TaskSource, TaskValues, planned
+from steelyard.metrics.by_task import TaskSource, TaskValues, measured_by, planned
 from steelyard.metrics.categories import combined_of, mean_of
 from steelyard.metrics.contract import of_tasks
 from steelyard.metrics.definition import AS_BASE
@@ -40,9 +40,7 @@ def _of_metric(metric: Metric, plan: Plan | None, table: Records) -> list[Name]:
     """The measures that are this metric; without a plan, every task is measured by it."""
     base = metric.values["base"]
     if plan is not None:
-        from steelyard.metrics.definition import metric_of
-
-        return [(each.task, base.name, "") for each in _here(plan, table) if metric_of(each.metric) == base]
+        return [(each.task, base.name, "") for each in _here(plan, table) if measured_by(each) == base]
     if "task" not in table:
         return [("", base.name, "")]
     return [(str(task), base.name, "") for task in table.labels("task").values]

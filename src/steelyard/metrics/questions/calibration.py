@@ -93,7 +93,7 @@ reliability.merge(known_positive)
     bounds=(0, 1),
     norm=sum_of_gaps,
     twin="calibration_error2",
-    default_for=(Default("confidences", 1, "ece(bins=15)"),),
+    default_for=(Default("confidences", 1, options={"bins": 15}),),
     formula="Σ_b n_b/N · |acc_b − conf_b|",
     reference=_GUO,
 )
@@ -264,7 +264,7 @@ def equal_mass(counts: Floats, bins: int) -> Floats:
     spread="log-t",
     conditions=("binary",),
     documented_as="brier_score",
-    default_for=(Default("confidences", 3, "brier(binary=true)"),),
+    default_for=(Default("confidences", 3, options={"binary": True}),),
     formula="mean (confidence − correct)²",
     reference="Brier (1950), Verification of forecasts expressed in terms of probability",
 )

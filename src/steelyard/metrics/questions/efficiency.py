@@ -46,7 +46,7 @@ def _no_interval(evidence: SortedRows, value: float, label: str) -> str:
     unit="ms",
     formula="a percentile of latency_ms, linear between order statistics; or its mean, min, max",
     members=("p50", "p95", "p99", "mean", "min", "max"),
-    default_for=(Default("latencies", 1, "latency.p50"), Default("latencies", 2, "latency.p95")),
+    default_for=(Default("latencies", 1, "p50"), Default("latencies", 2, "p95")),
     no_interval=_no_interval,
 )
 def latency(latency_ms: Floats, *, label: str) -> Any:

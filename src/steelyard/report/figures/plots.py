@@ -14,14 +14,12 @@ from matplotlib.figure import Figure
 
 from steelyard.decide.decision import Decision, Verdict
 from steelyard.errors import UsageError, printable
-from steelyard.metrics.definition import metric_of
 from steelyard.naming import slice_text
 from steelyard.records.labels import value_name
 from steelyard.records.table import Records
 from steelyard.report.document import title_of
 from steelyard.report.figures.drawing import BLUE, GREY, ORANGE, style
-from steelyard.study.comparison import Comparison
-from steelyard.study.evaluation import Evaluation
+from steelyard.study.results import Comparison, Evaluation
 from steelyard.study.risk_curves import risk_curve
 from steelyard.study.selection import Selection
 from steelyard.uncertainty.number import Delta, Estimate, Number
@@ -73,11 +71,9 @@ def _name(number: Estimate | Delta) -> str:
 
 def _unit(number: Estimate | Delta) -> str:
     """What stands on one axis: shares together, other units each with its own."""
-    try:
-        metric = metric_of(number.metric)
-    except UsageError:  # a documented key
+    if number.of is None:  # a documented key
         return ""
-    return metric.unit or ("" if None not in metric.bounds else number.metric)
+    return number.of.unit or ("" if None not in number.of.bounds else number.metric)
 
 
 def _forest(

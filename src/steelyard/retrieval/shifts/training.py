@@ -29,7 +29,8 @@ from steelyard.retrieval.shifts.shift import (
     learned,
     mistakes,
 )
-from steelyard.study.comparison import Comparison, compare
+from steelyard.study.comparison import compare
+from steelyard.study.results import Comparison
 from steelyard.uncertainty.folds import held_out_folds
 from steelyard.uncertainty.number import Delta
 from steelyard.uncertainty.settings import Settings
