@@ -133,7 +133,8 @@ def test_every_run_is_shown_as_it_was_stored(edition: Edition, root: Path) -> No
             key: value for key, value in then["show"].items() if key != "Digest"
         }, path
         fields = ("metric", "slice", "value", "interval", "method", "n")
-        assert [[e[name] for name in fields] for e in opened.evaluation["estimates"]] == then["estimates"], path
+        stored = [e.to_dict() for e in opened.evaluation or ()]
+        assert [[e[name] for name in fields] for e in stored] == then["estimates"], path
 
 
 # -- what lies beside --------------------------------------------------------------------------------------------------

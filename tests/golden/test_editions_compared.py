@@ -141,7 +141,7 @@ def table_of(opened: SavedRun) -> Records | None:
     name = Path(str(opened.run.inputs[0]["Path"])).name
     if len(opened.run.inputs) > 1 or Path(name).suffix != ".jsonl" or name.startswith(("queries", "policies")):
         return None
-    cluster = opened.evaluation["uncertainty"]["cluster"]
+    cluster = opened.evaluation.cluster if opened.evaluation is not None else ()
     return read(DATA / name, cluster=cluster[0] if len(cluster) == 1 else None, salvage=not opened.run.complete)
 
 

@@ -320,7 +320,7 @@ def test_matrices_that_would_make_a_run_unreadable_are_left_to_evaluation_json(
     monkeypatch.setattr("steelyard.runs.saved.MOST_COUNTS", 9)
     document, opened = kept(tmp_path, found(["f1_macro"]))
     assert list(document["Details"]) == ["confusion_matrix{model=m1}"]
-    assert all(e["detail"]["confusion_matrix"] for e in opened.evaluation["estimates"])
+    assert all(e.detail["confusion_matrix"] for e in opened.evaluation)
 
 
 def many(labels: int) -> dict[str, list[Any]]:

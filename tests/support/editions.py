@@ -107,7 +107,7 @@ def sliced(slice_: Any) -> Slice:
 
 def stored_values(opened: SavedRun) -> dict[tuple[str, Slice], float | None]:
     """The values that a run has stored, by metric and slice."""
-    return {(e["metric"], sliced(e["slice"])): e["value"] for e in opened.evaluation["estimates"]}
+    return {(e.metric, sliced(e.slice)): e.value for e in opened.evaluation or ()}
 
 
 def value_in(values: dict[tuple[str, Slice], float | None], delta: Delta) -> float | None:

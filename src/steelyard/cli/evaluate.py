@@ -64,7 +64,7 @@ def evaluate(
         document = {**document, **kept.keep(store.Measured(evaluation=evaluation, records=table))}
     report = [
         *evaluation_report(evaluation),
-        *asked_details(evaluation, asked or ()),
+        *asked_details(evaluation, metric or ()),
         *explained_report(evaluation.explained),
     ]
     return Shown(document=document, report=report)

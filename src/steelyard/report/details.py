@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from steelyard.metrics.definition import Metric
 from steelyard.metrics.questions.correctness import SHOWN_LABELS
-from steelyard.naming import Expr
 from steelyard.report.document import Cell, Count, Document, Heading, Note, Table, Value
 from steelyard.runs.documented import detail_name, details
 from steelyard.study.results import Evaluation
@@ -17,10 +15,9 @@ _MOST_CONFUSED = 20
 _NO_LABEL = {"no_answer": "no answer", "outside_labels": "another label"}
 
 
-def asked_details(evaluation: Evaluation, asked: Sequence[Metric | Expr]) -> Document:
+def asked_details(evaluation: Evaluation, typed: Sequence[str]) -> Document:
     """The details that were asked for by their name: `confusion_matrix`, or `worst_group(accuracy, by=group.site)`."""
-    heads = {each.head if isinstance(each, Expr) else each.definition.name for each in asked}
-    names = heads - {"worst_group"}  # the table names it
+    names = {text.partition("(")[0].strip() for text in typed} - {"worst_group"}  # the table names it
     known = {key: value for key, value in details(evaluation).items() if detail_name(key) in names}
     missing = "confusion_matrix" in names and not any(detail_name(key) == "confusion_matrix" for key in known)
     why = f"there are no rows, more than {SHOWN_LABELS} labels, or texts that the task does not declare as labels"
