@@ -52,6 +52,7 @@ _KINDS: tuple[tuple[Any, str], ...] = (
 )
 
 
+@cache
 def signature(function: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[Param, ...]]:
     positional, params = [], []
     for p in inspect.signature(function).parameters.values():

@@ -346,7 +346,7 @@ def _evaluated(
 
     spec = plan.spec
     evaluation = evaluate(records, spec.metrics or None, settings=settings, keep_evidence=True)
-    comparable = [name for name in spec.metrics if not metric_of(name).definition.no_delta]
+    comparable = [name for name in spec.metrics if not metric_of(name).no_delta]
     comparisons = {}
     answered = set(records.labels("model").values)
     for base, new in combinations([model.name for model in spec.models if model.name in answered], 2):

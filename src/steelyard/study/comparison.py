@@ -142,8 +142,8 @@ def compare(
     named = listed(default_stack(tables[0], comparable=True) if metrics is None else metrics)
     asked, filled_in = completed(named, tables[0])
     for metric in asked:
-        if metric.definition.no_delta:
-            raise UsageError(f"{metric} cannot be compared: {metric.definition.no_delta}")
+        if metric.no_delta:
+            raise UsageError(f"{metric} cannot be compared: {metric.no_delta}")
     base, new = (joined(table, asked) for table in tables)
     unmatched = UnmatchedRows()
     pooled = checked_pool(listed(pool))
@@ -201,7 +201,7 @@ def compare_kept(
     unclear = next(filter(None, map(left_open, listed(metrics))), None)
     if unclear is not None:
         raise UsageError(unclear)
-    asked = [m for m in map(metric_of, listed(metrics)) if not m.definition.no_delta]
+    asked = [m for m in map(metric_of, listed(metrics)) if not m.no_delta]
     dropped = [c for c in ("model", "strategy") if all(_values(kept, c) <= 1 for kept in (base, new))]
     mine, theirs = (_by_slice(kept, dropped) for kept in (base, new))
     lonely = [key for key in (*mine, *theirs) if (key in mine) != (key in theirs) and {c for c, _ in key} <= set(CELL)]

@@ -41,7 +41,7 @@ def choose(records: Records, *, comparable: bool = False) -> list[Choice]:
 
 
 def _no_delta(name: str) -> bool:
-    return bool(metric_of(name).definition.no_delta)
+    return bool(metric_of(name).no_delta)
 
 
 def _suiting(records: Records) -> list[Choice]:
@@ -106,7 +106,7 @@ def _of(situations: Sequence[Situation], why: str, *, column: str = "") -> Choic
     meant = [
         (default.place, default.text or str(known(column) if column else known()))
         for known in registry.values()
-        for default in known.default_for
+        for default in known.shown.default_for
         if default.situation in situations
     ]
     return Choice(tuple(text for _, text in sorted(meant, key=itemgetter(0))), why)

@@ -43,7 +43,7 @@ def unmet_labels(records: Records, asked: Sequence[Metric] = ()) -> list[str]:
     are no labels, and nothing is said of them.
     """
     stated = set(records.stated)
-    if any(metric.definition.texts for metric in asked):
+    if any(metric.definition.rows.texts for metric in asked):
         return []
     if records.task.labels is not None or "mark" in stated or not {"target", "prediction"} <= stated:
         return []

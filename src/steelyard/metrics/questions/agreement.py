@@ -94,8 +94,7 @@ def _(table: Records, labels: tuple[Any, ...] | None, weights: str | None) -> di
     """As of the confusion matrix; labels that have no order are refused where weights need one."""
     if weights not in (None, *_WEIGHTS):
         raise UsageError("kappa: weights is linear or quadratic")
-    assert confusion.source.summarises is not None
-    summary: dict[str, Any] = confusion.source.summarises(table, labels)
+    summary: dict[str, Any] = confusion.source.methods["summary"](table, labels)
     if weights is None or summary["stated"] is not None:
         return summary
     if any(isinstance(v, str) for v in summary["met"]):
@@ -113,10 +112,10 @@ def _labels_met(table: Records) -> set[Any]:
 @kappa.merge
 def _(summaries: Sequence[Any], runs: int) -> dict[str, Any]:
     """The labels; where places count, those of the whole task: a slice without the middle one moves no other."""
-    assert confusion.source.merges is not None
     if "by_task" in summaries[0]:
         return {"labels": tuple(sorted(set().union(*in_tasks(summaries))))}
-    return confusion.source.merges(summaries, runs)
+    merged: dict[str, Any] = confusion.source.methods["merge"](summaries, runs)
+    return merged
 
 
 @kappa.finish
