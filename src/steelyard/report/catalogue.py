@@ -39,7 +39,6 @@ def explanation(name: str) -> Document:
         ("also typed as", ", ".join(d.names.typed)),
         ("formula", d.shown.formula),
         ("reads", _reads(d)),
-        ("rows", _rows(d)),
         ("better", d.better or "neither direction by itself"),
         ("bounds", _bounds(d)),
         ("unit", d.shown.unit),
@@ -119,16 +118,6 @@ def _reads(d: Definition) -> str:
     if d.usual_reads is None:
         return "what its metric reads" + (", by" if any(p.name == "by" for p in d.params) else "")
     return ", ".join(d.usual_reads)
-
-
-def _rows(d: Definition) -> str:
-    rows = getattr(d.source, "rows", None)
-    named = {
-        "asked": "all but failed rows",
-        "answered": "answered rows",
-        "all": "all rows, failed ones included",
-    }
-    return named.get(str(rows), "")
 
 
 def _bounds(d: Definition) -> str:
