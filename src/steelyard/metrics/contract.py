@@ -41,9 +41,10 @@ from typing import Any, Literal
 from steelyard.metrics.by_task import TaskSource
 from steelyard.metrics.compositions import GroupSource, PartSource
 from steelyard.metrics.definition import Definition, register
+from steelyard.metrics.facts import Function, Method
 from steelyard.metrics.metric import Metric
 from steelyard.metrics.options import Param
-from steelyard.metrics.sources import Function, Method, RowSource, Source
+from steelyard.metrics.sources import RowSource, Source
 from steelyard.metrics.views import views
 from steelyard.metrics.vocabulary import Better, Bounds, Population
 
@@ -68,18 +69,17 @@ def metric(
     >>> sy.value("squared_distance", target=[1.0, 2.0], prediction=[1.0, 4.0])
     2.0
     """
-
     return _defining(lambda f: RowSource(f, rows, reads), name=name, better=better, bounds=bounds, **facts)
 
 
 def _defining(
-    source: Callable[[Function], Source], finish: Callable[[Function], Function] | None = None, **facts: Any
+    source: Callable[[Function], Source], as_finish: Callable[[Function], Function] | None = None, /, **facts: Any
 ) -> Callable[[Function], Definition]:
     """A decorator that makes a definition of a function: its source, what its finish is, and what is stated of it."""
 
     def define(function: Function) -> Definition:
-        own: dict[str, Any] = {} if finish is None else {"finish": finish(function)}
-        return register(Definition.stated(function, source(function), **own, **facts))
+        own = {} if as_finish is None else {"finish": as_finish(function)}
+        return register(Definition.stated(function, source(function), **{**own, **facts}))
 
     return define
 
@@ -87,15 +87,16 @@ def _defining(
 class SharedEvidence:
     """Evidence that several metrics read. `.metric(...)` defines one: the decorated function is its finish."""
 
-    def __init__(self, source: RowSource, facts: Mapping[str, Any]) -> None:
-        self.source, self.facts = source, facts
+    summary = Method()
+    merge = Method()
+    join = Method()
+    convert = Method()
 
-    summary = Method(lambda shared: shared.source.methods)
-    merge = Method(lambda shared: shared.source.methods)
-    join = Method(lambda shared: shared.source.methods)
-    convert = Method(lambda shared: shared.source.methods)
+    def __init__(self, source: RowSource, facts: Mapping[str, Any]) -> None:
+        self.source, self.methods, self.facts = source, source.methods, facts
 
     def metric(self, **facts: Any) -> Callable[[Function], Definition]:
+        """Define a metric of this evidence; what is stated here stands before what is stated of all of them."""
         return _defining(lambda _: self.source, _itself, **{**self.facts, **facts})
 
 
@@ -206,21 +207,15 @@ def compose(
 
 
 def parts_of(
-    bind: Callable[[Mapping[str, Any]], tuple[Metric, ...]],
-    *params: Param,
-    better: Better | None = None,
-    bounds: Any = (None, None),
-    **facts: Any,
+    bind: Callable[[Mapping[str, Any]], tuple[Metric, ...]], *params: Param, **facts: Any
 ) -> Callable[[Function], Definition]:
     """Define a metric of other metrics' values: `f(a, b)`, of the metrics that `bind` makes of its options."""
-    return _defining(lambda _: PartSource(bind, params), _of_parts, better=better, bounds=bounds, **facts)
+    return _defining(lambda _: PartSource(bind, params), _of_parts, **facts)
 
 
-def of_tasks(
-    source: TaskSource, *, better: Better | Literal["as base"] | None = None, bounds: Any = (None, None), **facts: Any
-) -> Callable[[Function], Definition]:
+def of_tasks(source: TaskSource, **facts: Any) -> Callable[[Function], Definition]:
     """Define a metric of what a benchmark measures in its tasks: `f(measured)`, the values of the measures."""
-    return _defining(lambda _: source, _itself, better=better, bounds=bounds, **facts)
+    return _defining(lambda _: source, _itself, **facts)
 
 
 def _of_parts(function: Function) -> Function:

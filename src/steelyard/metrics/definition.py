@@ -14,10 +14,10 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 from steelyard.errors import UsageError, printable
-from steelyard.metrics.facts import Comparing, Names, Rows, Shown, Uncertainty, in_parts
+from steelyard.metrics.facts import Comparing, Function, Method, Names, Rows, Shown, Uncertainty, in_parts
 from steelyard.metrics.metric import Metric
 from steelyard.metrics.options import Param, coerced, signature
-from steelyard.metrics.sources import Function, Method, RowSource, Source
+from steelyard.metrics.sources import RowSource, Source
 from steelyard.metrics.spellings import spelled, suggestions
 from steelyard.metrics.vocabulary import (
     AS_BASE,

@@ -1,17 +1,19 @@
-"""What is stated of a metric where it is defined, in parts that can be read one at a time.
+"""What is stated of a metric where it is defined: facts, in parts that can be read one at a time, and methods.
 
-Every keyword of the decorators in `contract.py` is a field of one of these parts, or a method of the metric (see
-`Definition`).
+Every keyword of the decorators in `contract.py` is a field of `Definition` or of one of these parts, or a method.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, TypeVar
 
 from steelyard.ground.arrays import Floats
 from steelyard.metrics.vocabulary import Default, OverGroups, Spread
+
+Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,3 +85,20 @@ def in_parts(**facts: Any) -> dict[str, Any]:
         for name, kind in _PARTS.items()
     }
     return {**facts, **parts}
+
+
+class Method:
+    """A decorator that registers a function as a method of its owner: `@ece.finish` how the sums of `ece` are read."""
+
+    def __init__(self, methods: Callable[[Any], dict[str, Function]] = lambda owner: owner.methods) -> None:
+        self._methods = methods
+
+    def __set_name__(self, _owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, owner: Any, _type: type) -> Callable[[F], F]:
+        def register(function: F) -> F:
+            self._methods(owner)[self._name] = function
+            return function
+
+        return register

@@ -198,8 +198,3 @@ def hashable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(map(hashable, value))
     return value.tobytes() if isinstance(value, np.ndarray) else value
-
-
-def asks_answered(options: Mapping[str, Any]) -> bool:
-    """True where a metric is asked for in the reading that leaves out what was declined."""
-    return bool(options["answered_only"])

@@ -10,7 +10,7 @@ import numpy as np
 from steelyard.metrics.contract import metric
 from steelyard.metrics.definition import Definition
 from steelyard.metrics.evidence.sums import Terms, row_score
-from steelyard.metrics.sources import Function
+from steelyard.metrics.facts import Function
 from steelyard.metrics.vocabulary import UNIT
 
 

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from steelyard.ground.arrays import Floats, Mask
 from steelyard.metrics.evidence.clusters import sortable
 from steelyard.metrics.evidence.combined import RowTerms, WeightedRows
 from steelyard.metrics.evidence.sums import Evidence, row_score
+from steelyard.metrics.facts import Function, Method
 from steelyard.metrics.options import Constants, Param, accepted, hashable, signature
 from steelyard.metrics.vocabulary import Population
 from steelyard.records.derive import ANSWERED, DERIVED
@@ -28,26 +29,7 @@ if TYPE_CHECKING:
     from steelyard.metrics.metric import Metric
 
 
-Function = Callable[..., Any]
-F = TypeVar("F", bound=Function)
 _SPECIAL = ("weight", "records", "task")
-
-
-class Method:
-    """A decorator that registers a function as a method of its owner: `@ece.finish` how the sums of `ece` are read."""
-
-    def __init__(self, methods: Callable[[Any], dict[str, Function]] = lambda owner: owner.methods) -> None:
-        self._methods = methods
-
-    def __set_name__(self, _owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, owner: Any, _type: type) -> Callable[[F], F]:
-        def register(function: F) -> F:
-            self._methods(owner)[self._name] = function
-            return function
-
-        return register
 
 
 class Source(Protocol):
@@ -131,7 +113,7 @@ class RowSource:
         self.methods: dict[str, Function] = {}
 
     def rows(self, options: Mapping[str, Any]) -> Population:
-        """The population under these options."""
+        """The rows that are read."""
         return self._rows if isinstance(self._rows, str) else self._rows(options)
 
     @property

@@ -126,7 +126,7 @@ def bias(target: Floats, prediction: Floats) -> Floats:
     return prediction - target
 
 
-@evidence(rows="answered")
+@evidence(rows="answered", better="higher", spread="t-skewed")
 def moments(target: Floats, prediction: Floats, *, centre: Constant, scale: Constant) -> Terms:
     """First and second moments of target and prediction, centred and scaled."""
     x, y = (target - centre[0]) / scale[0], (prediction - centre[1]) / scale[1]
@@ -188,9 +188,7 @@ def _spread(square: Floats, total: Floats, n: Floats) -> Floats:
     title="R² (Explained Variance)",
     aliases=("r_squared", "r2_score"),
     also=("explained variance", "determination"),
-    better="higher",
     bounds=(None, 1),
-    spread="t-skewed",
     formula="1 − Σ(prediction − target)² / Σ(target − mean target)²",
 )
 def r2(s: Cells) -> Floats:
@@ -206,9 +204,7 @@ def r2(s: Cells) -> Floats:
     title="Pearson Correlation",
     aliases=("pearsonr",),
     also=("correlation",),
-    better="higher",
     bounds=(-1, 1),
-    spread="t-skewed",
     formula="cov(target, prediction) / (σ_target σ_prediction)",
 )
 def pearson(s: Cells) -> Floats:
