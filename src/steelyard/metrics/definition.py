@@ -61,9 +61,9 @@ def _of_rows(definition: Definition) -> dict[str, Function]:
 class Definition:
     """One metric, as a decorator of `contract.py` makes it: what is stated of it in parts, and methods of its own.
 
-    A method is registered by a decorator (`@ece.finish`) or given as a keyword, where it may also be a constant.
-    Besides what they say they take, methods are handed the options that they name by keyword, and `label`; those that
-    take a reading or evidence the constants too. What they are for all other metrics is in `Metric`.
+    A method is registered by a decorator (`@ece.finish`) or given as a keyword, where it may also be a constant. It is
+    handed the options that it names as keywords, and `label`; finish, detail, present, vector and parts also the
+    constants. What holds for metrics without such a method is in `Metric` and in their source.
     """
 
     name: str
