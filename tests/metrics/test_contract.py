@@ -5,15 +5,17 @@ from __future__ import annotations
 import doctest
 import inspect
 from collections.abc import Iterator
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
-from steelyard import compose, metric, over, sums
+from steelyard import compose, evidence, metric, over, sums
 from steelyard.errors import InputError, UsageError
 from steelyard.metrics import metrics as registry
 from steelyard.metrics.collector import Collector
-from steelyard.metrics.definition import Metric, metric_of
+from steelyard.metrics.definition import Definition, Metric, metric_of
+from steelyard.metrics.facts import Comparing, Method, Names, Rows, Shown, Uncertainty
 from steelyard.records.table import Records
 from steelyard.study.evaluation import evaluate, value
 from tests.support.contract import CHECKS
@@ -39,7 +41,7 @@ def test_every_name_reads_back(name: str) -> None:
 @pytest.mark.parametrize("name", list(registry))
 def test_every_docstring_teaches_and_its_example_runs(name: str) -> None:
     definition = registry[name]
-    assert definition.formula, "a metric states its formula"
+    assert definition.shown.formula, "a metric states its formula"
     test = doctest.DocTestParser().get_doctest(definition.doc, {"value": value}, name, None, 0)
     assert test.examples, "a metric has a runnable example"
     assert doctest.DocTestRunner(verbose=False).run(test).failed == 0
@@ -115,6 +117,72 @@ def test_combinators_obey_too() -> None:
     finally:
         registry.remove("spread")
         registry.remove("product")
+
+
+def test_what_a_metric_does_in_a_way_of_its_own_is_a_keyword_or_a_decorator() -> None:
+    @metric(
+        better="higher",
+        bounds=(0, None),
+        formula="most · correct / N",
+        bounds_of=lambda options: (0, options["most"]),
+        twin="accuracy",
+        detail=lambda s, *, most: {"most": most},
+    )
+    def scaled(correct, *, most: float = 1.0, answered_only: bool = False):
+        """Accuracy on another scale, for this test."""
+        return most * correct
+
+    @scaled.extreme
+    def _():
+        return True
+
+    try:
+        chosen = metric_of("scaled(most=2.0)")
+        assert (chosen.bounds, chosen.twin, chosen.is_extreme) == ((0, 2.0), "accuracy", True)
+        assert (metric_of("accuracy").twin, metric_of("accuracy").is_extreme) == ("", False)
+        assert (chosen.population, scaled(answered_only=True).population) == ("asked", "answered")
+        found = evaluate(table(np.random.default_rng(3)), [chosen], pool=["perturbation"])
+        assert found[str(chosen)].detail == {"most": 2.0}
+    finally:
+        registry.remove("scaled")
+
+
+def test_what_is_stated_of_shared_evidence_holds_for_each_of_its_metrics() -> None:
+    @evidence(better="lower", bounds=(0, 1), unit="share")
+    def marks(correct):
+        return sums(right=correct, n=1)
+
+    @marks.metric(better="higher", formula="correct / N")
+    def right(s):
+        """The share that is right, for this test."""
+        return s.right / s.n
+
+    @marks.metric(formula="1 − correct / N")
+    def wrong(s):
+        """The share that is wrong, for this test."""
+        return 1 - s.right / s.n
+
+    try:
+        stated = [(m.better, m.bounds, m.unit) for m in (right(), wrong())]
+        assert stated == [("higher", (0, 1), "share"), ("lower", (0, 1), "share")]
+    finally:
+        registry.remove("right")
+        registry.remove("wrong")
+
+
+def test_every_fact_has_one_place() -> None:
+    kinds = (Definition, Names, Shown, Rows, Uncertainty, Comparing)
+    stated = [f.name for kind in kinds for f in fields(kind)]
+    methods = [name for name, kind in vars(Definition).items() if isinstance(kind, Method)]
+    assert len({*stated, *methods}) == len(stated) + len(methods)
+
+
+def test_an_unknown_fact_is_refused() -> None:
+    with pytest.raises(TypeError, match="colour"):
+
+        @metric(colour="red")
+        def odd(correct):
+            return correct
 
 
 def test_metrics_share_evidence() -> None:

@@ -33,7 +33,7 @@ def _needed(definition: Definition, alias: str) -> str:
 ALIASES = [
     (name, alias)
     for name in registry
-    for alias in (*registry[name].aliases, *filter(None, [registry[name].documented_as]))
+    for alias in registry[name].names.typed
     if not ("{label}" in alias and registry[name].params)  # what is left open there is filled in from a table
 ]
 
@@ -54,7 +54,7 @@ def test_every_alias_means_its_metric_whatever_its_case(name: str, alias: str, c
 
 @pytest.mark.parametrize("name", list(registry))
 def test_every_metric_has_a_title_for_people(name: str) -> None:
-    title = registry[name].title
+    title = registry[name].names.title
     assert title, "a metric states its title"
     assert title[0].isupper() or title[0] == "{" or title in ("nDCG", "chrF")
     assert "_" not in re.sub(r"\{\w+\}", "", title)
@@ -62,7 +62,7 @@ def test_every_metric_has_a_title_for_people(name: str) -> None:
     assert places <= {p.name for p in registry[name].params}
     members = registry[name].members
     if isinstance(members, tuple):
-        assert set(registry[name].member_titles) == set(members)
+        assert set(registry[name].names.member_titles) == set(members)
 
 
 def test_titles_differ_where_metrics_do() -> None:

@@ -37,7 +37,7 @@ def same(one: Delta, two: Delta) -> None:
         assert one.interval == pytest.approx(two.interval, rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize("text", [t for t in every_instance() if not metric_of(t).definition.no_delta])
+@pytest.mark.parametrize("text", [t for t in every_instance() if not metric_of(t).no_delta])
 def test_every_metric_compares_from_its_evidence_as_from_its_rows(text: str) -> None:
     metric = metric_of(text)
     records = fitting(metric, np.random.default_rng(5), rows=120, clusters=12)

@@ -33,7 +33,7 @@ def check_weights_are_repetition(chosen: Metric, seed: int) -> None:
         weights = rng.multinomial(len(whole.ids), np.full(len(whole.ids), 1 / len(whole.ids)))
         repeated = np.repeat(np.arange(len(records)), weights[whole.cluster])
         copy = Collector(records.take(repeated), ids=whole.ids, cluster=whole.cluster[repeated])
-        if chosen.definition.by_cluster and not chosen.definition.no_delta:  # a cluster drawn twice is two clusters
+        if chosen.by_cluster and not chosen.no_delta:  # a cluster drawn twice is two clusters
             which = np.concatenate([np.arange(w) for w in weights[whole.cluster]])
             names = sorted({(c, n) for c, n in zip(whole.cluster[repeated].tolist(), which.tolist(), strict=True)})
             place = {name: i for i, name in enumerate(names)}

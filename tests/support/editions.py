@@ -124,7 +124,7 @@ def value_in(values: dict[tuple[str, Slice], float | None], delta: Delta) -> flo
 def comparable(*runs: SavedRun) -> list[str]:
     """The metrics whose evidence all of these kept, and that may be compared at all."""
     kept = [{name for part in run.kept for name in part.evidence} for run in runs]
-    return sorted(name for name in set.intersection(*kept) if not metric_of(name).definition.no_delta)
+    return sorted(name for name in set.intersection(*kept) if not metric_of(name).no_delta)
 
 
 def kept_deltas(base: SavedRun, new: SavedRun, *, resamples: int = 0) -> Iterator[Delta]:

@@ -139,7 +139,7 @@ def every_instance() -> list[str]:
 def fitting(metric: Metric, rng: np.random.Generator, **size: int) -> Records:
     """A table this metric can read: altered rows with their partners joined where it compares them."""
     records = table(rng, numeric=is_numeric(metric), **size)
-    if metric.definition.perturbed_only:
+    if metric.perturbed_only:
         records = joined(records, [metric])
         return records.take(~records.is_unperturbed())
     return records

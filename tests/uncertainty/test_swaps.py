@@ -23,7 +23,7 @@ from steelyard.uncertainty.sampling import sample
 from steelyard.uncertainty.settings import Settings
 from tests.support.tables import every_instance, fitting, other
 
-COMPARED = [t for t in every_instance() if not metric_of(t).definition.no_delta]
+COMPARED = [t for t in every_instance() if not metric_of(t).no_delta]
 
 # what the tables of this file do not determine: bins without targets, more than two labels, coverage never reached
 UNDEFINED = (
@@ -54,7 +54,7 @@ def measured(pair: RowPair, metric: Metric, **how: Any) -> PairedSample:
 def ranked(records: Records, metric: Metric) -> Records:
     """The scores of a run as midranks among the rows that count, over their number."""
     composed = metric.definition.name in ("eaurc", "eaugrc")  # of areas, which read only order
-    if metric.base is not None or not (metric.definition.reads_order or composed):
+    if metric.base is not None or not (metric.definition.rows.reads_order or composed):
         return records
     name = "prediction" if metric.definition.name == "spearman" else metric.values.get("rank") or metric.values["score"]
     inside = ~records.column(name).is_null().to_numpy(zero_copy_only=False)
@@ -95,7 +95,7 @@ def difference(metric: Metric, one: Records, two: Records, constants: Any, *, co
     reached = min((t.array("answered") == 1).sum() / len(t) for t in (one, two))
     options = {k: v for k, v in metric.values.items() if k not in ("ties", "c")}
     upper = min(reached, float(metric.values.get("c", 1.0)))
-    area = metric_of(str(metric.definition.common_coverage)).definition(**options, c=upper)
+    area = metric_of(str(metric.common_coverage)).definition(**options, c=upper)
     return value(area, one, constants) - value(area, two, constants)
 
 
@@ -132,7 +132,7 @@ def by_hand(pair: RowPair, metric: Metric, seed: int, resamples: int) -> float:
 @pytest.mark.parametrize("text", COMPARED)
 def test_every_metric_is_swapped_as_its_rows_would_be(text: str) -> None:
     metric = metric_of(text)
-    if metric.base is not None and metric.base.definition.reads_order:
+    if metric.base is not None and metric.base.definition.rows.reads_order:
         pytest.fail("ranks within groups need a loop of their own")
     pair = pair_of(metric, clusters=7)
     (single,) = expanded([metric], pair.base)[:1]

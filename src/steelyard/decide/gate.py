@@ -375,6 +375,5 @@ def _rewards_declining(metric: Metric | None) -> bool:
     """True if a model can better the number by answering less: what is wrong leaves with what is not answered."""
     if metric is None:
         return False
-    definition = metric.definition
-    own = metric.population == "answered" or definition.rewards_declining or definition.common_coverage is not None
-    return bool(own) or _rewards_declining(metric.base)
+    own = metric.population == "answered" or metric.rewards_declining
+    return own or _rewards_declining(metric.base)

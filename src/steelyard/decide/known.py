@@ -77,7 +77,7 @@ class KnownNames:
 
     def lost_groups(self, metric: Metric) -> list[str]:
         """The groups that a gap or a worst group is over, which only the baseline has."""
-        if metric.definition.over_groups not in FROM_ALL_GROUPS:
+        if metric.over_groups not in FROM_ALL_GROUPS:
             return []
         columns = [c for c in metric.grouped_by if c in self.values]
         return [name for c in columns for name in self.lost(c, sorted(self.values[c]))]

@@ -7,7 +7,7 @@ that has nothing to count (no answer, no such column) is left out, and named by 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from steelyard.errors import InputError, UsageError
 from steelyard.ground.arrays import Floats, Mask
+from steelyard.metrics.compositions import Composed, united_part
 from steelyard.metrics.evidence.by_task import Name, TaskReadings, Tasks
 from steelyard.metrics.options import Constants, Param, hashable
 from steelyard.records.derive import DERIVED, FAILED
@@ -51,8 +52,10 @@ class TaskValues:
 
 
 @dataclass(frozen=True)
-class TaskSource:
+class TaskSource(Composed):
     """Evidence of those measures of a benchmark that `chosen(metric, table)` names."""
+
+    over_tasks = True
 
     params: tuple[Param, ...]
     chosen: Callable[[Metric, Plan | None, Records], Sequence[Name]]
@@ -60,6 +63,10 @@ class TaskSource:
     def reads(self, options: Mapping[str, Any]) -> tuple[str, ...]:
         own = options["base"].reads if "base" in options else (_OTHER_COLUMNS,)
         return (*own, "task")
+
+    def inner(self, metric: Metric, evidence: Tasks, *constants: Constants) -> list[tuple[Any, ...]]:  # noqa: ARG002
+        named = zip(evidence.names, evidence.parts, strict=True)
+        return [(measured_by(name), part, *(each["tasks"][name] for each in constants)) for name, part in named]
 
     def summarised(self, metric: Metric, table: Records) -> Any:
         """What each task says for each of its metrics, and how many of its rows count."""
@@ -130,13 +137,6 @@ class TaskSource:
                 missing[part.rows] |= part.missing(measured_by(name), own)
         return missing
 
-    def ordered(self, metric: Metric, evidence: Tasks) -> Tasks:  # noqa: ARG002
-        return _each(evidence, lambda name, part: measured_by(name).ordered(part))
-
-    def today(self, evidence: Tasks) -> Tasks:
-        """Kept evidence in the form that is collected today."""
-        return _each(evidence, lambda name, part: measured_by(name).today(part))
-
     def united(self, _metric: Metric, sides: Sequence[tuple[Constants, Any]]) -> dict[str, Any]:
         (one, mine), (two, theirs) = sides
         _alike([(one["weights"], one["renormalize"]), (two["weights"], two["renormalize"])])
@@ -146,14 +146,8 @@ class TaskSource:
         tasks = {}
         for name, own in one["tasks"].items():
             both = [(c, e[name]) for c, e in ((own, ours), (two["tasks"][name], others)) if name in e]
-            tasks[name] = measured_by(name).united(both) if len(both) == 2 else both[0][0] if both else own
+            tasks[name] = united_part(measured_by(name), both, own)
         return {**one, "tasks": tasks}
-
-    def converted(self, _metric: Metric, evidence: Tasks, own: Constants, joint: Constants) -> Any:
-        converted = _each(
-            evidence, lambda name, part: measured_by(name).converted(part, own["tasks"][name], joint["tasks"][name])
-        )
-        return None if any(part is None for part in converted.parts) else converted
 
     def readied(self, metric: Metric, reading: TaskReadings, constants: Constants) -> TaskValues:  # noqa: ARG002
         """The values of the measures."""
@@ -173,13 +167,12 @@ class TaskSource:
         alone = TaskValues(evidence.names, tuple(np.eye(size)), size)
         return np.nan_to_num(metric.of_values(alone, constants)) if size else np.empty(0)
 
-    def carried(self, metric: Metric, evidence: Tasks, constants: Constants) -> tuple[Any, Floats]:
+    def parts(self, metric: Metric, evidence: Tasks, constants: Constants) -> tuple[Any, Floats]:
         """The clusters that hold each part of each measure, and what it carries of the value."""
         shares = self.shares(metric, evidence, constants)
         holds, weights = [np.zeros((len(evidence.ids), 0), bool)], [np.empty(0)]
-        for name, part, share in zip(evidence.names, evidence.parts, shares, strict=True):
-            parts = measured_by(name).parts(part, constants["tasks"][name])
-            inside, weight = parts if parts is not None else ((part.rows > 0)[:, None], np.ones(1))
+        for share, (base, part, own) in zip(shares, self.inner(metric, evidence, constants), strict=True):
+            inside, weight = base.parts(part, own) or ((part.rows > 0)[:, None], np.ones(1))
             holds.append(np.asarray(inside, bool))
             weights.append(share * np.asarray(weight, np.float64))
         return np.concatenate(holds, 1), np.concatenate(weights)
@@ -234,7 +227,3 @@ def _alike(how: Sequence[Any]) -> Any:
     if any(each != how[0] for each in how[1:]):
         raise InputError("the runs weigh their categories differently; their combined scores cannot be compared")
     return how[0]
-
-
-def _each(evidence: Tasks, make: Callable[[Name, Any], Any]) -> Tasks:
-    return replace(evidence, parts=tuple(make(n, part) for n, part in zip(evidence.names, evidence.parts, strict=True)))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from steelyard.errors import InputError
 from steelyard.ground.arrays import Floats, Mask
+from steelyard.metrics.vocabulary import Population
 from steelyard.records.derive import same_kind
 from steelyard.records.labels import is_named, value_name
 from steelyard.records.table import Records
@@ -55,6 +56,20 @@ def known_positive(summaries: Sequence[Any]) -> dict[str, Any]:
     """Why a metric about one class is undefined, or nothing: no target is that class, as where it is misspelt."""
     known = any(summary["known"] for summary in summaries)
     return {} if known else {"undefined": "no target equals the positive label"}
+
+
+def claiming_rows(options: Mapping[str, Any]) -> Population:
+    """The rows of such a metric: a confidence is about an answer, a class's probability about any row with a target."""
+    return "answered" if options["positive"] is None else "asked"
+
+
+# what is stated of a metric about a claim
+CLAIMING: dict[str, Any] = {
+    "rows": claiming_rows,
+    "reads": ("target", "prediction"),
+    "summary": has_positive,
+    "merge": known_positive,
+}
 
 
 def class_in_table(table: Records, positive: str | None) -> dict[str, Any]:

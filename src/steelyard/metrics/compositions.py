@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -9,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.errors import InputError
-from steelyard.ground.arrays import Mask
+from steelyard.ground.arrays import Floats, Mask
 from steelyard.metrics.evidence.combined import GroupedReadings, Groups, PartReadings, Parts
 from steelyard.metrics.evidence.sums import Evidence
 from steelyard.metrics.options import Constants, Param, hashable
 from steelyard.metrics.views import Views
-from steelyard.metrics.vocabulary import FROM_PAIRS
+from steelyard.metrics.vocabulary import FROM_PAIRS, Population
 from steelyard.records.derive import FAILED
 from steelyard.records.table import Records
 
@@ -23,8 +24,54 @@ if TYPE_CHECKING:
     from steelyard.metrics.metric import Metric
 
 
+class Composed(ABC):
+    """What sources of other metrics' evidence have in common: what becomes of it becomes of each of its parts."""
+
+    over_tasks = False
+
+    @abstractmethod
+    def inner(self, metric: Metric, evidence: Any, *constants: Constants) -> list[tuple[Any, ...]]:
+        """Every part: its metric, its evidence, and of each set of constants its own."""
+
+    def rebuilt(self, evidence: Any, parts: tuple[Any, ...]) -> Any:
+        """The evidence with other parts, in the order of `inner`."""
+        return replace(evidence, parts=parts)
+
+    def population(self, options: Mapping[str, Any]) -> Population:
+        """As of the metric that it is about; where it is about several, all that was asked."""
+        base: Metric | None = options.get("base")
+        return "asked" if base is None else base.population
+
+    def grouped_by(self, options: Mapping[str, Any]) -> tuple[str, ...]:
+        base: Metric | None = options.get("base")
+        return () if base is None else base.grouped_by
+
+    def today(self, metric: Metric, evidence: Any) -> Any:
+        return self._changed(evidence, self.inner(metric, evidence), lambda m, part: m.today(part))
+
+    def ordered(self, metric: Metric, evidence: Any) -> Any:
+        return self._changed(evidence, self.inner(metric, evidence), lambda m, part: m.ordered(part))
+
+    def converted(self, metric: Metric, evidence: Any, own: Constants, joint: Constants) -> Any:
+        inner = self.inner(metric, evidence, own, joint)
+        return self._changed(evidence, inner, lambda m, part, mine, both: m.converted(part, mine, both))
+
+    def _changed(self, evidence: Any, inner: list[tuple[Any, ...]], change: Callable[..., Any]) -> Any:
+        """The evidence with each part changed: itself where none is, None where one cannot be."""
+        parts = tuple(change(*part) for part in inner)
+        if any(part is None for part in parts):
+            return None
+        same = all(part is before for part, (_, before, *_) in zip(parts, inner, strict=True))
+        return evidence if same else self.rebuilt(evidence, parts)
+
+
+def united_part(metric: Metric, sides: Sequence[tuple[Constants, Any]], usual: Constants) -> Constants:
+    """The constants of a part, of both sides together or of the one that has it."""
+    return metric.united(sides) if len(sides) == 2 else sides[0][0] if sides else usual
+
+
 @dataclass(frozen=True)
-class GroupSource:
+class GroupSource(Composed):
     """Evidence of a base metric in every value of a column (an option, or fixed), and overall."""
 
     params: tuple[Param, ...]
@@ -35,6 +82,21 @@ class GroupSource:
 
     def reads(self, options: Mapping[str, Any]) -> tuple[str, ...]:
         return (*options["base"].reads, self.column(options))
+
+    def grouped_by(self, options: Mapping[str, Any]) -> tuple[str, ...]:
+        return (*super().grouped_by(options), self.column(options))
+
+    def inner(self, metric: Metric, evidence: Groups, *constants: Constants) -> list[tuple[Any, ...]]:
+        base: Metric = metric.values["base"]
+        named = zip(evidence.names, evidence.groups, strict=True)
+        groups = [(base, group, *(each["groups"][name] for each in constants)) for name, group in named]
+        return [*groups, (base, evidence.overall, *(each["overall"] for each in constants))]
+
+    def rebuilt(self, evidence: Groups, parts: tuple[Any, ...]) -> Groups:
+        return replace(evidence, groups=parts[:-1], overall=parts[-1])
+
+    def parts(self, _metric: Metric, _evidence: Any, _constants: Constants) -> None:
+        """Groups are its parts."""
 
     def summarised(self, metric: Metric, table: Records) -> Any:
         """The base metric's summaries of the table, of each group in it, and of a group that is not in it."""
@@ -75,11 +137,6 @@ class GroupSource:
     def missing(self, metric: Metric, constants: Constants, collector: Collector) -> Mask:
         return collector.missing(metric.values["base"], constants["overall"])
 
-    def ordered(self, metric: Metric, evidence: Groups) -> Groups:
-        base: Metric = metric.values["base"]
-        groups = tuple(base.ordered(group) for group in evidence.groups)
-        return replace(evidence, groups=groups, overall=base.ordered(evidence.overall))
-
     def united(self, _metric: Metric, sides: Sequence[tuple[Constants, Any]]) -> dict[str, Any]:
         base: Metric = _metric.values["base"]
         (one, mine), (two, theirs) = sides
@@ -87,25 +144,14 @@ class GroupSource:
         groups = {}
         for name in dict.fromkeys((*one["groups"], *two["groups"])):
             both = [(c["groups"][name], e[name]) for c, e in ((one, ours), (two, others)) if name in e]
-            groups[name] = base.united(both) if len(both) == 2 else both[0][0] if both else one["groups"].get(name, {})
+            groups[name] = united_part(base, both, one["groups"].get(name, {}))
         return {"overall": base.united([(c["overall"], e.overall) for c, e in sides]), "groups": groups}
-
-    def converted(self, _metric: Metric, evidence: Groups, own: Constants, joint: Constants) -> Any:
-        base: Metric = _metric.values["base"]
-        groups = [
-            base.converted(group, own["groups"][name], joint["groups"][name])
-            for name, group in zip(evidence.names, evidence.groups, strict=True)
-        ]
-        overall = base.converted(evidence.overall, own["overall"], joint["overall"])
-        if overall is None or any(group is None for group in groups):
-            return None
-        return replace(evidence, groups=tuple(groups), overall=overall)
 
     def readied(self, metric: Metric, reading: GroupedReadings, constants: Constants) -> Any:
         """The base metric's values in each group, and overall; between groups, areas up to the coverage all reach."""
         base: Metric = metric.values["base"]
         own = constants["groups"]
-        if base.is_area and metric.definition.over_groups in FROM_PAIRS:
+        if base.is_area and metric.over_groups in FROM_PAIRS:
             return reading.once((base, "common"), lambda: reading.up_to_common_coverage(base.up_to))
         return reading.once(
             base,
@@ -117,7 +163,7 @@ class GroupSource:
 
 
 @dataclass(frozen=True)
-class PartSource:
+class PartSource(Composed):
     """Evidence of several metrics; options of the composition are handed to the parts that have them.
 
     With `views` there are two, each in its own view of the table.
@@ -130,6 +176,12 @@ class PartSource:
     def reads(self, options: Mapping[str, Any]) -> tuple[str, ...]:
         own = [column for m in self.metrics(options) for column in m.reads]
         return tuple(dict.fromkeys((*own, *(self.views.reads(own) if self.views else ()))))
+
+    def grouped_by(self, options: Mapping[str, Any]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(column for m in self.metrics(options) for column in m.grouped_by))
+
+    def inner(self, metric: Metric, evidence: Parts, *constants: Constants) -> list[tuple[Any, ...]]:
+        return [*zip(self.metrics(metric.values), evidence.parts, *(c["parts"] for c in constants), strict=True)]
 
     def summarised(self, metric: Metric, table: Records) -> Any:
         return tuple(m.summary(table) for m in self.metrics(metric.values))
@@ -164,20 +216,18 @@ class PartSource:
                 missing |= hidden & (collector.records.outcome != FAILED)
         return missing
 
-    def ordered(self, metric: Metric, evidence: Parts) -> Parts:
-        metrics = self.metrics(metric.values)
-        return replace(evidence, parts=tuple(m.ordered(e) for m, e in zip(metrics, evidence.parts, strict=True)))
-
     def united(self, _metric: Metric, sides: Sequence[tuple[Constants, Any]]) -> dict[str, Any]:
         (one, mine), (two, theirs) = sides
         parts = zip(self.metrics(_metric.values), one["parts"], two["parts"], mine.parts, theirs.parts, strict=True)
         return {"parts": tuple(m.united([(a, e), (b, f)]) for m, a, b, e, f in parts)}
 
-    def converted(self, _metric: Metric, evidence: Parts, own: Constants, joint: Constants) -> Any:
-        metrics = self.metrics(_metric.values)
-        each = zip(metrics, evidence.parts, own["parts"], joint["parts"], strict=True)
-        parts = tuple(m.converted(part, mine, both) for m, part, mine, both in each)
-        return None if any(part is None for part in parts) else replace(evidence, parts=parts)
+    def parts(self, metric: Metric, evidence: Parts, constants: Constants) -> tuple[Any, Floats] | None:
+        """The parts of every metric that this one is composed of: it is no surer than any of them."""
+        parts = [m.parts(part, own) for m, part, own in self.inner(metric, evidence, constants)]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+        return np.concatenate([holds for holds, _ in known], 1), np.concatenate([weight for _, weight in known])
 
     def readied(self, metric: Metric, reading: PartReadings, constants: Constants) -> Any:
         """The values of the parts."""

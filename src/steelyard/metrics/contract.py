@@ -34,7 +34,6 @@ parts of a table can be read apart from each other:
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Literal
@@ -42,6 +41,7 @@ from typing import Any, Literal
 from steelyard.metrics.by_task import TaskSource
 from steelyard.metrics.compositions import GroupSource, PartSource
 from steelyard.metrics.definition import Definition, register
+from steelyard.metrics.facts import Function, Method
 from steelyard.metrics.metric import Metric
 from steelyard.metrics.options import Param
 from steelyard.metrics.sources import RowSource, Source
@@ -57,7 +57,7 @@ def metric(
     reads: tuple[str, ...] | None = None,
     name: str | None = None,
     **facts: Any,
-) -> Callable[[Callable[..., Any]], Definition]:
+) -> Callable[[Function], Definition]:
     """Define and register a metric from a function of columns, under its name.
 
     A `name` that ends in "@" is the metric meant where a cutoff follows: `precision@5` next to `precision.yes`.
@@ -69,61 +69,48 @@ def metric(
     >>> sy.value("squared_distance", target=[1.0, 2.0], prediction=[1.0, 4.0])
     2.0
     """
+    return _defining(lambda f: RowSource(f, rows, reads), name=name, better=better, bounds=bounds, **facts)
 
-    def define(function: Callable[..., Any]) -> Definition:
-        return _defined(function, RowSource(function, rows, reads), name=name, better=better, bounds=bounds, **facts)
+
+def _defining(
+    source: Callable[[Function], Source], as_finish: Callable[[Function], Function] | None = None, /, **facts: Any
+) -> Callable[[Function], Definition]:
+    """A decorator that makes a definition of a function: its source, what its finish is, and what is stated of it."""
+
+    def define(function: Function) -> Definition:
+        own = {} if as_finish is None else {"finish": as_finish(function)}
+        return register(Definition.stated(function, source(function), **{**own, **facts}))
 
     return define
-
-
-def _defined(
-    function: Callable[..., Any], source: Source, *, finish: bool = False, name: str | None = None, **facts: Any
-) -> Definition:
-    labelled = "label" in inspect.signature(function).parameters
-    named = name or function.__name__
-    definition = Definition(name=named, function=function, source=source, labelled=labelled, **facts)
-    if finish:
-        definition.finish(function)
-    return register(definition)
 
 
 class SharedEvidence:
     """Evidence that several metrics read. `.metric(...)` defines one: the decorated function is its finish."""
 
-    def __init__(self, source: RowSource) -> None:
-        self.source = source
+    summary = Method()
+    merge = Method()
+    join = Method()
+    convert = Method()
 
-    def summary(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        return self.source.summary(function)
+    def __init__(self, source: RowSource, facts: Mapping[str, Any]) -> None:
+        self.source, self.methods, self.facts = source, source.methods, facts
 
-    def merge(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-        return self.source.merge(function)
+    def metric(self, **facts: Any) -> Callable[[Function], Definition]:
+        """Define a metric of this evidence; what is stated here stands before what is stated of all of them."""
+        return _defining(lambda _: self.source, _itself, **{**self.facts, **facts})
 
-    def join(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-        return self.source.join(function)
 
-    def convert(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        return self.source.convert(function)
-
-    def metric(
-        self,
-        *,
-        better: Better | Literal["as base"] | None = None,
-        bounds: Bounds = (None, None),
-        **facts: Any,
-    ) -> Callable[[Callable[..., Any]], Definition]:
-        def define(function: Callable[..., Any]) -> Definition:
-            return _defined(function, self.source, finish=True, better=better, bounds=bounds, **facts)
-
-        return define
+def _itself(function: Function) -> Function:
+    return function
 
 
 def evidence(
     *,
     rows: Population | Callable[[Mapping[str, Any]], Population] = "asked",
     reads: tuple[str, ...] | None = None,
-) -> Callable[[Callable[..., Any]], SharedEvidence]:
-    """Define evidence that several metrics share.
+    **facts: Any,
+) -> Callable[[Function], SharedEvidence]:
+    """Define evidence that several metrics share, with what is stated of each of them.
 
     >>> import steelyard as sy
     >>> @sy.evidence()
@@ -135,7 +122,7 @@ def evidence(
     >>> sy.value("share_off", target=[1.0, 4.0], prediction=[1.0, 3.0])
     0.2
     """
-    return lambda function: SharedEvidence(RowSource(function, rows, reads))
+    return lambda function: SharedEvidence(RowSource(function, rows, reads), facts)
 
 
 def over(
@@ -144,7 +131,7 @@ def over(
     better: Better | Literal["as base"] | None = None,
     bounds: Any = (None, None),
     **facts: Any,
-) -> Callable[[Callable[..., Any]], Definition]:
+) -> Callable[[Function], Definition]:
     """Define a metric of a base metric's values in groups: `f(groups)` with `groups.values`, `.names`, `.overall`.
 
     Without `column` the metric has an option `by`; with it, the groups are that column's values.
@@ -160,12 +147,8 @@ def over(
     params = [Param("base", "metric")]
     if column is None:
         params.append(Param("by", "column"))
-
-    def define(function: Callable[..., Any]) -> Definition:
-        source = GroupSource(tuple(params), column)
-        return _defined(function, source, finish=True, better=better, bounds=bounds, **facts)
-
-    return define
+    source = GroupSource(tuple(params), column)
+    return _defining(lambda _: source, _itself, better=better, bounds=bounds, **facts)
 
 
 def across(
@@ -175,7 +158,7 @@ def across(
     bounds: Any = (None, None),
     requires: Callable[[Metric], None] | None = None,
     **facts: Any,
-) -> Callable[[Callable[..., Any]], Definition]:
+) -> Callable[[Function], Definition]:
     """Define a metric of a base metric's values in two views of the table: `f(first, second)`.
 
     The views of the pair "reference" are the originals of altered questions, and the altered questions themselves, on
@@ -197,26 +180,14 @@ def across(
             requires(options["base"])
         return options["base"], options["base"]
 
-    def define(function: Callable[..., Any]) -> Definition:
-        source = PartSource(bind, (Param("base", "metric"),), both)
-        definition = Definition(
-            name=function.__name__,
-            function=function,
-            source=source,
-            better=better,
-            bounds=bounds,
-            perturbed_only=both.perturbed_only,
-            **facts,
-        )
-        definition.finish(_of_parts(function))
-        return register(definition)
-
-    return define
+    source = PartSource(bind, (Param("base", "metric"),), both)
+    stated = {"better": better, "bounds": bounds, "perturbed_only": both.perturbed_only}
+    return _defining(lambda _: source, _of_parts, **stated, **facts)
 
 
 def compose(
     *parts: Definition, better: Better | None = None, bounds: Any = (None, None), **facts: Any
-) -> Callable[[Callable[..., Any]], Definition]:
+) -> Callable[[Function], Definition]:
     """Define a metric of other metrics' values: `f(a, b)` for two parts. Options are those of the parts.
 
     >>> import steelyard as sy
@@ -236,33 +207,18 @@ def compose(
 
 
 def parts_of(
-    bind: Callable[[Mapping[str, Any]], tuple[Metric, ...]],
-    *params: Param,
-    better: Better | None = None,
-    bounds: Any = (None, None),
-    **facts: Any,
-) -> Callable[[Callable[..., Any]], Definition]:
+    bind: Callable[[Mapping[str, Any]], tuple[Metric, ...]], *params: Param, **facts: Any
+) -> Callable[[Function], Definition]:
     """Define a metric of other metrics' values: `f(a, b)`, of the metrics that `bind` makes of its options."""
-
-    def define(function: Callable[..., Any]) -> Definition:
-        source = PartSource(bind, params)
-        definition = Definition(
-            name=function.__name__, function=function, source=source, better=better, bounds=bounds, **facts
-        )
-        definition.finish(_of_parts(function))
-        return register(definition)
-
-    return define
+    return _defining(lambda _: PartSource(bind, params), _of_parts, **facts)
 
 
-def of_tasks(
-    source: TaskSource, *, better: Better | Literal["as base"] | None = None, bounds: Any = (None, None), **facts: Any
-) -> Callable[[Callable[..., Any]], Definition]:
+def of_tasks(source: TaskSource, **facts: Any) -> Callable[[Function], Definition]:
     """Define a metric of what a benchmark measures in its tasks: `f(measured)`, the values of the measures."""
-    return lambda function: _defined(function, source, finish=True, better=better, bounds=bounds, **facts)
+    return _defining(lambda _: source, _itself, **facts)
 
 
-def _of_parts(function: Callable[..., Any]) -> Callable[..., Any]:
+def _of_parts(function: Function) -> Function:
     """A function of several values as a function of one tuple of them, with the same options."""
 
     @wraps(function)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 from steelyard.errors import UsageError, printable
-from steelyard.ground.arrays import Floats
+from steelyard.metrics.facts import Comparing, Function, Method, Names, Rows, Shown, Uncertainty, in_parts
 from steelyard.metrics.metric import Metric
 from steelyard.metrics.options import Param, coerced, signature
 from steelyard.metrics.sources import RowSource, Source
@@ -25,7 +26,6 @@ from steelyard.metrics.vocabulary import (
     WIDTH_OF_BASE,
     Better,
     Bounds,
-    Default,
     OverGroups,
     Spread,
 )
@@ -52,143 +52,90 @@ __all__ = [
 _DEEPEST = 3
 
 
-@dataclass(kw_only=True)
+def _of_rows(definition: Definition) -> dict[str, Function]:
+    if not isinstance(definition.source, RowSource):
+        raise UsageError(f"{definition.name} takes its constants from its parts")
+    return definition.source.methods
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Definition:
-    """Everything about one metric. Made by `@metric`, an evidence's `.metric`, `@over`, `@across` or `@compose`."""
+    """One metric, as a decorator of `contract.py` makes it: what is stated of it in parts, and methods of its own.
+
+    A method is registered by a decorator (`@ece.finish`) or given as a keyword, where it may also be a constant. It is
+    handed the options that it names as keywords, and `label`; finish, detail, present, vector and parts also the
+    constants. What holds for metrics without such a method is in `Metric` and in their source.
+    """
 
     name: str
-    function: Callable[..., Any]
+    function: Function
     source: Source
-    better: Better | Literal["as base"] | None
-    bounds: Bounds
-    unit: str = ""
-    formula: str = ""
-    reference: str = ""
-    no_interval: str | Callable[..., str] = ""  # the reason why no interval is honest, where that is so
-    norm: Callable[[Floats], Floats] | None = None  # of a vector of noise; the value is a function of the norm
-    norm_members: tuple[str, ...] | None = None
+    better: Better | Literal["as base"] | None = None
+    bounds: Bounds = (None, None)
     members: tuple[str, ...] | Callable[..., tuple[Any, ...]] | None = None
-    bounds_of: Callable[[Mapping[str, Any]], Bounds] | None = None  # closer bounds that follow from the options
-    share: bool | None = None  # whether 0/1 row scores are a share; by default if the bounds are [0, 1]
-    answered_if: Callable[[Mapping[str, Any]], bool] | None = None  # options under which only answered rows count
-    conditions: tuple[str, ...] = ()  # options that change no value, but say when there is none
-    undefined: str = ""  # what the metric needs to be defined, said where it is not
-    no_delta: str = ""  # why it cannot be compared between runs, where that is so
-    # for metrics that reward declining: the form up to a common coverage that is judged instead, "" if there is none
-    common_coverage: str | None = None
-    rewards_declining: bool = False  # answering less can better it, though the rows that count are all that were asked
-    perturbed_only: bool = False
-    by_cluster: bool = False  # the value itself depends on the clusters
-    reads_order: bool = False  # of its score only the order matters: two runs may state it on different scales
-    spread: Spread = ""
-    over_groups: OverGroups = ""
-    texts: bool = False  # what it reads are texts of people, no labels that may be shown
-    better_members: Mapping[str, Better] = field(default_factory=dict)  # where the members of a family differ
-    twin: str = ""  # the metric that a delta takes its verdict from, because this one's delta is biased
-    extreme: bool = False  # the largest of several: no interval, and groups cannot be compared by it
-    title: str = ""  # for people; names its options as {base} or {label}. By default made from the name
-    member_titles: Mapping[str, str] = field(default_factory=dict)  # of a family with members of its own
-    option_titles: Mapping[str, str] = field(default_factory=dict)  # how an option is said in a title: "{} bins"
-    aliases: tuple[str, ...] = ()  # other names; `P_{k}` and `per_class.{label}.f1` hold an option or the label
-    also: tuple[str, ...] = ()  # words that people use for it: no names, but a name with one of them suggests it
-    documented_as: str = ""  # the key of its value in documents that other tools read, where that is not its name
-    option_aliases: Mapping[str, str] = field(default_factory=dict)  # other names of its options
-    default_for: tuple[Default, ...] = ()  # where it is computed without being asked for
-    extra: tuple[Param, ...] = ()
-    labelled: bool = False
-    _finish: Callable[..., Any] | None = None
-    _detail: Callable[..., Any] | None = None
-    _present: Callable[..., Any] | None = None
-    _vector: Callable[..., Any] | None = None
-    _parts: Callable[..., Any] | None = None
-    _shares: Callable[..., Any] | None = None
-    _up_to: Callable[..., Any] | None = None
-    _earlier: Callable[..., Any] | None = None
-    _delta_note: Callable[[Any, Any], str] | None = None
+    names: Names
+    shown: Shown
+    rows: Rows
+    uncertainty: Uncertainty
+    comparing: Comparing
+    methods: dict[str, Function] = field(default_factory=dict)
 
-    # decorators that complete a definition -------------------------------------------------------------------
+    # methods of many metrics ---------------------------------------------------------------------------------------
 
-    def finish(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register how sums become the value."""
-        self._finish = function
-        self.extra = signature(function)[1]
-        return function
+    finish = Method()  # how sums become the value
+    detail = Method()  # what is shown next to the value: a curve, a table of bins, a confusion matrix
+    present = Method()  # which classes or groups a resample holds; one that lacks a class of the data is left out
+    vector = Method()  # the vector whose norm the value is (see `norm`)
+    # The parts the value stands on: `f(evidence) -> (clusters × parts, weights)`. A part is a class, a group or a
+    # denominator; the first array says which clusters hold it, the second how much of the value it carries. By default
+    # there is one: the clusters with rows.
+    parts = Method()
+    shares = Method()  # that the value is the mean of several shares: `f(evidence) -> (hits, rows)`, clusters × shares
+    up_to = Method()  # the area up to a coverage, one for each resample: `f(reading, c)`
 
-    def detail(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register what is shown next to the value: a curve, a table of bins, a confusion matrix."""
-        self._detail = function
-        return function
+    # methods of the rows it reads: see `RowSource` -----------------------------------------------------------------
 
-    def present(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register which classes or groups a resample holds; one that lacks a class of the data is left out."""
-        self._present = function
-        return function
+    summary = Method(_of_rows)
+    merge = Method(_of_rows)
+    join = Method(_of_rows)
+    convert = Method(_of_rows)
 
-    def vector(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register the vector whose norm the value is (see `norm`)."""
-        self._vector = function
-        return function
+    # what one metric does in a way of its own ----------------------------------------------------------------------
 
-    def parts(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register the parts the value stands on: `f(evidence) -> (clusters × parts, weights)`.
+    answered_if = Method()  # `f(options)`: whether only answered rows count, where that is not `answered_only`
+    better_members = Method()  # which way is better for members of a family, where they differ
+    bounds_of = Method()  # `f(options)`: closer bounds that follow from the options
+    conditions = Method()  # options that change no value, but say when there is none
+    delta_note = Method()  # `f(base evidence, new evidence)`: what must be said of a difference between two runs
+    earlier = Method()  # `f(evidence)`: how evidence that an earlier version kept in another form is read
+    extreme = Method()  # whether it is the largest of several: no interval, and groups cannot be compared by it
+    norm_members = Method()  # the members of a family whose value is a norm (see `norm`), where not all are
+    share = Method()  # whether 0/1 row scores are a share of rows, where that does not follow from bounds of 0 and 1
+    twin = Method()  # the metric that a delta takes its verdict from, because this one's delta is biased
 
-        A part is a class, a group or a denominator; the first array says which clusters hold it, the second how much of
-        the value it carries. By default there is one: the clusters with rows.
-        """
-        self._parts = function
-        return function
-
-    def shares(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register that the value is the mean of several shares: `f(evidence) -> (hits, rows)`, clusters × shares."""
-        self._shares = function
-        return function
-
-    def up_to(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register the area up to a coverage, one for each resample: `f(reading, c)`."""
-        self._up_to = function
-        return function
-
-    def earlier(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register how evidence that an earlier version kept in another form is read: `f(evidence) -> evidence`."""
-        self._earlier = function
-        return function
-
-    def delta_note(self, function: Callable[[Any, Any], str]) -> Callable[[Any, Any], str]:
-        """Register what must be said of a difference between two runs: `f(base evidence, new evidence) -> note`."""
-        self._delta_note = function
-        return function
-
-    def summary(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register what one table says that the metric must know before any split (see RowSource.summary)."""
-        return self._row_source.summary(function)
-
-    def merge(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-        """Register how the summaries of tables become constants (see RowSource.merge)."""
-        return self._row_source.merge(function)
-
-    def join(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-        """Register how the constants of two kept runs become one set (see RowSource.join)."""
-        return self._row_source.join(function)
-
-    def convert(self, function: Callable[..., dict[str, Floats]]) -> Callable[..., dict[str, Floats]]:
-        """Register how kept sums are converted to other constants (see RowSource.convert)."""
-        return self._row_source.convert(function)
-
-    @property
-    def _row_source(self) -> RowSource:
-        if not isinstance(self.source, RowSource):
-            raise UsageError(f"{self.name} takes its constants from its parts")
-        return self.source
+    @classmethod
+    def stated(cls, function: Function, source: Source, **facts: Any) -> Definition:
+        """A definition from the keywords of a decorator."""
+        own = {key: facts.pop(key) for key, kind in vars(cls).items() if isinstance(kind, Method) and key in facts}
+        name = facts.pop("name", None) or function.__name__
+        definition = cls(name=name, function=function, source=source, **in_parts(**facts))
+        for key, method in own.items():
+            getattr(definition, key)(method if callable(method) else _constant(method))
+        return definition
 
     # what it offers ---------------------------------------------------------------------------------------------
 
     @property
     def params(self) -> tuple[Param, ...]:
         """The options, in signature order."""
-        named = {p.name: p for p in (*self.extra, *self.source.params)}
-        order = dict.fromkeys(p.name for p in (*self.source.params, *self.extra))
-        named = {name: named[name] for name in order}
-        return tuple(p for p in named.values() if not (self.labelled and p.name == "label"))
+        stated = self.source.params
+        read = signature(self.methods["finish"])[1] if "finish" in self.methods else ()
+        return (*stated, *(p for p in read if p.name not in {own.name for own in stated}))
+
+    @cached_property
+    def labelled(self) -> bool:
+        """True if it is computed for a label: `f1.Critical`."""
+        return "label" in inspect.signature(self.function).parameters
 
     @property
     def usual_reads(self) -> tuple[str, ...] | None:
@@ -245,14 +192,13 @@ def register(definition: Definition) -> Definition:
         raise UsageError(f"'{name}' is a reserved word; choose another name for the metric")
     if definition.better not in (None, "higher", "lower", "as base"):
         raise UsageError(f"{name}: better is 'higher', 'lower' or None")
-    stated = (("spread", definition.spread, Spread), ("over_groups", definition.over_groups, OverGroups))
-    for fact, word, words in stated:
-        if word not in get_args(words):
+    for fact, words in (("spread", Spread), ("over_groups", OverGroups)):
+        if getattr(definition.uncertainty, fact) not in get_args(words):
             raise UsageError(f"{name}: {fact} is one of {', '.join(filter(None, get_args(words)))}")
     if name in metrics and _origin(metrics[name].function) == _origin(definition.function):
         metrics.remove(name)
-    plain = [alias for alias in definition.aliases if "{" not in alias]
-    metrics.add(name, definition, aliases=tuple(dict.fromkeys((*plain, *filter(None, [definition.documented_as])))))
+    plain = [alias for alias in definition.names.typed if "{" not in alias]
+    metrics.add(name, definition, aliases=tuple(dict.fromkeys(plain)))
     return definition
 
 
@@ -273,7 +219,7 @@ def _as_metric(asked: Any) -> Metric:
     depth, inner = 1, metric.base
     while inner is not None:
         depth, inner = depth + 1, inner.base
-    if metric.definition.by_cluster and metric.definition.no_delta:
+    if metric.by_cluster and metric.no_delta:
         raise UsageError(f"{metric} describes a whole run and cannot stand inside another metric")
     if depth > _DEEPEST:
         raise UsageError(f"metrics of metrics may be nested {_DEEPEST} deep; their groups multiply")
@@ -298,7 +244,7 @@ def bound(expr: Expr) -> Metric:
     entry = _plugin(expr.head) if ":" in expr.head else _registered(expr)
     definition, preset = (entry.definition, entry.values) if isinstance(entry, Metric) else (entry, {})
     args = [value for name, value in expr.args if not name]
-    options = {definition.option_aliases.get(name, name): value for name, value in expr.args if name}
+    options = {definition.names.option_aliases.get(name, name): value for name, value in expr.args if name}
     if len(options) + len(args) != len(expr.args):
         raise UsageError(f"'{expr}' gives an option twice")
     if expr.cutoff is not None:
@@ -344,6 +290,10 @@ def _plugin(head: str) -> Definition | Metric:
             f"cannot load {printable(head)}: '{printable(name)}' is not a metric; decorate it with @metric"
         )
     return plugin
+
+
+def _constant(value: Any) -> Function:
+    return lambda *_: value
 
 
 def _origin(function: Callable[..., Any]) -> tuple[str, str]:

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from operator import is_
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from steelyard.errors import UsageError
 from steelyard.ground.arrays import Floats, Mask
-from steelyard.metrics.by_task import TaskSource
 from steelyard.metrics.collector import Collector
-from steelyard.metrics.compositions import GroupSource, PartSource
 from steelyard.metrics.evidence.sums import Cells, Evidence
 from steelyard.metrics.options import Constants, accepted, option_text, same_option
-from steelyard.metrics.sources import RowSource
 from steelyard.metrics.titles import title_of
-from steelyard.metrics.vocabulary import AS_BASE, CUTOFF, WIDTH_OF_BASE, Better, Bounds, Population
+from steelyard.metrics.vocabulary import (
+    AS_BASE,
+    CUTOFF,
+    UNIT,
+    WIDTH_OF_BASE,
+    Better,
+    Bounds,
+    OverGroups,
+    Population,
+    Spread,
+)
 from steelyard.naming import label_text
 from steelyard.records.table import Records
 
 if TYPE_CHECKING:
     from steelyard.metrics.definition import Definition
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,23 +102,26 @@ class Metric:
     @property
     def grouped_by(self) -> tuple[str, ...]:
         """The columns whose groups the metric compares, its base's too."""
-        inner = () if self.base is None else self.base.grouped_by
-        source = self.definition.source
-        if isinstance(source, PartSource) and source.views is None:
-            return tuple(dict.fromkeys(column for m in source.metrics(self.values) for column in m.grouped_by))
-        return (*inner, source.column(self.values)) if isinstance(source, GroupSource) else inner
+        return self.definition.source.grouped_by(self.values)
 
     @property
     def over_tasks(self) -> bool:
         """True if it is made of what is measured in several tasks."""
-        return isinstance(self.definition.source, TaskSource)
+        return self.definition.source.over_tasks
+
+    def own(self, method: str, *taken: Any, constants: Constants = _NONE, usual: Any = None) -> Any:
+        """What a method of this metric's own gives, with the options that it names; `usual` where it has none."""
+        function = self.definition.methods.get(method)
+        if function is None:
+            return usual
+        values = {**self.values, "label": self.label, **constants}
+        return function(*taken, **accepted(function, values, keyword_only=True))
 
     @property
     def unconditional(self) -> Metric:
         """The metric without the options that only say when it is undefined: it reads the same evidence."""
-        if not self.definition.conditions:
-            return self
-        usual = {p.name: p.default for p in self.definition.params if p.name in self.definition.conditions}
+        conditions = self.own("conditions", usual=())
+        usual = {p.name: p.default for p in self.definition.params if p.name in conditions}
         return replace(self, options=tuple((name, usual.get(name, value)) for name, value in self.options))
 
     @property
@@ -119,36 +131,91 @@ class Metric:
 
     @property
     def better(self) -> Better | None:
-        stated: Better | None = dict(self.options).get("better")
-        if stated is None and self.definition.better == "as base":
-            return self.base.better if self.base else None
-        return stated or self.definition.better_members.get(self.label or "") or self.definition.better  # type: ignore[return-value]
+        stated: Better | None = self.values.get("better") or self.own("better_members", usual=_NONE).get(self.label)
+        usual = self.definition.better
+        if usual == "as base":
+            usual = self.base.better if self.base else None
+        return stated or usual
 
     @property
     def bounds(self) -> Bounds:
-        if self.definition.bounds_of is not None:
-            return self.definition.bounds_of(self.values)
-        if self.definition.bounds not in (AS_BASE, WIDTH_OF_BASE):
-            return self.definition.bounds
+        bounds: Bounds = self.own("bounds_of", self.values, usual=self.definition.bounds)
+        if bounds not in (AS_BASE, WIDTH_OF_BASE):
+            return bounds
         low, high = self.base.bounds if self.base else (None, None)
-        if self.definition.bounds == AS_BASE:
+        if bounds == AS_BASE:
             return low, high
         return (0, None) if low is None or high is None else (0, high - low)
 
     @property
     def norm(self) -> Callable[[Floats], Floats] | None:
         """The norm of noise that the value is a function of, where an ordinary bootstrap cannot cover a true 0."""
-        only = self.definition.norm_members
-        return self.definition.norm if only is None or self.label in only else None
+        only = self.own("norm_members")
+        return self.definition.uncertainty.norm if only is None or self.label in only else None
+
+    @property
+    def spread(self) -> Spread:
+        """How the interval is made where the kind of evidence does not say."""
+        return self.definition.uncertainty.spread
+
+    @property
+    def over_groups(self) -> OverGroups:
+        """How the interval follows from those of groups."""
+        return self.definition.uncertainty.over_groups
+
+    @property
+    def no_interval(self) -> str | Callable[..., str]:
+        """The reason why no interval is honest, where that is so; or how it follows from evidence, value and label."""
+        return self.definition.uncertainty.no_interval
 
     @property
     def bootstrap_shifts(self) -> bool:
         """True if resampling moves the value systematically, so that its deltas rest on the jackknife."""
-        return self.norm is not None or bool(self.definition.over_groups) or self.definition.spread == "t"
+        return self.norm is not None or bool(self.over_groups) or self.spread == "t"
+
+    @property
+    def is_extreme(self) -> bool:
+        """True if it is the largest of several: groups cannot be compared by it."""
+        return bool(self.own("extreme", usual=False))
+
+    @property
+    def is_share(self) -> bool:
+        """True if row scores of 0 and 1 are a share of rows."""
+        return bool(self.own("share", usual=self.definition.bounds == UNIT))
+
+    @property
+    def by_cluster(self) -> bool:
+        """True if the value itself depends on the clusters."""
+        return self.definition.rows.by_cluster
+
+    @property
+    def perturbed_only(self) -> bool:
+        """True if it is about altered questions alone."""
+        return self.definition.rows.perturbed_only
+
+    @property
+    def no_delta(self) -> str:
+        """Why it cannot be compared between runs, where that is so."""
+        return self.definition.comparing.no_delta
+
+    @property
+    def common_coverage(self) -> str | None:
+        """Of metrics that reward declining, the form up to a common coverage that is judged instead, "" if none."""
+        return self.definition.comparing.common_coverage
+
+    @property
+    def rewards_declining(self) -> bool:
+        """True if answering less can better it, though the rows that count are all that were asked."""
+        return self.definition.comparing.rewards_declining or self.common_coverage is not None
+
+    @property
+    def twin(self) -> str:
+        """The metric that a delta takes its verdict from, because this one's delta is biased."""
+        return str(self.own("twin", usual=""))
 
     @property
     def unit(self) -> str:
-        return self.definition.unit
+        return self.definition.shown.unit
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -158,12 +225,9 @@ class Metric:
     @property
     def population(self) -> Population:
         """The rows that count: all, asked or answered."""
-        source, options = self.definition.source, dict(self.options)
-        if self.definition.answered_if is not None and self.definition.answered_if(options):
+        if self.own("answered_if", self.values, usual=False):
             return "answered"
-        if isinstance(source, RowSource):
-            return source.rows(options)
-        return self.base.population if self.base is not None else "asked"
+        return self.definition.source.population(self.values)
 
     def expanded(self, records: Records) -> tuple[Metric, ...]:
         """The metric itself, or the members of a family: `latency`, `mae_by_bin`, `f1` without a label."""
@@ -172,10 +236,10 @@ class Metric:
             return (self,)
         if isinstance(members, tuple):
             return tuple(replace(self, label=name) for name in members)
-        variants = members(records, **accepted(members, dict(self.options)))
+        variants = members(records, **accepted(members, self.values))
         if self.definition.labelled:
             return tuple(replace(self, label=str(name)) for name in variants)
-        return tuple(self.definition(**{**dict(self.options), **more}) for more in variants)
+        return tuple(self.definition(**{**self.values, **more}) for more in variants)
 
     def constants(self, tables: Sequence[Records]) -> dict[str, Any]:
         """What is computed once from the whole table, or from those of both runs, and must not depend on a split."""
@@ -191,15 +255,14 @@ class Metric:
 
     def finished(self, reading: Any, constants: Constants) -> Floats:
         """The value under every resample of a reading; NaN where undefined."""
-        finish = self.definition._finish
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             reading = self.definition.source.readied(self, reading, constants)
             if isinstance(reading, Cells) and reading.is_score:
                 value = reading.total / reading.n
             elif isinstance(reading, np.ndarray):
                 value = reading
-            elif finish is not None:
-                value = self._finish_with(finish, reading, constants)
+            elif "finish" in self.definition.methods:
+                value = self.own("finish", reading, constants=constants)
             else:
                 name = self.definition.name
                 raise UsageError(f"{name} returns sums and has no finish; add one with @{name}.finish")
@@ -209,72 +272,45 @@ class Metric:
 
     def of_values(self, values: Any, constants: Constants) -> Floats:
         """The value that follows from those of the measures of a benchmark."""
-        assert self.definition._finish is not None
-        return np.asarray(self._finish_with(self.definition._finish, values, constants), np.float64)
+        return np.asarray(self.own("finish", values, constants=constants), np.float64)
 
-    def noise(self, reading: Any, constants: Constants) -> Floats:
+    def noise(self, reading: Any, constants: Constants) -> Floats | None:
         """The vector whose norm the value is, where the metric has one."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(self._call(self.definition._vector, reading, constants), np.float64)
+        vector = self._read("vector", reading, constants)
+        return None if vector is None else np.asarray(vector, np.float64)
 
     def present(self, reading: Any, constants: Constants) -> Mask | None:
         """The classes or groups that each resample holds, or None where the metric has no such notion."""
-        if self.definition._present is None:
-            return None
-        return np.asarray(self._call(self.definition._present, reading, constants), bool)
+        present = self._read("present", reading, constants)
+        return None if present is None else np.asarray(present, bool)
 
     def up_to(self, reading: Any, c: Floats) -> Floats:
         """The area up to each resample's coverage c, where the metric has such a form."""
-        function = self.definition._up_to
-        assert function is not None
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(function(reading, c, **accepted(function, self.values, keyword_only=True)), np.float64)
+            return np.asarray(self.own("up_to", reading, c), np.float64)
 
     @property
     def is_area(self) -> bool:
         """True if it rewards declining and has a form up to a coverage by which runs and groups are compared."""
-        return self.definition._up_to is not None and self.values.get("ties", "plateau") == "plateau"
+        return "up_to" in self.definition.methods and self.values.get("ties", "plateau") == "plateau"
 
-    def shares(self, evidence: Any) -> tuple[Floats, Floats] | None:
+    @property
+    def is_mean_of_shares(self) -> bool:
+        """True if the value is the mean of several shares."""
+        return "shares" in self.definition.methods
+
+    def shares(self, evidence: Any) -> tuple[Floats, Floats]:
         """Hits and rows of every cluster and share, where the value is the mean of several shares."""
-        return None if self.definition._shares is None else self.definition._shares(evidence)
+        shares: tuple[Floats, Floats] = self.own("shares", evidence)
+        return shares
 
     def parts(self, evidence: Any, constants: Constants) -> tuple[Any, Floats] | None:
         """The clusters that hold each part of the value, and what it carries; None where groups are its parts."""
-        if isinstance(self.definition.source, GroupSource):
-            return None
-        if isinstance(self.definition.source, PartSource):
-            return self._parts_of_parts(evidence, constants)
-        if isinstance(self.definition.source, TaskSource):
-            return self.definition.source.carried(self, evidence, constants)
-        if self.definition._parts is None:
-            return np.asarray(evidence.rows > 0)[:, None], np.ones(1)
-        parts: tuple[Any, Floats] = self._finish_with(self.definition._parts, evidence, constants)
-        return parts
-
-    def _parts_of_parts(self, evidence: Any, constants: Constants) -> tuple[Any, Floats] | None:
-        """The parts of every metric that this one is composed of: it is no surer than any of them."""
-        metrics = self.definition.source.metrics(self.values) if isinstance(self.definition.source, PartSource) else ()
-        parts = [m.parts(e, c) for m, e, c in zip(metrics, evidence.parts, constants["parts"], strict=True)]
-        known = [part for part in parts if part is not None]
-        if len(known) < len(parts):
-            return None
-        return np.concatenate([holds for holds, _ in known], 1), np.concatenate([weight for _, weight in known])
+        return self.definition.source.parts(self, evidence, constants)
 
     def today(self, evidence: Any) -> Any:
         """Kept evidence in the form that is collected today, inside groups and parts too."""
-        source = self.definition.source
-        if isinstance(source, GroupSource):
-            base: Metric = self.values["base"]
-            groups, overall = tuple(map(base.today, evidence.groups)), base.today(evidence.overall)
-            same = overall is evidence.overall and all(map(is_, groups, evidence.groups))
-            return evidence if same else replace(evidence, groups=groups, overall=overall)
-        if isinstance(source, PartSource):
-            parts = tuple(m.today(e) for m, e in zip(source.metrics(self.values), evidence.parts, strict=True))
-            return evidence if all(map(is_, parts, evidence.parts)) else replace(evidence, parts=parts)
-        if isinstance(source, TaskSource):
-            return source.today(evidence)
-        return evidence if self.definition._earlier is None else self.definition._earlier(evidence)
+        return self.definition.source.today(self, evidence)
 
     def ordered(self, evidence: Any) -> Any:
         """The evidence with scores as midranks within the run, where only their order is read."""
@@ -290,21 +326,18 @@ class Metric:
 
     def delta_note(self, base: Any, new: Any) -> str:
         """What must be said of a difference between two runs with this evidence, or nothing."""
-        return "" if self.definition._delta_note is None else self.definition._delta_note(base, new)
+        return str(self.own("delta_note", base, new, usual=""))
 
     @property
     def documented_as(self) -> str:
         """The key of the value in documents that other tools read, where the metric has one of its own."""
         usual = {p.name: p.default for p in self.definition.params}
         plain = all(same_option(value, usual[name]) for name, value in self.unconditional.options)
-        return self.definition.documented_as if plain and self.label is None else ""
+        return self.definition.names.documented_as if plain and self.label is None else ""
 
     def detail(self, reading: Any, constants: Constants) -> Any:
         """What is shown next to the value, or None."""
-        if self.definition._detail is None:
-            return None
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return self._call(self.definition._detail, reading, constants)
+        return self._read("detail", reading, constants)
 
     def key(self, constants: Constants) -> tuple[Any, ...]:
         """Metrics with equal keys share their evidence."""
@@ -313,10 +346,9 @@ class Metric:
     def collect(self, constants: Constants, collector: Collector) -> Evidence:
         return self.definition.source.collect(self, constants, collector)
 
-    def _call(self, function: Callable[..., Any] | None, reading: Any, constants: Constants) -> Any:
-        assert function is not None
-        return self._finish_with(function, self.definition.source.readied(self, reading, constants), constants)
-
-    def _finish_with(self, function: Callable[..., Any], reading: Any, constants: Constants) -> Any:
-        values = {**self.values, "label": self.label, **constants}
-        return function(reading, **accepted(function, values, keyword_only=True))
+    def _read(self, method: str, reading: Any, constants: Constants) -> Any:
+        """What one of the metric's methods makes of a reading, or None where it has none."""
+        if method not in self.definition.methods:
+            return None
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.own(method, self.definition.source.readied(self, reading, constants), constants=constants)

@@ -52,6 +52,7 @@ _KINDS: tuple[tuple[Any, str], ...] = (
 )
 
 
+@cache
 def signature(function: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[Param, ...]]:
     positional, params = [], []
     for p in inspect.signature(function).parameters.values():
@@ -197,8 +198,3 @@ def hashable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(map(hashable, value))
     return value.tobytes() if isinstance(value, np.ndarray) else value
-
-
-def asks_answered(options: Mapping[str, Any]) -> bool:
-    """True where a metric is asked for in the reading that leaves out what was declined."""
-    return bool(options["answered_only"])

@@ -15,6 +15,7 @@ from steelyard.ground.arrays import Floats, Mask
 from steelyard.metrics.evidence.clusters import sortable
 from steelyard.metrics.evidence.combined import RowTerms, WeightedRows
 from steelyard.metrics.evidence.sums import Evidence, row_score
+from steelyard.metrics.facts import Function, Method
 from steelyard.metrics.options import Constants, Param, accepted, hashable, signature
 from steelyard.metrics.vocabulary import Population
 from steelyard.records.derive import ANSWERED, DERIVED
@@ -37,7 +38,14 @@ class Source(Protocol):
     @property
     def params(self) -> tuple[Param, ...]: ...
 
+    @property
+    def over_tasks(self) -> bool: ...  # whether it is measured in several tasks
+
     def reads(self, options: Mapping[str, Any]) -> tuple[str, ...]: ...
+
+    def grouped_by(self, options: Mapping[str, Any]) -> tuple[str, ...]: ...  # the columns whose groups are compared
+
+    def population(self, options: Mapping[str, Any]) -> Population: ...  # the rows that count
 
     def summarised(self, metric: Metric, table: Records) -> Any: ...  # what one table says, as plain data
 
@@ -48,6 +56,11 @@ class Source(Protocol):
     def collect(self, metric: Metric, constants: Constants, collector: Collector) -> Evidence: ...
 
     def missing(self, metric: Metric, constants: Constants, collector: Collector) -> Mask: ...  # rows that lack a value
+
+    # the clusters that hold each part of the value, and what it carries; None where groups are its parts
+    def parts(self, metric: Metric, evidence: Any, constants: Constants) -> tuple[Any, Floats] | None: ...
+
+    def today(self, metric: Metric, evidence: Any) -> Any: ...  # kept evidence in the form that is collected today
 
     def ordered(self, metric: Metric, evidence: Any) -> Any: ...  # scores as ranks, where only their order is read
 
@@ -64,9 +77,22 @@ class RowSource:
     `rows` is the population: "asked" (all but failed rows), "answered" or "all"; or a function of the options.
     """
 
+    over_tasks = False
+
+    # What one table says that the metric must know before any split: `f(table, **options)`. What is returned is plain
+    # data, because the parts of a table may be summarised apart from each other.
+    summary = Method()
+    # How summaries become the constants: `f(summaries, **options) -> dict`; by default the first is them. However a
+    # table is split, the summaries of its parts give the constants of the whole. In a comparison the tables of both
+    # runs are summarised; a function that asks for `runs` gets how many there are. An entry `undefined` says why the
+    # metric has no value.
+    merge = Method()
+    join = Method()  # how the constants of two runs become one set, where their sums can be converted to it
+    convert = Method()  # how sums under one set of constants become those under another: `f(sums, own, joint) -> sums`
+
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Function,
         rows: Population | Callable[[Mapping[str, Any]], Population],
         reads: tuple[str, ...] | None,
     ) -> None:
@@ -84,46 +110,22 @@ class RowSource:
         self._labelled = "label" in parameters
         self._numeric = {name for name, p in parameters.items() if p.annotation in ("Floats", Floats)}
         self._textual = {name for name, p in parameters.items() if p.annotation in ("Texts", Texts)}
-        self.summarises: Callable[..., Any] | None = None
-        self.merges: Callable[..., dict[str, Any]] | None = None
-        self.joins: Callable[..., dict[str, Any]] | None = None
-        self.converts: Callable[..., dict[str, Floats]] | None = None
+        self.methods: dict[str, Function] = {}
 
     def rows(self, options: Mapping[str, Any]) -> Population:
-        """The population under these options."""
+        """The rows that are read."""
         return self._rows if isinstance(self._rows, str) else self._rows(options)
 
     @property
     def params(self) -> tuple[Param, ...]:
         return self._params
 
-    def summary(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register what one table says that the metric must know before any split: `f(table, **options)`.
+    def grouped_by(self, options: Mapping[str, Any]) -> tuple[str, ...]:  # noqa: ARG002
+        return ()
 
-        What is returned is plain data, because the parts of a table may be summarised apart from each other.
-        """
-        self.summarises = function
-        return function
-
-    def merge(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-        """Register how summaries become the constants: `f(summaries, **options) -> dict`; by default the first is them.
-
-        However a table is split, the summaries of its parts give the constants of the whole. In a comparison the tables
-        of both runs are summarised; a function that asks for `runs` gets how many there are. An entry `undefined` says
-        why the metric has no value.
-        """
-        self.merges = function
-        return function
-
-    def join(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-        """Register how the constants of two runs become one set, where their sums can be converted to it."""
-        self.joins = function
-        return function
-
-    def convert(self, function: Callable[..., dict[str, Floats]]) -> Callable[..., dict[str, Floats]]:
-        """Register how sums under one set of constants become sums under another: `f(sums, own, joint) -> sums`."""
-        self.converts = function
-        return function
+    def population(self, options: Mapping[str, Any]) -> Population:
+        """The rows that count: those that are read, and only answered ones where the option says so."""
+        return "answered" if options.get("answered_only") else self.rows(options)
 
     def reads(self, options: Mapping[str, Any]) -> tuple[str, ...]:
         stated = (
@@ -136,12 +138,13 @@ class RowSource:
         return tuple(dict.fromkeys((*stated, *columns, *several)))
 
     def summarised(self, metric: Metric, table: Records) -> Any:
-        return {} if self.summarises is None else self.summarises(table, **accepted(self.summarises, metric.values))
+        summary = self.methods.get("summary")
+        return {} if summary is None else summary(table, **accepted(summary, metric.values))
 
     def merged(self, metric: Metric, summaries: Sequence[Any], runs: int) -> dict[str, Any]:
-        if self.merges is None:
-            return dict(summaries[0])
-        return self.merges(summaries, **accepted(self.merges, {**metric.values, "runs": runs}))
+        merge: Function = self.methods.get("merge", _first)
+        constants: dict[str, Any] = merge(summaries, **accepted(merge, {**metric.values, "runs": runs}))
+        return constants
 
     def key(self, metric: Metric, constants: Constants) -> tuple[Any, ...]:
         names = [p.name for p in self._params]
@@ -191,14 +194,22 @@ class RowSource:
         collector.evidence(metric, constants)
         return collector.noted_missing(self.key(metric, constants))
 
+    def parts(self, metric: Metric, evidence: Any, constants: Constants) -> tuple[Any, Floats]:
+        """As the metric says; by default there is one part: the clusters with rows."""
+        own: tuple[Any, Floats] | None = metric.own("parts", evidence, constants=constants)
+        return own or (np.asarray(evidence.rows > 0)[:, None], np.ones(1))
+
+    def today(self, metric: Metric, evidence: Any) -> Any:
+        return metric.own("earlier", evidence, usual=evidence)
+
     def ordered(self, metric: Metric, evidence: Any) -> Any:
         """The evidence, with scores as midranks within the run where the metric reads only their order."""
-        return evidence.by_rank() if metric.definition.reads_order else evidence
+        return evidence.by_rank() if metric.definition.rows.reads_order else evidence
 
     def united(self, _metric: Metric, sides: Sequence[tuple[Constants, Any]]) -> dict[str, Any]:
         """What two runs must know together: labels that either met, and what a `join` makes of the rest."""
         one, two = (constants for constants, _ in sides)
-        joint = dict(one) if self.joins is None else self.joins(one, two)
+        joint = self.methods["join"](one, two) if "join" in self.methods else dict(one)
         if "labels" in one:
             met = [set(c["labels"] or met_labels(evidence)) for c, evidence in sides]
             stated = one["labels"] is not None and met[0] == met[1]
@@ -212,10 +223,10 @@ class RowSource:
         changed = [name for name in own if name in joint and hashable(own[name]) != hashable(joint[name])]
         if not set(changed) - {"labels", "begins", "undefined"}:  # these are read by the finish alone
             return evidence
-        if self.converts is None:
+        if "convert" not in self.methods:
             return None
         each = evidence.each
-        sums_ = self.converts({name: getattr(each, name) for name in evidence.names}, own, joint)
+        sums_ = self.methods["convert"]({name: getattr(each, name) for name in evidence.names}, own, joint)
         cells = np.stack([sums_[name] for name in evidence.names], -1).reshape(len(evidence.ids), -1)
         return replace(evidence, cells=cells)
 
@@ -262,6 +273,10 @@ class RowSource:
             what = "text stands" if isinstance(array, Labels) else "lists stand"
             raise InputError(f"{asked_by} needs numbers; {what} in {printable(name)}", file=population.name)
         return array
+
+
+def _first(summaries: Sequence[Any]) -> dict[str, Any]:
+    return dict(summaries[0])
 
 
 def met_labels(evidence: Any) -> tuple[Any, ...]:

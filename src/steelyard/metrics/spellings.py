@@ -40,7 +40,7 @@ def spelled(expr: Expr, metrics: Registry[Definition]) -> Expr:
     readings = [
         (definition, found)
         for definition in metrics.values()
-        for alias in definition.aliases
+        for alias in definition.names.aliases
         if "{" in alias and (found := _read(alias, written)) is not None
     ]
     names = list(dict.fromkeys(definition.name for definition, _ in readings))
@@ -98,14 +98,14 @@ def nearest(name: str, definitions: Iterable[Definition]) -> list[str]:
     written = _words(name)
     scores: dict[str, float] = {}
     for definition in definitions:
-        called = [_words(word) for word in definition.also]
-        own = [_words(text) for text in (definition.name, *definition.aliases) if "{" not in text]
+        called = [_words(word) for word in definition.names.also]
+        own = [_words(text) for text in (definition.name, *definition.names.aliases) if "{" not in text]
         score = max((difflib.SequenceMatcher(None, written, text).ratio() for text in own), default=0.0)
         if score < _NEAR:
             score = 0.0
         if written in called:
             score = max(score, _CALLED)
-        elif any(f" {written} " in f" {text} " for text in (*called, *own, _words(definition.title))):
+        elif any(f" {written} " in f" {text} " for text in (*called, *own, _words(definition.names.title))):
             score = max(score, _WITHIN)
         if score:
             scores[shown_name(definition)] = score

@@ -106,12 +106,6 @@ class Entities:
         return self._extractor.findings(text, unknown) if unknown else self.of(text)
 
 
-def reads_lexicon(definition: Any) -> None:
-    """Let a metric (or the evidence of several) know its lexicon: runs that were read with different ones differ."""
-    definition.summary(_known)
-    definition.merge(_agreed)
-
-
 def _known(table: Records) -> dict[str, Any]:
     return {"lexicon": lexicon_of(table.task.lexicon).digest}
 
@@ -120,6 +114,10 @@ def _agreed(summaries: Sequence[Any]) -> dict[str, Any]:
     if len({summary["lexicon"] for summary in summaries}) > 1:
         raise UsageError("the runs were read with different lexicons; read both with the same `lexicon=`")
     return dict(summaries[0])
+
+
+# what a metric is defined with that knows its lexicon: runs that were read with different ones differ
+READS_LEXICON: dict[str, Any] = {"summary": _known, "merge": _agreed}
 
 
 def checked_weights(metric: str, weights: Sequence[Any], names: Sequence[str]) -> tuple[float, ...]:

@@ -39,16 +39,16 @@ _WORDINGS = {  # of options that several metrics have; a definition states other
 def title_of(metric: Metric, *, inner: bool = False) -> str:
     """The title of a metric with its options and its label; `inner` is for the title of another metric about it."""
     definition, values = metric.definition, metric.values
-    template = definition.title or derived(definition.name)
+    template = definition.names.title or derived(definition.name)
     if metric.label is not None:
-        template = definition.member_titles.get(metric.label, template)
+        template = definition.names.member_titles.get(metric.label, template)
     named = set(_PLACE.findall(template))
     told = {p.name: _value(p, values[p.name]) for p in definition.params if values[p.name] is not None}
     told |= {} if metric.label is None else {"label": metric.label}
     title = _PLACE.sub(lambda place: told.get(place.group(1), ""), template).strip()
     while (shorter := _DANGLING.sub("", title)) != title:
         title = shorter.rstrip()
-    if metric.label is not None and "label" not in named and metric.label not in definition.member_titles:
+    if metric.label is not None and "label" not in named and metric.label not in definition.names.member_titles:
         title = f"{title}: {metric.label}"
     further = [p for p in definition.params if p.name not in named and not _is_usual(p, values[p.name])]
     cutoff = "".join(f"@{values[p.name]}" for p in further if p.name == "k")
@@ -72,7 +72,7 @@ def _is_usual(param: Param, value: Any) -> bool:
 
 
 def _wording(metric: Metric, param: Param, value: Any) -> str:
-    wording = metric.definition.option_titles.get(param.name) or _WORDINGS.get(param.name)
+    wording = metric.definition.names.option_titles.get(param.name) or _WORDINGS.get(param.name)
     if value is False:
         return f"not {wording or param.name}"
     if value is True:

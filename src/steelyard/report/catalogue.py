@@ -36,17 +36,21 @@ def explanation(name: str) -> Document:
     prose, example = _parts(d.doc)
     facts = [
         ("title", _title(d)),
-        ("also typed as", ", ".join((*d.aliases, *filter(None, [d.documented_as])))),
-        ("formula", d.formula),
+        ("also typed as", ", ".join(d.names.typed)),
+        ("formula", d.shown.formula),
         ("reads", _reads(d)),
-        ("rows", _rows(d)),
         ("better", d.better or "neither direction by itself"),
         ("bounds", _bounds(d)),
-        ("unit", d.unit),
+        ("unit", d.shown.unit),
         ("options", _options(d)),
         ("members", ", ".join(d.members) if isinstance(d.members, tuple) else ""),
-        ("interval", f"none: {d.no_interval}" if isinstance(d.no_interval, str) and d.no_interval else ""),
-        ("reference", d.reference),
+        (
+            "interval",
+            f"none: {d.uncertainty.no_interval}"
+            if isinstance(d.uncertainty.no_interval, str) and d.uncertainty.no_interval
+            else "",
+        ),
+        ("reference", d.shown.reference),
     ]
     document: Document = [Heading(shown_name(d)), *(Note(paragraph, literal=True) for paragraph in prose)]
     document.append(Table(("fact", "value"), tuple((k, v) for k, v in facts if v)))
@@ -61,7 +65,7 @@ def reference() -> Document:
     for module, metrics in _by_question().items():
         document.append(Heading(module))
         rows = tuple(
-            (shown_name(d), _title(d), _first_sentence(d), d.formula, _options(d), d.better or "", _bounds(d))
+            (shown_name(d), _title(d), _first_sentence(d), d.shown.formula, _options(d), d.better or "", _bounds(d))
             for d in metrics
         )
         document.append(Table(("metric", "title", "what it says", "formula", "options", "better", "bounds"), rows))
@@ -81,15 +85,15 @@ def catalogue_document(name: str | None = None) -> Any:
     metrics = [
         {
             "name": d.name,
-            "title": d.title or derived(d.name),
-            "aliases": [*d.aliases, *filter(None, [d.documented_as])],
+            "title": d.names.title or derived(d.name),
+            "aliases": [*d.names.typed],
             "reads": list(_reads(d).split(", ")) if _reads(d) else [],
             "better": None if d.better == "as base" else d.better,
             "bounds": [b if isinstance(b, int | float) else None for b in d.bounds],
-            "unit": d.unit,
+            "unit": d.shown.unit,
             "options": {p.name: {"kind": p.kind, **({} if p.required else {"default": p.default})} for p in d.params},
-            "formula": d.formula,
-            "reference": d.reference,
+            "formula": d.shown.formula,
+            "reference": d.shown.reference,
             "description": "\n\n".join(_parts(d.doc)[0]),
         }
         for d in definitions
@@ -107,23 +111,13 @@ def _definition(name: str) -> Definition:
 
 def _title(d: Definition) -> str:
     """The title as it is stated, with the names of its options in brackets: `Fairness Gap of [base] by [by]`."""
-    return (d.title or derived(d.name)).replace("{", "[").replace("}", "]")
+    return (d.names.title or derived(d.name)).replace("{", "[").replace("}", "]")
 
 
 def _reads(d: Definition) -> str:
     if d.usual_reads is None:
         return "what its metric reads" + (", by" if any(p.name == "by" for p in d.params) else "")
     return ", ".join(d.usual_reads)
-
-
-def _rows(d: Definition) -> str:
-    rows = getattr(d.source, "rows", None)
-    named = {
-        "asked": "all but failed rows",
-        "answered": "answered rows",
-        "all": "all rows, failed ones included",
-    }
-    return named.get(str(rows), "")
 
 
 def _bounds(d: Definition) -> str:

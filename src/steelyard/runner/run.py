@@ -347,7 +347,7 @@ def _evaluated(
     spec = plan.spec
     asked = asked_for(spec.metrics)
     evaluation = evaluate(records, asked or None, settings=settings, keep_evidence=True)
-    comparable = [m for m in asked if not (isinstance(m, Metric) and m.definition.no_delta)]
+    comparable = [m for m in asked if not (isinstance(m, Metric) and m.no_delta)]
     comparisons = {}
     answered = set(records.labels("model").values)
     for base, new in combinations([model.name for model in spec.models if model.name in answered], 2):

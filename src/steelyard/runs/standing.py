@@ -124,7 +124,7 @@ def up_to_common_coverage(runs: Sequence[RunEntry], key: str) -> dict[str, float
     declining, or where all answer alike. A run without evidence cannot be judged and has none."""
     expr = expression(key)
     metric = None if expr is None else metric_of_expression(expr)
-    if expr is None or metric is None or not metric.definition.common_coverage:
+    if expr is None or metric is None or not metric.common_coverage:
         return {}
     with_value = [run for run in runs if value_of(run, key) is not None]
     kept = {run.path: _slice_of(run, dict(expr.slice)) for run in with_value}
@@ -137,7 +137,7 @@ def up_to_common_coverage(runs: Sequence[RunEntry], key: str) -> dict[str, float
         return {}
     options = {k: v for k, v in metric.values.items() if k not in ("ties", "c")}
     limit = min(common, float(metric.values.get("c", 1.0)))
-    area = metric_of(metric.definition.common_coverage).definition(**options, c=limit)
+    area = metric_of(metric.common_coverage).definition(**options, c=limit)
     return {path: sample(area, side, side.constants(area)).value for path, side in sides.items() if side.has(area)}
 
 

@@ -61,14 +61,14 @@ def several(records: Records, column: str) -> bool:
 
 def applies(metric: Metric, table: Records, parts: int, slice_: Mapping[str, Any]) -> bool:
     """Metrics of altered questions have nothing to say of the originals, nor those over groups inside one group."""
-    if metric.definition.perturbed_only and parts > 1 and table.is_unperturbed().all():
+    if metric.perturbed_only and parts > 1 and table.is_unperturbed().all():
         return False
     return not set(metric.grouped_by) & set(slice_)
 
 
 def joined(records: Records, asked: Sequence[Metric]) -> Records:
     """The records, with the unperturbed partner's columns where a metric reads them."""
-    needing = [m for m in asked if m.definition.perturbed_only or any(c.startswith("reference.") for c in m.reads)]
+    needing = [m for m in asked if m.perturbed_only or any(c.startswith("reference.") for c in m.reads)]
     if not needing:
         return records
     if "perturbation" not in records:

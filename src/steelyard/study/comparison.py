@@ -74,8 +74,8 @@ def compare(
     chosen = choose(tables[0], comparable=True) if named is None else ()
     asked, filled_in = completed(listed_metrics(chosen) if named is None else named, tables[0])
     for metric in asked:
-        if metric.definition.no_delta:
-            raise UsageError(f"{metric} cannot be compared: {metric.definition.no_delta}")
+        if metric.no_delta:
+            raise UsageError(f"{metric} cannot be compared: {metric.no_delta}")
     base, new = (joined(table, asked) for table in tables)
     unmatched = UnmatchedRows()
     pooled = checked_pool(listed(pool))
@@ -128,7 +128,7 @@ def compare_kept(
     unclear = next(filter(None, map(left_open, listed(metrics))), None)
     if unclear is not None:
         raise UsageError(unclear)
-    asked = [m for m in map(metric_of, listed(metrics)) if not m.definition.no_delta]
+    asked = [m for m in map(metric_of, listed(metrics)) if not m.no_delta]
     dropped = [c for c in ("model", "strategy") if all(_values(kept, c) <= 1 for kept in (base, new))]
     mine, theirs = (_by_slice(kept, dropped) for kept in (base, new))
     lonely = [key for key in (*mine, *theirs) if (key in mine) != (key in theirs) and {c for c, _ in key} <= set(CELL)]

@@ -34,10 +34,7 @@ def listed_metrics(choices: Sequence[Choice]) -> list[Metric]:
 
 def choose(records: Records, *, comparable: bool = False) -> list[Choice]:
     """The metrics to compute where none was asked for, with the reasons; `comparable` ones have a delta."""
-    choices = [
-        Choice(tuple(m for m in c.metrics if not (comparable and m.definition.no_delta)), c.why)
-        for c in _suiting(records)
-    ]
+    choices = [Choice(tuple(m for m in c.metrics if not (comparable and m.no_delta)), c.why) for c in _suiting(records)]
     return [choice for choice in choices if choice.metrics]
 
 
@@ -103,7 +100,7 @@ def _of(situations: Sequence[Situation], why: str, *, column: str = "") -> Choic
     meant = [
         (default.place, known(column) if column else known(label=default.label, **default.options))
         for known in registry.values()
-        for default in known.default_for
+        for default in known.shown.default_for
         if default.situation in situations
     ]
     return Choice(tuple(metric for _, metric in sorted(meant, key=itemgetter(0))), why)

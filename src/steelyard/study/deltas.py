@@ -93,18 +93,18 @@ def _with_companions(pair: Pair, inner: Pair, metric: Metric, measured: _Measure
     decides = inner
     if metric.population == "answered":
         delta, decides = _with_rates(delta, inner, metric, measured)
-    if metric.definition.common_coverage is not None and len(inner):
+    if metric.common_coverage is not None and len(inner):
         delta = _with_common_coverage(delta, inner, metric, measured)
     delta = replace(delta, read_from=delta.verdict_from)
-    if metric.definition.twin and delta.verdict_from != "nothing":
-        delta = _decided_by(delta, metric.definition.twin, measured.delta(decides, _twin(metric)))
-        delta = _with(delta, f"judged by {metric.definition.twin}, which noise does not make larger")
+    if metric.twin and delta.verdict_from != "nothing":
+        delta = _decided_by(delta, metric.twin, measured.delta(decides, _twin(metric)))
+        delta = _with(delta, f"judged by {metric.twin}, which noise does not make larger")
     return delta
 
 
 def _twin(metric: Metric) -> Metric:
     """The metric that a delta takes its verdict from, with the same options."""
-    definition = metric_of(metric.definition.twin).definition
+    definition = metric_of(metric.twin).definition
     known = {p.name for p in definition.params}
     return definition(**{name: value for name, value in metric.options if name in known})
 
@@ -142,7 +142,7 @@ def _with_common_coverage(delta: Delta, pair: Pair, metric: Metric, measured: _M
         note = f"cmax differs: {metric.definition.name} rewards declining, so there is no verdict (aurc has one)"
         return replace(_with(delta, note), verdict_from="nothing")
     options = {k: v for k, v in metric.values.items() if k not in ("ties", "c")}  # the areas up to c know no ties
-    area = metric_of(str(metric.definition.common_coverage)).definition(**options, c=common)
+    area = metric_of(str(metric.common_coverage)).definition(**options, c=common)
     delta = _decided_by(delta, "common_cmax", measured.delta(pair, area))
     form = {"c": common, **delta.companions["common_cmax"]}
     return _with(delta, "cmax differs: the verdict is from the area up to the common cmax", common_cmax=form)

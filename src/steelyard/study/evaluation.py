@@ -93,12 +93,12 @@ def values(metrics: Sequence[MetricLike], records: Records) -> dict[str, float]:
     """
     asked = [single(metric_of(metric)) for metric in metrics]
     collectors = {False: Collector.whole(records)}
-    if any(metric.definition.by_cluster for metric in asked):
+    if any(metric.by_cluster for metric in asked):
         collectors[True] = Collector(records)
     by_name = {}
     for metric in asked:
         constants = metric.constants([records])
-        collector = collectors[metric.definition.by_cluster]
+        collector = collectors[metric.by_cluster]
         reading = collector.unit.read(collector.evidence(metric, constants))
         by_name[metric.name] = float(metric.finished(reading, constants)[0])
     return by_name
@@ -119,7 +119,7 @@ def value(metric: MetricLike, records: Records | None = None, /, **columns: Coll
         size = len(next(iter(given.values())))
         records = Records.from_columns({"item": list(range(size)), **given}, task=task)
     asked = metric_of(metric)
-    if asked.definition.perturbed_only:
+    if asked.perturbed_only:
         records = joined(records, [asked])
         records = records.take(~records.is_unperturbed())
     return values([asked], records)[asked.name]

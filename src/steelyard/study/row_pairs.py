@@ -98,7 +98,7 @@ class RowPair(Pair):
         if metric.over_tasks:
             columns: tuple[str, ...] = ("task",) if "task" in self.base else ()
         else:
-            columns = metric.grouped_by if metric.definition.over_groups in FROM_ALL_GROUPS else ()
+            columns = metric.grouped_by if metric.over_groups in FROM_ALL_GROUPS else ()
         left = {value_name(v) for c in columns for v in inner.base.labels(c).values}
         whole = [value_name(v) for c in columns for v in self.base.labels(c).values]
         return [name for name in whole if name not in left]

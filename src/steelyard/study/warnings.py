@@ -43,7 +43,7 @@ def unmet_labels(records: Records, asked: Sequence[Metric] = ()) -> list[str]:
     texts in one of its tasks, and are counted only; those that are scored as texts are no labels, and nothing is said.
     """
     stated = set(records.stated)
-    if any(metric.definition.texts for metric in asked):
+    if any(metric.definition.rows.texts for metric in asked):
         return []
     if records.task.labels is not None or "mark" in stated or not {"target", "prediction"} <= stated:
         return []

@@ -293,7 +293,7 @@ def _read_from(delta: Mapping[str, Any]) -> str:
 
 def documented_names() -> dict[str, str]:
     """The metric that each documented key means, where the key is not the metric's own name."""
-    return {known.documented_as: known.name for known in registry.values() if known.documented_as}
+    return {known.names.documented_as: known.name for known in registry.values() if known.names.documented_as}
 
 
 def flat_key(metric: str, slice_: Mapping[str, Any]) -> str:

@@ -66,9 +66,7 @@ def estimates_of(
     """The estimates of samples on one list of clusters."""
     asked = list(samples)
     samples = [lone(s) or s for s in asked]  # a mean of one metric is as sure as that metric is
-    inner = {
-        id(s): named_samples(s) for s in samples if s.metric.definition.over_groups == "worst" and settings.by_family
-    }
+    inner = {id(s): named_samples(s) for s in samples if s.metric.over_groups == "worst" and settings.by_family}
     each = [*samples, *(part for parts in inner.values() for part in parts.values())]
     resampled = [s for s in each if needs_resampling(s, settings)]
     resample(resampled, settings, progress)
@@ -157,7 +155,7 @@ def _about_groups(s: Sample) -> tuple[list[str], list[Caution]]:
     lost = groups_without_value(s)
     if lost:
         notes.append(f"{named(lost)} left out: the metric is undefined there")
-        if s.metric.definition.over_groups in FROM_ALL_GROUPS:
+        if s.metric.over_groups in FROM_ALL_GROUPS:
             cautions.append("missing group")
     alone = ungrouped_rows(s)
     if alone:
@@ -191,4 +189,4 @@ def undefined_reason(s: Sample) -> str:
     if not int(s.evidence.rows.sum()):
         lost = ", ".join(f"{n} {reason}" for reason, n in s.evidence.excluded.items())
         return f"undefined: no row counts ({lost})" if lost else "undefined: no row counts"
-    return f"undefined: {s.metric.definition.undefined or 'the data do not determine it'}"
+    return f"undefined: {s.metric.definition.shown.undefined or 'the data do not determine it'}"

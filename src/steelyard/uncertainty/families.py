@@ -48,12 +48,12 @@ class Spread:
 
 def by_jackknife(s: Sample) -> bool:
     """True where the standard error is the jackknife's, and no resample is needed."""
-    return bool(s.metric.definition.spread) and not s.is_score and has_spread(s)
+    return bool(s.metric.spread) and not s.is_score and has_spread(s)
 
 
 def never_resampled(s: Sample) -> bool:
     """True where a bootstrap is off by just what the metric is free of, whatever method is asked for."""
-    return s.metric.definition.spread == "t"
+    return s.metric.spread == "t"
 
 
 def has_spread(s: Sample) -> bool:
@@ -68,20 +68,20 @@ def needs_resampling(s: Sample, settings: Settings) -> bool:
     if never_resampled(s):
         return False
     if not settings.by_family:
-        return not (s.metric.definition.by_cluster and s.metric.definition.no_interval)
-    known = s.is_score or s.metric.definition.spread or s.metric.definition.over_groups or s.metric.definition._shares
+        return not (s.metric.by_cluster and s.metric.no_interval)
+    known = s.is_score or s.metric.spread or s.metric.over_groups or s.metric.is_mean_of_shares
     return not known and not no_interval(s)
 
 
 def no_interval(s: Sample) -> str:
     """Why the metric has no honest interval, or nothing."""
-    reason = s.metric.definition.no_interval
+    reason = s.metric.no_interval
     return reason if isinstance(reason, str) else reason(s.evidence, s.value, s.metric.label)
 
 
 def spread_of(s: Sample, settings: Settings, parts: Scarcity, groups: Mapping[Any, Sample]) -> Spread:
     """The rule of the metric's family, or the method that was asked for."""
-    definition = s.metric.definition
+    metric = s.metric
     if s.clusters < 2:
         return Spread(rule=None, notes=("fewer than 2 clusters: no interval",))
     if settings.by_family:
@@ -89,16 +89,16 @@ def spread_of(s: Sample, settings: Settings, parts: Scarcity, groups: Mapping[An
             return _share(s)
         if s.is_score:
             return _score(s)
-        if definition.over_groups:
+        if metric.over_groups:
             return _of_groups(s, settings, groups)
-        if definition._shares is not None:
+        if metric.is_mean_of_shares:
             return _shares(s)
-        if definition.spread:
+        if metric.spread:
             return _jackknifed(s, settings, parts)
     if never_resampled(s):
         return _jackknifed(s, settings, parts)
     reason = no_interval(s)
-    if reason and (settings.by_family or (definition.by_cluster and definition.no_interval)):
+    if reason and (settings.by_family or (metric.by_cluster and metric.no_interval)):
         return Spread(rule=None, notes=(f"no interval: {reason}",))
     if not settings.resamples:
         return Spread(rule=None, notes=("no interval: no resamples were asked for",))
@@ -125,7 +125,7 @@ def _score(s: Sample) -> Spread:
     se = intervals.cluster_se(totals, rows)
     worth = intervals.effective_clusters((totals - s.value * rows)[inside])
     limits, bounds = s.limits, s.metric.bounds
-    log = (s.metric.definition.spread == "log-t" or bounds == (0, None)) and s.value > 0
+    log = (s.metric.spread == "log-t" or bounds == (0, None)) and s.value > 0
     steady = intervals.no_spread(se, s.value)
     if steady and limits is None:
         return Spread(rule=None, se=se, notes=("no interval: every cluster has the same value",))
@@ -151,7 +151,7 @@ _BY_KIND = {"gap": gap_rule, "gaps": gaps_rule, "ratio": ratio_rule, "disparity"
 
 def _of_groups(s: Sample, settings: Settings, groups: Mapping[Any, Sample]) -> Spread:
     """A gap, the worst group, or one group against the whole."""
-    kind = s.metric.definition.over_groups
+    kind = s.metric.over_groups
     undefined = 0
     if kind in _BY_KIND:
         group_rule = _BY_KIND[kind](s)
@@ -174,9 +174,7 @@ def _of_groups(s: Sample, settings: Settings, groups: Mapping[Any, Sample]) -> S
 
 def _shares(s: Sample) -> Spread:
     """A mean of shares: every share with the spread of its own clusters."""
-    hits_and_rows = s.metric.shares(s.evidence)
-    assert hits_and_rows is not None
-    _, se, worth = intervals.shares(*hits_and_rows)
+    _, se, worth = intervals.shares(*s.metric.shares(s.evidence))
     if math.isnan(se) or se <= 0:
         return Spread(rule=None, notes=("no interval: a part of it sits in a single cluster",))
     return Spread(
@@ -197,7 +195,7 @@ def _jackknifed(s: Sample, settings: Settings, parts: Scarcity) -> Spread:
     se = intervals.jackknife_se(s.left_out)
     if intervals.no_spread(se, s.value):
         return _at_bound(s, settings, se, 0, parts)
-    spread = s.metric.definition.spread
+    spread = s.metric.spread
     worth = float(s.clusters) if spread == "t" else intervals.effective_clusters(influence)
     log = spread == "log-t" and s.value > 0
     plain = intervals.log_student if log else intervals.student

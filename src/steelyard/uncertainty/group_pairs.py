@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def shared_groups(base: Sample, new: Sample) -> tuple[Sample, Sample, tuple[str, ...]]:
     """Both sides with the groups that have a value in both, and what must be said of the others."""
-    if not base.metric.definition.over_groups:
+    if not base.metric.over_groups:
         return base, new, ()
     parts = [_of_shared_groups(*pair) for pair in zip(over_groups(base), over_groups(new), strict=True)]
     said = tuple(dict.fromkeys(note for _, _, notes in parts for note in notes))

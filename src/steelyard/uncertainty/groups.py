@@ -59,7 +59,7 @@ def group_samples(s: Sample) -> list[Sample]:
     """The base metric in every group that has a value, as samples of their own."""
     base, constants, evidence = s.metric.values["base"], s.constants["groups"], s.evidence
     unit = Draw(np.ones((1, len(evidence.ids))))
-    held = s.metric.definition.over_groups in FROM_PAIRS
+    held = s.metric.over_groups in FROM_PAIRS
     common = _common_coverage(evidence, unit) if base.is_area and held else None
     samples = [
         read_sample(Sample(metric=base, constants=constants[name], evidence=group, up_to=common), unit)
@@ -91,7 +91,7 @@ def over_groups(s: Sample) -> list[Sample]:
     if isinstance(s.evidence, Groups):
         return [s]
     source = s.metric.definition.source
-    if s.metric.definition.over_groups != "gaps" or not isinstance(source, PartSource):
+    if s.metric.over_groups != "gaps" or not isinstance(source, PartSource):
         return []
     unit = Draw(np.ones((1, len(s.evidence.ids))))
     gaps = zip(source.metrics(s.metric.values), s.constants["parts"], s.evidence.parts, strict=True)
@@ -148,9 +148,9 @@ def _group(name: Any, sample: Sample, limits: tuple[float, float] | None) -> Gro
 def unfit_base(s: Sample) -> str:
     """Why groups cannot be compared by this base metric, or nothing."""
     base = s.metric.values["base"]
-    if base.norm is not None or base.definition.extreme or base.definition.over_groups:
+    if base.norm is not None or base.is_extreme or base.over_groups:
         return f"{base} is itself the size of noise or an extreme: calibration_error2 compares groups"
-    reason = base.definition.no_interval
+    reason = base.no_interval
     if callable(reason):
         reading = Draw(np.ones((1, len(s.evidence.ids)))).read(s.evidence.overall)
         reason = reason(s.evidence.overall, float(base.finished(reading, s.constants["overall"])[0]), base.label)

@@ -40,7 +40,7 @@ def named_measures(names: Sequence[Name]) -> str:
 
 def lone(s: Sample) -> Sample | None:
     """The one metric that a number is made of, where its value is that metric's: its interval is then too."""
-    if isinstance(s.evidence, Groups) and s.metric.definition.over_groups == "one":
+    if isinstance(s.evidence, Groups) and s.metric.over_groups == "one":
         return _of_group(s)
     if not isinstance(s.evidence, Tasks) or len(s.evidence.names) != 1:
         return None

@@ -98,7 +98,7 @@ class _Work:
 
     @classmethod
     def of(cls, base: Sample, new: Sample, settings: Settings) -> _Work:
-        over_parts = base.metric.definition.over_groups in FROM_ALL_GROUPS or _of_tasks(base)
+        over_parts = base.metric.over_groups in FROM_ALL_GROUPS or _of_tasks(base)
         base, new, lost = _shared_groups(base, new)
         base, new = lone_sides(base, new)
         present = np.flatnonzero((base.evidence.rows > 0) | (new.evidence.rows > 0))
@@ -109,10 +109,10 @@ class _Work:
                 kind = "rows" if settings.by_family else "resampled"
             else:
                 shifts = settings.by_family and base.metric.bootstrap_shifts
-                never = base.metric.definition.spread == "t"  # a bootstrap is off by what it should be free of
+                never = base.metric.spread == "t"  # a bootstrap is off by what it should be free of
                 kind = "jackknife" if shifts or never else "resampled"
         work = cls(base=base, new=new, kind=kind, delta=delta, present=present, lost_groups=lost, over_parts=over_parts)
-        if base.metric.definition.over_groups == "gaps":
+        if base.metric.over_groups == "gaps":
             parts = zip(over_groups(base), over_groups(new), strict=True)
             work.gaps = tuple(cls.of(one, two, settings) for one, two in parts)
         if _same_rows(base, new) and not math.isnan(delta):
@@ -358,7 +358,7 @@ def _swap(work: Sequence[_Work], settings: Settings) -> None:
             continue
         joint = metric.united([(s.constants, s.evidence) for s in (w.base, w.new)])
         w.swapped = Swapped(metric=metric, constants=joint, delta=w.delta, size=size, common=_up_to_common(w))
-        key = (id(w.base.evidence), id(w.new.evidence), metric.definition.reads_order, metric.key(joint))
+        key = (id(w.base.evidence), id(w.new.evidence), metric.definition.rows.reads_order, metric.key(joint))
         if key not in pools:
             both = [metric.converted(s.evidence, s.constants, joint) for s in (w.base, w.new)]
             if any(evidence is None for evidence in both):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from steelyard.ground.arrays import Codes, Floats, Progress
 from steelyard.metrics.collector import Side
-from steelyard.metrics.definition import UNIT, Metric
+from steelyard.metrics.definition import Metric
 from steelyard.metrics.evidence.by_task import Tasks
 from steelyard.metrics.evidence.sums import Draw, Sums
 from steelyard.uncertainty.jackknife import leave_one_out
@@ -63,7 +63,9 @@ class Sample:
         self.replicates.append(values)
         if self.vector is not None:
             assert self.metric.norm is not None
-            moved = self.metric.noise(draw.read(self.evidence), self.constants) - self.vector
+            noise = self.metric.noise(draw.read(self.evidence), self.constants)
+            assert noise is not None
+            moved = noise - self.vector
             self.distances.append(self.metric.norm(np.where(np.isnan(self.vector), np.nan, moved)))
 
     @property
@@ -89,9 +91,7 @@ class Sample:
     @property
     def is_share(self) -> bool:
         """True for a row mean of zeros and ones that is a share of rows."""
-        definition = self.metric.definition
-        share = definition.share if definition.share is not None else definition.bounds == UNIT
-        return self.is_score and self.evidence.binary and bool(share)
+        return self.is_score and self.evidence.binary and self.metric.is_share
 
     @property
     def score_sums(self) -> tuple[Floats, Floats]:
@@ -124,8 +124,8 @@ def read_sample(s: Sample, unit: Draw) -> Sample:
     s.value = float(s.finish(reading)[0])
     present = metric.present(reading, constants)
     s.whole = None if present is None else present[0]
-    if metric.norm is not None and metric.definition._vector is not None and not math.isnan(s.value):
-        s.vector = metric.noise(reading, constants)[0]
+    noise = metric.noise(reading, constants) if metric.norm is not None and not math.isnan(s.value) else None
+    s.vector = None if noise is None else noise[0]
     if int(s.evidence.rows.sum()) and s.up_to is None:
         s.detail = metric.detail(reading, constants)
     return s

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -16,7 +17,7 @@ from steelyard.metrics.contract import metric
 from steelyard.metrics.evidence.clusters import Ids
 from steelyard.metrics.evidence.confusion import class_clusters, confusion_counts
 from steelyard.metrics.evidence.sums import Cells, Sums, Terms, sums
-from steelyard.metrics.options import Columns, Constant, asks_answered
+from steelyard.metrics.options import Columns, Constant
 from steelyard.metrics.questions.correctness import confusion
 from steelyard.records.derive import ANSWERED
 from steelyard.records.labels import Labels, value_name
@@ -29,9 +30,7 @@ _LEVELS = ("nominal", "ordinal", "interval", "ratio")
 @confusion.metric(
     title="Matthews Correlation Coefficient",
     also=("phi coefficient",),
-    better="higher",
     bounds=(-1, 1),
-    answered_if=asks_answered,
     formula="(c·N − Σ_k t_k·p_k) / √((N² − Σ p_k²)·(N² − Σ t_k²))",
     undefined="it needs at least two labels among the targets, and two among the answers",
     aliases=("matthews", "matthews_corrcoef"),
@@ -63,7 +62,6 @@ def mcc(s: Cells, *, labels: Constant) -> Floats:
     better="higher",
     bounds=(-1, 1),
     reads=("target", "prediction"),
-    answered_if=asks_answered,
     formula="1 − Σ w_ij·o_ij / Σ w_ij·e_ij, w = 1 where i ≠ j, |i − j| or (i − j)²",
     undefined="all targets and all answers are one label",
     aliases=("cohen_kappa", "cohens_kappa"),
@@ -94,8 +92,7 @@ def _(table: Records, labels: tuple[Any, ...] | None, weights: str | None) -> di
     """As of the confusion matrix; labels that have no order are refused where weights need one."""
     if weights not in (None, *_WEIGHTS):
         raise UsageError("kappa: weights is linear or quadratic")
-    assert confusion.source.summarises is not None
-    summary: dict[str, Any] = confusion.source.summarises(table, labels)
+    summary: dict[str, Any] = confusion.source.methods["summary"](table, labels)
     if weights is None or summary["stated"] is not None:
         return summary
     if any(isinstance(v, str) for v in summary["met"]):
@@ -113,10 +110,10 @@ def _labels_met(table: Records) -> set[Any]:
 @kappa.merge
 def _(summaries: Sequence[Any], runs: int) -> dict[str, Any]:
     """The labels; where places count, those of the whole task: a slice without the middle one moves no other."""
-    assert confusion.source.merges is not None
     if "by_task" in summaries[0]:
         return {"labels": tuple(sorted(set().union(*in_tasks(summaries))))}
-    return confusion.source.merges(summaries, runs)
+    merged: dict[str, Any] = confusion.source.methods["merge"](summaries, runs)
+    return merged
 
 
 @kappa.finish
@@ -192,14 +189,13 @@ def _checked_raters(owner: str, table: Records, raters: tuple[str, ...]) -> None
             raise InputError(table.lacks(rater, owner))
 
 
-@metric(
+_between_raters = partial(metric, better="higher", bounds=(-1, 1), rows="all", reads=())
+
+
+@_between_raters(
     title="Krippendorff's Alpha",
-    option_titles={"raters": "between {}", "level": "{} level"},
     also=("agreement", "inter rater reliability"),
-    better="higher",
-    bounds=(-1, 1),
-    rows="all",
-    reads=(),
+    option_titles={"raters": "between {}", "level": "{} level"},
     formula="1 − (n − 1)·Σ o_ck·δ²_ck / Σ n_c·n_k·δ²_ck",
     undefined="all ratings are alike, or no row has two",
     reference="Krippendorff (2011), Computing Krippendorff's alpha-reliability",
@@ -284,14 +280,10 @@ def _in_order(order: tuple[str, ...] | None) -> Any:
     return lambda value: (place.get(value_name(value), len(place)), value_name(value))
 
 
-@metric(
+@_between_raters(
     title="Gwet's AC1",
-    option_titles={"raters": "between {}"},
     also=("agreement", "inter rater agreement"),
-    better="higher",
-    bounds=(-1, 1),
-    rows="all",
-    reads=(),
+    option_titles={"raters": "between {}"},
     formula="(p_a − p_e) / (1 − p_e), p_e = Σ_k π_k·(1 − π_k) / (K − 1)",
     undefined="no row has two ratings, or there is only one category",
     reference="Gwet (2008), Computing inter-rater reliability in the presence of high agreement",

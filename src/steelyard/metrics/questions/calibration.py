@@ -8,7 +8,7 @@ row with a target and a score.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,13 @@ import numpy as np
 from steelyard.errors import InputError, UsageError
 from steelyard.ground import compiling
 from steelyard.ground.arrays import Codes, Floats
-from steelyard.metrics.claims import claimed, has_positive, known_positive
+from steelyard.metrics.claims import CLAIMING, claimed, has_positive, known_positive
 from steelyard.metrics.contract import evidence, metric
 from steelyard.metrics.evidence import passes
 from steelyard.metrics.evidence.signed import SignedReading, SignedTerms
 from steelyard.metrics.evidence.sums import Cells, Terms, sums
 from steelyard.metrics.options import CONFIDENCE, Column, Constant, Label
-from steelyard.metrics.vocabulary import Default, Population
+from steelyard.metrics.vocabulary import Default
 from steelyard.records.derive import ANSWERED, FAILED
 from steelyard.records.labels import Labels, value_name
 from steelyard.records.table import Records
@@ -55,14 +55,6 @@ def sum_of_gaps(gaps: Floats) -> Floats:
     return np.abs(gaps).sum(-1)
 
 
-_READS = ("target", "prediction")
-
-
-def _population(options: Mapping[str, Any]) -> Population:
-    """A confidence is about an answer; the probability of a class is about every row with a target."""
-    return "answered" if options["positive"] is None else "asked"
-
-
 def _probability(records: Records, score: Any) -> Floats:
     """The score as a probability; another column than `confidence` was not checked at the door."""
     values = np.asarray(score, float)
@@ -72,7 +64,7 @@ def _probability(records: Records, score: Any) -> Floats:
     return values
 
 
-@evidence(rows=_population, reads=_READS)
+@evidence(better="lower", bounds=(0, 1), **CLAIMING)
 def reliability(
     records: Records, *, bins: int = 10, positive: Label | None = None, score: Column = CONFIDENCE
 ) -> Terms:
@@ -81,16 +73,10 @@ def reliability(
     return sums(hits=claimed(records, positive), mass=stated, n=1, by=bin_of(stated, bins))
 
 
-reliability.summary(has_positive)
-reliability.merge(known_positive)
-
-
 @reliability.metric(
     title="Expected Calibration Error",
     aliases=("expected_calibration_error",),
     also=("calibration", "reliability"),
-    better="lower",
-    bounds=(0, 1),
     norm=sum_of_gaps,
     twin="calibration_error2",
     default_for=(Default("confidences", 1, options={"bins": 15}),),
@@ -133,8 +119,6 @@ def _bin_rows(edges: Sequence[tuple[float, float]], hits: Floats, mass: Floats, 
     title="Maximum Calibration Error",
     aliases=("maximum_calibration_error",),
     also=("calibration",),
-    better="lower",
-    bounds=(0, 1),
     formula="max_b |acc_b − conf_b| over non-empty bins",
     reference=_GUO,
     no_interval="the largest of several gaps: resampling does not cover it",
@@ -157,7 +141,6 @@ mce.detail(equal_width_table)
 @reliability.metric(
     title="Squared Calibration Error",
     also=("calibration",),
-    better="lower",
     bounds=(-1, 1),
     by_cluster=True,
     spread="t",
@@ -187,10 +170,9 @@ def calibration_error2(s: Cells) -> Floats:
     also=("calibration",),
     better="lower",
     bounds=(0, 1),
-    rows=_population,
-    reads=_READS,
     norm=sum_of_gaps,
     formula="Σ_b n_b/N · |acc_b − conf_b| over bins of equal mass",
+    **CLAIMING,
 )
 def ace(records: Records, *, bins: int = 10, positive: Label | None = None, score: Column = CONFIDENCE) -> Terms:
     """Adaptive calibration error: bins of equal mass, bin = ⌊bins · midrank / n⌋, equal confidences together.
@@ -259,14 +241,13 @@ def equal_mass(counts: Floats, bins: int) -> Floats:
     also=("calibration", "proper score", "quadratic score"),
     better="lower",
     bounds=(0, 1),
-    rows=_population,
-    reads=_READS,
     spread="log-t",
     conditions=("binary",),
     documented_as="brier_score",
     default_for=(Default("confidences", 3, options={"binary": True}),),
     formula="mean (confidence − correct)²",
     reference="Brier (1950), Verification of forecasts expressed in terms of probability",
+    **CLAIMING,
 )
 def brier(
     records: Records,
@@ -313,9 +294,8 @@ def _(summaries: Sequence[Any], binary: bool) -> dict[str, Any]:
     also=("cross entropy", "likelihood", "logloss"),
     better="lower",
     bounds=(0, None),
-    rows=_population,
-    reads=_READS,
     formula="−mean log p(observed), p clipped to [1e-6, 1 − 1e-6]",
+    **CLAIMING,
 )
 def nll(records: Records, *, positive: Label | None = None, score: Column = CONFIDENCE) -> Floats:
     """Negative log-likelihood of correctness under the confidence (log loss).
@@ -347,14 +327,10 @@ def class_probability(records: Records) -> str:
     return ""
 
 
-nll.summary(has_positive)
-nll.merge(known_positive)
-
-
 # -- how large noise alone would be -----------------------------------------------------------------------------
 
 
-@evidence(rows="answered")
+@evidence(rows="answered", bounds=(0, 1), by_cluster=True)
 def signed_reliability(confidence: Floats, correct: Floats, *, bins: int = 10) -> SignedTerms:
     """Gaps per cluster and bin, to be summed under random signs."""
     terms = sums(gap=correct - confidence, n=1, by=bin_of(confidence, bins))
@@ -364,9 +340,7 @@ def signed_reliability(confidence: Floats, correct: Floats, *, bins: int = 10) -
 @signed_reliability.metric(
     title="Expected Calibration Error from Noise Alone",
     also=("calibration",),
-    bounds=(0, 1),
     formula="mean over random cluster signs s of Σ_b |Σ_c s_c d_cb| / N, d = hits − mass",
-    by_cluster=True,
     no_interval="it is itself an average over chance",
     no_delta="ece_null describes the noise in one run",
     default_for=(Default("confidences", 2),),
@@ -383,9 +357,7 @@ def ece_null(s: SignedReading) -> Floats:
 @signed_reliability.metric(
     title="Calibration P-Value",
     also=("calibration test",),
-    bounds=(0, 1),
     formula="(1 + #{ece under random signs ≥ ece}) / (B + 1)",
-    by_cluster=True,
     no_interval="a p-value has no interval",
     no_delta="p_calibrated is a test of one run",
 )

@@ -6,6 +6,7 @@ unreadable replies score 0. What an entity is, and in which context it counts, i
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,12 @@ from steelyard.metrics.contract import metric
 from steelyard.metrics.evidence.sums import Cells, Terms, row_score, sums
 from steelyard.metrics.options import Constant
 from steelyard.metrics.text_rows import (
+    READS_LEXICON,
     Entities,
     breakdowns_of,
     checked_weights,
     components,
     filled_with,
-    reads_lexicon,
     scored,
     scores,
     unscored,
@@ -37,16 +38,14 @@ from steelyard.texts.lexicon import CATEGORIES
 _WEIGHTS = tuple(WEIGHTS[category] for category in CATEGORIES)
 _COUNTED = ("matched", "missed", "extra")
 _BY_CATEGORY = tuple(f"{category} {what}" for category in CATEGORIES for what in ("matched", "in either"))
+_clinical = partial(metric, better="higher", bounds=(0, 1), texts=True, **READS_LEXICON)
 _RATIONALES = ("target", "prediction", "target_rationale", "rationale")
 
 
-@metric(
+@_clinical(
     title="Clinical Accuracy",
     also=("entities",),
-    better="higher",
-    bounds=(0, 1),
     reads=("target", "prediction"),
-    texts=True,
     formula="Σ_c w_c·|∩_c| / Σ_c w_c·|∪_c| over the entities of each category c",
 )
 def clinical_accuracy(records: Records, *, weights: tuple[float, ...] = _WEIGHTS, lexicon: Constant) -> Terms:
@@ -77,13 +76,10 @@ def _(s: Cells) -> dict[str, Any]:
     return {**{name: int(getattr(s, name)[0]) for name in _COUNTED}, "by_category": shares}
 
 
-@metric(
+@_clinical(
     title="Diagnostic Accuracy",
     also=("diagnosis",),
-    better="higher",
-    bounds=(0, 1),
     reads=("target", "prediction"),
-    texts=True,
     formula="Σ w·same / Σ w, w = `critical` where the reference names a critical diagnosis, else 1",
 )
 def diagnostic_accuracy(records: Records, *, critical: float = 2.0, lexicon: Constant) -> Terms:
@@ -116,13 +112,10 @@ def _(s: Cells) -> Floats:
     return np.asarray(s.hits / s.weight)
 
 
-@metric(
+@_clinical(
     title="Clinical Relevance",
     also=("summary", "faithfulness"),
-    better="higher",
-    bounds=(0, 1),
     reads=("note", "prediction"),
-    texts=True,
     formula="Σ_c w_c·|entities of the summary that the note bears out| / Σ_c w_c·|entities of the summary|",
 )
 def clinical_relevance(records: Records, *, weights: tuple[float, ...] = _WEIGHTS, lexicon: Constant) -> Terms:
@@ -148,14 +141,11 @@ def _(s: Cells) -> dict[str, Any]:
     return {name: int(getattr(s, name)[0]) for name in ("matched", "extra")}
 
 
-@metric(
+@_clinical(
     title="Harm Avoidance",
     also=("safety", "harm"),
-    better="higher",
-    bounds=(0, 1),
     rows="answered",
     reads=("target", "prediction", "contraindicated"),
-    texts=True,
     formula="answers that assert nothing harmful / answers that say something",
 )
 def harm_avoidance(records: Records, *, lexicon: Constant) -> Terms:
@@ -184,13 +174,10 @@ def harm_avoidance(records: Records, *, lexicon: Constant) -> Terms:
     return row_score(scores(breakdowns), left_out={"empty answer": unscored(breakdowns)}, explained=breakdowns)
 
 
-@metric(
+@_clinical(
     title="Reasoning Quality",
     also=("rationale", "explanation"),
-    better="higher",
-    bounds=(0, 1),
     reads=_RATIONALES,
-    texts=True,
     formula="0.4·overlap F1 + 0.15·structure + 0.2·evidence + 0.25·factual − penalty, within [0, 1]",
 )
 def reasoning_quality(records: Records, *, weights: tuple[float, ...] = rationale.WEIGHTS, lexicon: Constant) -> Terms:
@@ -217,7 +204,7 @@ def _(s: Cells) -> dict[str, Any]:
     return {part: float(getattr(s, part)[0] / s.n[0]) if s.n[0] else None for part in rationale.PARTS}
 
 
-@metric(
+@_clinical(
     title="Reasoning",
     member_titles={
         "overlap_f1": "Reasoning: Overlap with the Reference",
@@ -227,11 +214,8 @@ def _(s: Cells) -> dict[str, Any]:
         "penalty": "Reasoning: Penalty for Fallacies",
     },
     also=("rationale",),
-    better="higher",
     better_members={"penalty": "lower"},
-    bounds=(0, 1),
     reads=_RATIONALES,
-    texts=True,
     members=rationale.PARTS,
     formula="one part of reasoning_quality",
 )
@@ -290,14 +274,3 @@ def _optional(records: Records, name: str) -> Texts:
         return filled_with(len(records), "", records)
     texts = texts_of(records, name, needed_by="harm_avoidance")
     return texts.filled(texts.missing, "")
-
-
-for _definition in (
-    clinical_accuracy,
-    diagnostic_accuracy,
-    clinical_relevance,
-    harm_avoidance,
-    reasoning_quality,
-    reasoning,
-):
-    reads_lexicon(_definition)

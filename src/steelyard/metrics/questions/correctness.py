@@ -16,9 +16,10 @@ from steelyard.ground.arrays import Floats, Mask
 from steelyard.metrics.claims import class_names, is_label
 from steelyard.metrics.contract import evidence, metric
 from steelyard.metrics.evidence.confusion import class_clusters, confusion_counts, confusion_matrix
-from steelyard.metrics.evidence.sums import Cells, Sums, Terms, row_score, sums
-from steelyard.metrics.options import Column, Constant, asks_answered
-from steelyard.metrics.vocabulary import Default
+from steelyard.metrics.evidence.sums import Cells, Sums, Terms, sums
+from steelyard.metrics.options import Column, Constant
+from steelyard.metrics.rates import rate, share
+from steelyard.metrics.vocabulary import UNIT, Default
 from steelyard.records.derive import ANSWERED, same_kind
 from steelyard.records.labels import Labels, is_named, value_name
 from steelyard.records.schema import OUTCOMES
@@ -28,12 +29,11 @@ MOST_LABELS = 5_000  # above, a column holds texts or identifiers
 SHOWN_LABELS = 200  # up to which the confusion matrix is shown next to the value
 
 
-@metric(
+@rate(
     title="Accuracy",
     aliases=("acc",),
     also=("correct", "hits", "score", "success rate"),
     better="higher",
-    bounds=(0, 1),
     default_for=(Default("labels", 1),),
     formula="correct / N",
 )
@@ -48,11 +48,10 @@ def accuracy(correct: Floats) -> Floats:
     return correct
 
 
-@metric(
+@rate(
     title="Selective Accuracy (answered only)",
     also=("accuracy of answers", "conditional accuracy", "answered accuracy"),
     better="higher",
-    bounds=(0, 1),
     rows="answered",
     default_for=(Default("labels", 4),),
     formula="correct / answered",
@@ -116,7 +115,7 @@ def _(evidence: Sums) -> tuple[Any, Floats]:
 # -- the confusion matrix and what reads it -----------------------------------------------------------------------
 
 
-@evidence(reads=("target", "prediction"))
+@evidence(reads=("target", "prediction"), better="higher", bounds=UNIT)
 def confusion(records: Records, *, labels: tuple[Any, ...] | None = None, answered_only: bool = False) -> Terms:
     """Rows counted by target and prediction; a non-answer has no prediction."""
     same_kind(records)
@@ -173,9 +172,6 @@ def _refuse_outside(target: Labels, labels: tuple[Any, ...], records: Records) -
 @confusion.metric(
     title="Macro F1",
     also=("f1", "f measure", "f score", "confusion"),
-    better="higher",
-    bounds=(0, 1),
-    answered_if=asks_answered,
     default_for=(Default("classes", 3),),
     formula="mean over classes of 2 TP / (support + predicted)",
     aliases=("confusion_matrix",),
@@ -210,9 +206,6 @@ def _(s: Cells, *, labels: Constant) -> dict[str, Any]:
     title="Weighted F1",
     aliases=("weighted_f1",),
     also=("f1", "f score"),
-    better="higher",
-    bounds=(0, 1),
-    answered_if=asks_answered,
     formula="Σ_c support_c / N · F1_c",
 )
 def f1_weighted(s: Cells, *, labels: Constant) -> Floats:
@@ -246,9 +239,6 @@ def _(evidence: Sums, *, labels: Constant) -> tuple[Any, Floats]:
     title="F1 of {label}",
     aliases=("per_class.{label}.f1",),
     also=("f score", "f measure"),
-    better="higher",
-    bounds=(0, 1),
-    answered_if=asks_answered,
     formula="2 TP / (support + predicted)",
     members=class_names,
     undefined="the class is neither a target nor predicted",
@@ -271,11 +261,10 @@ def _(evidence: Sums, *, label: str) -> tuple[Any, Floats]:
     return holds, np.ones(1)
 
 
-@metric(
+@rate(
     title="Precision of {label}",
     aliases=("per_class.{label}.precision",),
     better="higher",
-    bounds=(0, 1),
     formula="TP / predicted",
     reads=("target", "prediction"),
     members=class_names,
@@ -290,14 +279,13 @@ def precision(records: Records, *, label: str) -> Terms:
     same_kind(records)
     claimed = is_label(records, "prediction", label) & (records.array("answered") == 1)
     hit = np.where(records.labels("target").missing, np.nan, is_label(records, "target", label))
-    return row_score(hit, left_out={"not predicted as this class": ~claimed})
+    return share(hit, among=claimed, otherwise="not predicted as this class")
 
 
-@metric(
+@rate(
     title="Recall of {label}",
     aliases=("per_class.{label}.recall",),
     better="higher",
-    bounds=(0, 1),
     formula="TP / support",
     reads=("target", "prediction"),
     members=class_names,
@@ -310,9 +298,9 @@ def recall(records: Records, *, label: str) -> Terms:
     """
     same_kind(records)
     recognised = is_label(records, "prediction", label) & (records.array("answered") == 1)
-    lacking = records.labels("target").missing  # it may be of this class
-    hit = np.where(lacking, np.nan, recognised)
-    return row_score(hit, left_out={"another class": ~is_label(records, "target", label) & ~lacking})
+    target = is_label(records, "target", label)
+    here = np.where(records.labels("target").missing, np.nan, target)  # without a target it may be of this class
+    return share(recognised, among=here, otherwise="another class")
 
 
 @metric(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from steelyard.ground.arrays import Floats
-from steelyard.metrics.claims import claimed, has_positive, known_positive
+from steelyard.metrics.claims import CLAIMING, claimed
 from steelyard.metrics.contract import metric
 from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedRows, SortedTerms
 from steelyard.metrics.options import CONFIDENCE, Column, Label
@@ -15,18 +16,22 @@ from steelyard.metrics.vocabulary import Default
 from steelyard.records.table import Records
 
 
-@metric(
+def _both_classes(evidence: SortedRows) -> tuple[Any, Floats]:
+    """Two parts: the positives and the negatives."""
+    holds = [np.bincount(evidence.cluster[evidence.value == v], minlength=len(evidence.ids)) > 0 for v in (1.0, 0.0)]
+    return np.stack(holds, -1), np.full(2, 0.5)
+
+
+_ranked = partial(metric, better="higher", bounds=(0, 1), reads_order=True, parts=_both_classes, **CLAIMING)
+
+
+@_ranked(
     title="Area under the ROC Curve",
     aliases=("roc_auc",),
     also=("auc", "roc", "c statistic", "discrimination"),
-    better="higher",
-    bounds=(0, 1),
     default_for=(Default("confidences", 4),),
     formula="P(score of a positive > score of a negative) + ½ P(equal)",
     undefined="it needs both positives and negatives",
-    rows=lambda options: "answered" if options["positive"] is None else "asked",
-    reads=("target", "prediction"),
-    reads_order=True,
 )
 def auroc(records: Records, *, positive: Label | None = None, score: Column = CONFIDENCE) -> SortedTerms:
     """How well a score separates positives from negatives; ties count ½.
@@ -41,25 +46,16 @@ def auroc(records: Records, *, positive: Label | None = None, score: Column = CO
     return SortedTerms(scores, claimed(records, positive))
 
 
-auroc.summary(has_positive)
-auroc.merge(known_positive)
-
-
 @auroc.finish
 def _(s: SortedReading) -> Floats:
     return s.auroc
 
 
-@metric(
+@_ranked(
     title="Area under the Precision-Recall Curve",
     also=("auc", "pr curve"),
-    better="higher",
-    bounds=(0, 1),
     formula="Σ_n (recall_n − recall_(n−1)) · precision_n over thresholds",
     undefined="it needs positives",
-    rows=lambda options: "answered" if options["positive"] is None else "asked",
-    reads=("target", "prediction"),
-    reads_order=True,
     aliases=("average_precision", "pr_auc"),
     reference="Davis & Goadrich (2006), The relationship between precision-recall and ROC curves",
 )
@@ -76,18 +72,6 @@ def auprc(records: Records, *, positive: Label | None = None, score: Column = CO
     return SortedTerms(np.asarray(score, float), claimed(records, positive))
 
 
-auprc.summary(has_positive)
-auprc.merge(known_positive)
-
-
 @auprc.finish
 def _(s: SortedReading) -> Floats:
     return s.average_precision
-
-
-@auroc.parts
-@auprc.parts
-def _(evidence: SortedRows) -> tuple[Any, Floats]:
-    """Two parts: the positives and the negatives."""
-    holds = [np.bincount(evidence.cluster[evidence.value == v], minlength=len(evidence.ids)) > 0 for v in (1.0, 0.0)]
-    return np.stack(holds, -1), np.full(2, 0.5)

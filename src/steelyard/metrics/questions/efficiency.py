@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -96,12 +97,16 @@ def _(s: Cells, *, wall: Constant) -> Floats:
     return s.rows / wall * 60 if wall else np.full(len(s.rows), np.nan)
 
 
-@metric(
+def _token_sum(s: Cells) -> dict[str, Any]:
+    return {"sum": int(s.total[0])}
+
+
+_tokens = partial(metric, better="lower", bounds=(0, None), unit="tokens", detail=_token_sum)
+
+
+@_tokens(
     title="Input Tokens per Row",
     also=("prompt tokens",),
-    bounds=(0, None),
-    better="lower",
-    unit="tokens",
     formula="mean input_tokens",
 )
 def input_tokens(input_tokens: Floats) -> Terms:
@@ -113,12 +118,9 @@ def input_tokens(input_tokens: Floats) -> Terms:
     return row_score(input_tokens)
 
 
-@metric(
+@_tokens(
     title="Output Tokens per Row",
     also=("completion tokens",),
-    bounds=(0, None),
-    better="lower",
-    unit="tokens",
     formula="mean output_tokens",
 )
 def output_tokens(output_tokens: Floats) -> Terms:
@@ -128,14 +130,6 @@ def output_tokens(output_tokens: Floats) -> Terms:
     15.0
     """
     return row_score(output_tokens)
-
-
-def _token_sum(s: Cells) -> dict[str, Any]:
-    return {"sum": int(s.total[0])}
-
-
-input_tokens.detail(_token_sum)
-output_tokens.detail(_token_sum)
 
 
 @metric(

@@ -16,7 +16,7 @@ from steelyard.ground.arrays import Floats
 from steelyard.metrics.contract import over, parts_of
 from steelyard.metrics.evidence.combined import GroupReading, defined_groups, values_by_group
 from steelyard.metrics.metric import Metric
-from steelyard.metrics.options import Constant, Param, asks_answered
+from steelyard.metrics.options import Constant, Param
 from steelyard.metrics.questions.screening import fpr, sensitivity
 from steelyard.metrics.vocabulary import AS_BASE, WIDTH_OF_BASE
 from steelyard.records.labels import value_name
@@ -149,7 +149,7 @@ def _gaps_of_odds(options: Mapping[str, Any]) -> tuple[Metric, ...]:
     better="lower",
     bounds=(0, 1),
     over_groups="gaps",
-    answered_if=asks_answered,
+    answered_if=lambda options: options["answered_only"],
     rewards_declining=True,  # as fpr does
     formula="max(gap of sensitivity, gap of fpr) over groups",
     undefined="it needs two groups with positives and two with negatives",

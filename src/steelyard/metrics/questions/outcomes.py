@@ -5,13 +5,13 @@ from __future__ import annotations
 from steelyard.ground.arrays import Floats
 from steelyard.metrics.contract import metric
 from steelyard.metrics.evidence.sums import Cells, Terms, sums
+from steelyard.metrics.rates import rate
 from steelyard.metrics.vocabulary import Default
 
 
-@metric(
+@rate(
     title="Answer Rate (Coverage)",
     also=("answered", "response rate", "yield"),
-    bounds=(0, 1),
     default_for=(Default("numbers", 4), Default("labels", 5)),
     formula="answered / N",
     aliases=("coverage",),
@@ -25,10 +25,9 @@ def answer_rate(answered: Floats) -> Floats:
     return answered
 
 
-@metric(
+@rate(
     title="Abstention Rate",
     also=("refusal", "declined", "deferral rate", "no answer"),
-    bounds=(0, 1),
     default_for=(Default("labels", 6),),
     formula="abstained / N",
 )
@@ -43,11 +42,10 @@ def abstention_rate(abstained: Floats) -> Floats:
     return abstained
 
 
-@metric(
+@rate(
     title="Parse Failure Rate",
     also=("unparsed", "format errors", "invalid"),
     better="lower",
-    bounds=(0, 1),
     default_for=(Default("unparsed replies", 1),),
     formula="unparsed / N",
 )
@@ -60,11 +58,10 @@ def parse_failure_rate(unparsed: Floats) -> Floats:
     return unparsed
 
 
-@metric(
+@rate(
     title="Failure Rate",
     also=("errors", "crash", "timeouts"),
     better="lower",
-    bounds=(0, 1),
     rows="all",
     default_for=(Default("failed rows", 1),),
     formula="failed / (N + failed)",

@@ -7,6 +7,7 @@ relevant document scores 0, as there, and is counted in the detail.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,29 @@ import numpy as np
 from steelyard.errors import UsageError
 from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.metrics.contract import metric
-from steelyard.metrics.definition import Definition
 from steelyard.metrics.evidence.sums import Cells, Terms, row_score
 from steelyard.records.rankings import Rankings, rankings
 from steelyard.records.table import Records
 
 _READS = ("gains", "judged")
-_REFERENCE = "trec_eval 9"
-_TITLES = {"level": "relevant from grade {}"}
-_SPELLED = {"rel": "level", "cutoff": "k"}  # as ir_measures calls them
 
 
+def _barren(s: Cells) -> dict[str, Any] | None:
+    """How many queries have no relevant document: they score 0."""
+    count = int(s.barren[0])
+    return {"queries_without_relevant": count} if count else None
+
+
+_ranked = partial(
+    metric,
+    better="higher",
+    bounds=(0, 1),
+    reads=_READS,
+    reference="trec_eval 9",
+    option_titles={"level": "relevant from grade {}"},
+    option_aliases={"rel": "level", "cutoff": "k"},  # as ir_measures calls them
+    detail=_barren,
+)
 _HIGHEST = 50  # a grade is an exponent
 
 
@@ -36,17 +49,12 @@ def _exponential(grade: Floats) -> Floats:
 _GAINS: dict[str, Callable[[Floats], Floats]] = {"linear": np.asarray, "exponential": _exponential}
 
 
-@metric(
+@_ranked(
     title="nDCG",
     aliases=("ndcg_cut_{k}", "ndcg_cut.{k}", "ndcg_at_{k}"),
-    option_aliases=_SPELLED,
     also=("gain", "dcg", "graded relevance"),
-    better="higher",
-    bounds=(0, 1),
-    reads=_READS,
     formula="Σ gain / log2(rank + 1) over ranks ≤ k, divided by the same sum in the best order of all judged; "
     "the gain is the grade, or 2^grade − 1 if exponential",
-    reference=_REFERENCE,
 )
 def ndcg(records: Records, *, k: int | None = None, gain: str = "linear") -> Terms:
     """Normalised discounted cumulative gain: graded relevance, more weight to higher ranks. Grades below 0 count 0.
@@ -64,17 +72,11 @@ def ndcg(records: Records, *, k: int | None = None, gain: str = "linear") -> Ter
     return _scored(ranked, np.divide(gained, best, out=np.zeros(ranked.queries), where=best > 0), best == 0)
 
 
-@metric(
+@_ranked(
     title="Mean Reciprocal Rank",
-    option_titles=_TITLES,
     aliases=("rr", "recip_rank", "reciprocal_rank", "recip_rank_cut_{k}", "recip_rank_cut.{k}", "mrr_at_{k}"),
     also=("first hit",),
-    better="higher",
-    bounds=(0, 1),
-    reads=_READS,
     formula="mean of 1 / rank of the first relevant document; 0 without one, or beyond k",
-    reference=_REFERENCE,
-    option_aliases=_SPELLED,
 )
 def mrr(records: Records, *, k: int | None = None, level: int = 1) -> Terms:
     """Mean reciprocal rank of the first relevant document.
@@ -90,17 +92,11 @@ def mrr(records: Records, *, k: int | None = None, level: int = 1) -> Terms:
     return _scored(ranked, score, relevant == 0)
 
 
-@metric(
+@_ranked(
     title="Mean Average Precision",
-    option_titles=_TITLES,
     aliases=("ap", "map_cut_{k}", "map_cut.{k}", "map_at_{k}"),
     also=("precision",),
-    better="higher",
-    bounds=(0, 1),
-    reads=_READS,
     formula="mean over all relevant documents of the precision at their ranks; 0 for those not retrieved, or beyond k",
-    reference=_REFERENCE,
-    option_aliases=_SPELLED,
 )
 def map(records: Records, *, k: int | None = None, level: int = 1) -> Terms:
     """Mean average precision. `map@k` still divides by all relevant documents, as trec_eval's map_cut does.
@@ -115,18 +111,12 @@ def map(records: Records, *, k: int | None = None, level: int = 1) -> Terms:
     return _scored(ranked, added / np.maximum(relevant, 1), relevant == 0)
 
 
-@metric(
+@_ranked(
     title="Precision",
-    option_titles=_TITLES,
     aliases=("p@", "P_{k}", "P.{k}", "precision_at_{k}"),
     also=("set_p", "setp", "p"),
     name="precision@",
-    better="higher",
-    bounds=(0, 1),
-    reads=_READS,
     formula="relevant documents among the first k / k",
-    reference=_REFERENCE,
-    option_aliases=_SPELLED,
 )
 def precision_at(records: Records, *, k: int, level: int = 1) -> Terms:
     """Share of the first k places that hold a relevant document; a shorter ranking is filled up with misses.
@@ -139,18 +129,12 @@ def precision_at(records: Records, *, k: int, level: int = 1) -> Terms:
     return _scored(ranked, _hits(ranked, query, rank, cut) / cut, relevant == 0)
 
 
-@metric(
+@_ranked(
     title="Recall",
-    option_titles=_TITLES,
     aliases=("r@", "recall_{k}", "recall_at_{k}"),
     also=("set_recall", "setr", "r"),
     name="recall@",
-    better="higher",
-    bounds=(0, 1),
-    reads=_READS,
     formula="relevant documents among the first k / all relevant ones",
-    reference=_REFERENCE,
-    option_aliases=_SPELLED,
 )
 def recall_at(records: Records, *, k: int, level: int = 1) -> Terms:
     """Share of the relevant documents that stand among the first k.
@@ -163,17 +147,12 @@ def recall_at(records: Records, *, k: int, level: int = 1) -> Terms:
     return _scored(ranked, _hits(ranked, query, rank, cut) / np.maximum(relevant, 1), relevant == 0)
 
 
-@metric(
+@_ranked(
     title="Hit Rate",
-    option_titles=_TITLES,
     aliases=("success", "success_{k}", "success.{k}", "hit_rate", "hit_rate_{k}", "hit_at_{k}"),
     also=("hit rate", "top k accuracy"),
-    better="higher",
-    bounds=(0, 1),
-    reads=_READS,
     formula="1 if a relevant document stands among the first k, else 0",
-    reference=f"{_REFERENCE}, success",
-    option_aliases=_SPELLED,
+    reference="trec_eval 9, success",
 )
 def hit(records: Records, *, k: int, level: int = 1) -> Terms:
     """Share of the queries with a relevant document among the first k.
@@ -186,17 +165,11 @@ def hit(records: Records, *, k: int, level: int = 1) -> Terms:
     return _scored(ranked, np.minimum(_hits(ranked, query, rank, cut), 1.0), relevant == 0)
 
 
-@metric(
+@_ranked(
     title="R-Precision",
-    option_titles=_TITLES,
     aliases=("r_precision",),
     also=("precision",),
-    better="higher",
-    bounds=(0, 1),
-    reads=_READS,
     formula="relevant documents among the first R / R, with R relevant documents in all",
-    reference=_REFERENCE,
-    option_aliases=_SPELLED,
 )
 def rprec(records: Records, *, level: int = 1) -> Terms:
     """Precision at the number of relevant documents, where precision and recall are equal.
@@ -234,18 +207,12 @@ def judged(records: Records, *, k: int | None = None) -> Terms:
     return _scored(ranked, seen / np.maximum(np.minimum(ranked.retrieved, cut), 1), np.zeros(ranked.queries, bool))
 
 
-@metric(
+@_ranked(
     title="Binary Preference",
-    option_titles=_TITLES,
     also=("preference", "incomplete judgements"),
     aliases=("binary_preference",),
-    option_aliases=_SPELLED,
-    better="higher",
-    bounds=(0, 1),
-    reads=_READS,
     formula="1/R Σ over the R relevant documents, if retrieved, of 1 − min(n, R) / min(N, R), with n of all N "
     "documents judged not relevant above it",
-    reference=_REFERENCE,
 )
 def bpref(records: Records, *, level: int = 1) -> Terms:
     """How seldom documents judged not relevant stand above relevant ones; what was not judged does not count.
@@ -269,15 +236,10 @@ def bpref(records: Records, *, level: int = 1) -> Terms:
     return _scored(ranked, added / np.maximum(relevant, 1), relevant == 0)
 
 
-@metric(
+@_ranked(
     title="Rank-Biased Precision",
-    option_titles=_TITLES,
     also=("persistence", "precision"),
     aliases=("rank_biased_precision",),
-    option_aliases=_SPELLED,
-    better="higher",
-    bounds=(0, 1),
-    reads=_READS,
     formula="(1 − p) Σ p^(rank − 1) over relevant documents",
     reference="Moffat and Zobel, ACM TOIS 27 (2008)",
 )
@@ -295,14 +257,12 @@ def rbp(records: Records, *, p: float = 0.8, level: int = 1) -> Terms:
     return _scored(ranked, added, relevant == 0)
 
 
-@metric(
+@_ranked(
     title="Expected Reciprocal Rank",
     option_titles={"max_grade": "grades up to {}"},
+    option_aliases={},
     also=("cascade", "reciprocal rank"),
     aliases=("expected_reciprocal_rank", "err_at_{k}", "err_cut_{k}"),
-    better="higher",
-    bounds=(0, 1),
-    reads=_READS,
     formula="Σ 1/rank · R Π over documents above of (1 − R), with R = (2^grade − 1) / 2^max_grade",
     reference="Chapelle et al., CIKM 2009; gdeval",
 )
@@ -332,17 +292,6 @@ def err(records: Records, *, k: int | None = None, max_grade: int = 4) -> Terms:
     best = np.zeros(ranked.queries)
     np.maximum.at(best, ranked.judged_query, ranked.judged_grade)
     return _scored(ranked, score, best <= 0)
-
-
-def _barren(s: Cells) -> dict[str, Any] | None:
-    """How many queries have no relevant document: they score 0."""
-    count = int(s.barren[0])
-    return {"queries_without_relevant": count} if count else None
-
-
-_EVERY: tuple[Definition, ...] = (ndcg, mrr, map, precision_at, recall_at, hit, rprec, bpref, rbp, err)
-for _definition in _EVERY:
-    _definition.detail(_barren)
 
 
 def _scored(ranked: Rankings, score: Floats, barren: Mask) -> Terms:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,16 +24,14 @@ from steelyard.metrics.vocabulary import Default
 from steelyard.records.table import Records
 
 BINS = ("1-3", "5-8", "13-21", "34+")
+_error = partial(metric, better="lower", bounds=(0, None), rows="answered")
 _NO_SPREAD = 1e-13  # a sum of squares this small next to its terms is rounding
 
 
-@metric(
+@_error(
     title="Mean Absolute Error",
     aliases=("mean_absolute_error",),
     also=("error", "absolute error", "l1"),
-    better="lower",
-    bounds=(0, None),
-    rows="answered",
     default_for=(Default("numbers", 1),),
     formula="mean |prediction − target|",
 )
@@ -45,13 +44,10 @@ def mae(target: Floats, prediction: Floats) -> Floats:
     return abs(prediction - target)
 
 
-@metric(
+@_error(
     title="Median Absolute Error",
     aliases=("median_absolute_error",),
     also=("error", "median"),
-    better="lower",
-    bounds=(0, None),
-    rows="answered",
     formula="median |prediction − target|",
 )
 def mdae(target: Floats, prediction: Floats) -> SortedTerms:
@@ -68,13 +64,10 @@ def _(s: SortedReading) -> Floats:
     return s.quantile(0.5)
 
 
-@metric(
+@_error(
     title="Root Mean Squared Error",
     aliases=("root_mean_squared_error",),
     also=("mse", "error", "l2", "squared error"),
-    better="lower",
-    bounds=(0, None),
-    rows="answered",
     spread="log-t",
     default_for=(Default("numbers", 2),),
     formula="√ mean (prediction − target)²",
@@ -133,7 +126,7 @@ def bias(target: Floats, prediction: Floats) -> Floats:
     return prediction - target
 
 
-@evidence(rows="answered")
+@evidence(rows="answered", better="higher", spread="t-skewed")
 def moments(target: Floats, prediction: Floats, *, centre: Constant, scale: Constant) -> Terms:
     """First and second moments of target and prediction, centred and scaled."""
     x, y = (target - centre[0]) / scale[0], (prediction - centre[1]) / scale[1]
@@ -195,9 +188,7 @@ def _spread(square: Floats, total: Floats, n: Floats) -> Floats:
     title="R² (Explained Variance)",
     aliases=("r_squared", "r2_score"),
     also=("explained variance", "determination"),
-    better="higher",
     bounds=(None, 1),
-    spread="t-skewed",
     formula="1 − Σ(prediction − target)² / Σ(target − mean target)²",
 )
 def r2(s: Cells) -> Floats:
@@ -213,9 +204,7 @@ def r2(s: Cells) -> Floats:
     title="Pearson Correlation",
     aliases=("pearsonr",),
     also=("correlation",),
-    better="higher",
     bounds=(-1, 1),
-    spread="t-skewed",
     formula="cov(target, prediction) / (σ_target σ_prediction)",
 )
 def pearson(s: Cells) -> Floats:
@@ -257,12 +246,9 @@ def _(s: Cells) -> Floats:
     return np.where(covered, np.clip(together, -1, 1), np.nan)
 
 
-@metric(
+@_error(
     title="Mean Absolute Error, Target {label}",
     also=("error",),
-    better="lower",
-    bounds=(0, None),
-    rows="answered",
     formula="mean |prediction − target| where the target is in the bin",
     members=lambda _, bins: _bins(bins),
 )

@@ -6,13 +6,16 @@ answers has one, of the quality: the grams are those of this run.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from steelyard.ground.arrays import Floats
 from steelyard.metrics.contract import compose, metric
+from steelyard.metrics.definition import Definition
 from steelyard.metrics.evidence.sums import Cells, Terms, sums
+from steelyard.metrics.facts import Function
 from steelyard.metrics.options import Constant
 from steelyard.metrics.questions.correctness import f1_macro
 from steelyard.metrics.questions.regression import mae
@@ -27,17 +30,28 @@ _TOTAL: dict[str, Any] = {
 _MEASURED = "it needs facts of the whole table: {co2_kg: 0.3} in the task file, or a run with `sustainability`"
 
 
-def _fact(name: str, *, unit: str, undefined: str) -> dict[str, Any]:
-    """What is said of a metric that is a fact of the whole table."""
-    return {
-        "better": "lower",
-        "bounds": (0, None),
-        "unit": unit,
-        "reads": (f"facts.{name}",),
-        "undefined": undefined,
-        "no_interval": "it is one fact of the whole table",
-        "no_delta": "it is one fact of a whole table",
-    }
+def _fact(name: str, **facts: Any) -> Callable[[Function], Definition]:
+    """Define a metric that is a fact of the whole table."""
+
+    def stated(table: Records) -> dict[str, Any]:
+        if table.is_part:
+            return {"stated": None, "undefined": f"{name} is a fact of the whole table, not of a part of it"}
+        return {"stated": table.task.facts.get(name)}
+
+    return metric(
+        better="lower",
+        bounds=(0, None),
+        reads=(f"facts.{name}",),
+        no_interval="it is one fact of the whole table",
+        no_delta="it is one fact of a whole table",
+        summary=stated,
+        finish=_as_stated,
+        **facts,
+    )
+
+
+def _as_stated(s: Cells, *, stated: Constant) -> Floats:
+    return np.full(len(s.rows), np.nan if stated is None else float(stated))
 
 
 @metric(
@@ -125,16 +139,14 @@ def _(s: Cells) -> Floats:
 # -- facts of the whole table ------------------------------------------------------------------------------------------
 
 
-@metric(
+@_fact(
+    "wall_seconds",
     title="Elapsed Time",
     also=("duration", "wall time"),
+    unit="s",
     formula="wall seconds",
     aliases=("duration_s",),
-    **_fact(
-        "wall_seconds",
-        unit="s",
-        undefined="it needs the wall time of the whole table: facts: {wall_seconds: 812.5} in the task file",
-    ),
+    undefined="it needs the wall time of the whole table: facts: {wall_seconds: 812.5} in the task file",
 )
 def elapsed_seconds(records: Records) -> Terms:
     """How long it took, from the first question to the last answer, without the pauses of a run that was stopped.
@@ -145,9 +157,7 @@ def elapsed_seconds(records: Records) -> Terms:
     return sums(rows=np.ones(len(records)))
 
 
-@metric(
-    title="Energy", also=("energy", "power"), formula="kilowatt-hours", **_fact("kwh", unit="kWh", undefined=_MEASURED)
-)
+@_fact("kwh", title="Energy", also=("energy", "power"), unit="kWh", formula="kilowatt-hours", undefined=_MEASURED)
 def kwh(records: Records) -> Terms:
     """Energy that was used while models were asked, by this process and those that it started.
 
@@ -157,11 +167,13 @@ def kwh(records: Records) -> Terms:
     return sums(rows=np.ones(len(records)))
 
 
-@metric(
+@_fact(
+    "co2_kg",
     title="CO₂ Emissions",
     also=("carbon", "emissions", "co2"),
+    unit="kg",
     formula="kilograms of CO₂ equivalent",
-    **_fact("co2_kg", unit="kg", undefined=_MEASURED),
+    undefined=_MEASURED,
 )
 def co2_kg(records: Records) -> Terms:
     """Emissions by that energy, for the mix of electricity of a country.
@@ -170,24 +182,6 @@ def co2_kg(records: Records) -> Terms:
     0.25
     """
     return sums(rows=np.ones(len(records)))
-
-
-def _stated(name: str) -> Any:
-    def summary(table: Records) -> dict[str, Any]:
-        if table.is_part:
-            return {"stated": None, "undefined": f"{name} is a fact of the whole table, not of a part of it"}
-        return {"stated": table.task.facts.get(name)}
-
-    return summary
-
-
-def _as_stated(s: Cells, *, stated: Constant) -> Floats:
-    return np.full(len(s.rows), np.nan if stated is None else float(stated))
-
-
-for _definition, _name in ((elapsed_seconds, "wall_seconds"), (kwh, "kwh"), (co2_kg, "co2_kg")):
-    _definition.summary(_stated(_name))
-    _definition.finish(_as_stated)
 
 
 # -- energy against quality --------------------------------------------------------------------------------------------

@@ -127,7 +127,7 @@ stability_score.vector(_relative)
 # -- altered questions ---------------------------------------------------------------------------------------------
 
 
-@evidence(reads=("prediction", "reference.prediction", "reference.outcome"))
+@evidence(reads=("prediction", "reference.prediction", "reference.outcome"), bounds=UNIT, perturbed_only=True)
 def flips(records: Records) -> Terms:
     """Rows whose answer differs from their unperturbed partner's; two abstentions agree."""
     partner = records.labels("reference.outcome")
@@ -155,8 +155,6 @@ def flips(records: Records) -> Terms:
     title="Consistency Rate",
     also=("agreement", "self consistency"),
     better="higher",
-    bounds=(0, 1),
-    perturbed_only=True,
     formula="rows that agree with their partner / rows",
 )
 def consistency_rate(s: Cells) -> Floats:
@@ -173,8 +171,6 @@ def consistency_rate(s: Cells) -> Floats:
     title="Flip Rate",
     also=("changed answers",),
     better="lower",
-    bounds=(0, 1),
-    perturbed_only=True,
     formula="rows that differ from their partner / rows",
 )
 def flip_rate(s: Cells) -> Floats:
@@ -190,8 +186,6 @@ def flip_rate(s: Cells) -> Floats:
 @flips.metric(
     title="Flips to Correct",
     also=("flips",),
-    bounds=(0, 1),
-    perturbed_only=True,
     formula="flips that became correct / flips",
 )
 def flip_to_correct(s: Cells) -> Floats:
@@ -213,8 +207,6 @@ def flip_to_correct(s: Cells) -> Floats:
     title="Flips to Incorrect",
     also=("flips",),
     better="lower",
-    bounds=(0, 1),
-    perturbed_only=True,
     formula="flips that became incorrect / flips",
 )
 def flip_to_incorrect(s: Cells) -> Floats:

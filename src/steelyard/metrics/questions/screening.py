@@ -13,43 +13,52 @@ both equations hold. `ppv` and `npv` are about what was said, so they read answe
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from steelyard.errors import InputError, UsageError
-from steelyard.ground.arrays import Mask
 from steelyard.metrics.claims import class_in_table, is_label, one_class
 from steelyard.metrics.contract import metric
-from steelyard.metrics.definition import Definition
 from steelyard.metrics.evidence.sums import Cells, Terms, row_score
-from steelyard.metrics.options import CONFIDENCE, Column, Constant, Label, asks_answered
+from steelyard.metrics.options import CONFIDENCE, Column, Constant, Label
+from steelyard.metrics.rates import rate, share
 from steelyard.records.derive import ANSWERED, same_kind
 from steelyard.records.table import Records
 
-_READS = ("target", "prediction")
+
+def _named_class(_: Cells, *, positive: Constant) -> dict[str, Any]:
+    return {"positive": positive}
 
 
-def _rate(records: Records, positive: str, answered_only: bool, *, of_positives: bool, says_positive: bool) -> Terms:
-    """Of the rows of one side, the share that was answered with a label of one side."""
+# of one class against the rest; the detail says which class that is
+_rate = partial(rate, reads=("target", "prediction"), summary=class_in_table, merge=one_class, detail=_named_class)
+
+
+def _recognised(
+    records: Records,
+    positive: str,
+    answered_only: bool,
+    *,
+    of_positives: bool,
+    says_positive: bool,
+    missed: bool = False,
+) -> Terms:
+    """Of the rows of one side, the share that was answered with a label of one side, or that was not."""
     same_kind(records)
     answered = records.outcome == ANSWERED
-    lacking = records.labels("target").missing  # it may be of either side
-    here = is_label(records, "target", positive) == of_positives
+    side = is_label(records, "target", positive) == of_positives
+    here = np.where(records.labels("target").missing, np.nan, side)  # without a target it may be of either side
     said = answered & (is_label(records, "prediction", positive) == says_positive)
-    left_out: dict[str, Mask] = {"negative" if of_positives else "positive": ~here & ~lacking}
-    if answered_only:
-        left_out["not answered"] = ~answered & here & ~lacking
-    return row_score(np.where(lacking, np.nan, said), left_out=left_out)
+    left_out = {"not answered": ~answered & (here == 1)} if answered_only else None
+    return share(said != missed, among=here, otherwise="negative" if of_positives else "positive", left_out=left_out)
 
 
-@metric(
+@_rate(
     title="Sensitivity",
     also=("recall", "detection rate"),
     better="higher",
-    bounds=(0, 1),
-    reads=_READS,
-    answered_if=asks_answered,
     formula="TP / positives",
     undefined="no target is the positive label",
     aliases=("tpr", "true_positive_rate"),
@@ -63,16 +72,13 @@ def sensitivity(records: Records, *, positive: Label | None = None, answered_onl
     >>> value("sensitivity(positive=sick)", target=["sick", "sick", "well"], prediction=["sick", None, "well"])
     0.5
     """
-    return _rate(records, str(positive), answered_only, of_positives=True, says_positive=True)
+    return _recognised(records, str(positive), answered_only, of_positives=True, says_positive=True)
 
 
-@metric(
+@_rate(
     title="Specificity",
     also=("selectivity",),
     better="higher",
-    bounds=(0, 1),
-    reads=_READS,
-    answered_if=asks_answered,
     formula="TN / negatives",
     undefined="every target is the positive label",
     aliases=("tnr", "true_negative_rate"),
@@ -86,16 +92,13 @@ def specificity(records: Records, *, positive: Label | None = None, answered_onl
     >>> value("specificity(positive=sick)", target=["sick", "well", "well"], prediction=["sick", "well", None])
     0.5
     """
-    return _rate(records, str(positive), answered_only, of_positives=False, says_positive=False)
+    return _recognised(records, str(positive), answered_only, of_positives=False, says_positive=False)
 
 
-@metric(
+@_rate(
     title="False Positive Rate",
     also=("false alarm rate", "type i error"),
     better="lower",
-    bounds=(0, 1),
-    reads=_READS,
-    answered_if=asks_answered,
     rewards_declining=True,
     formula="FP / negatives",
     undefined="every target is the positive label",
@@ -110,16 +113,13 @@ def fpr(records: Records, *, positive: Label | None = None, answered_only: bool 
     >>> value("fpr(positive=sick)", target=["sick", "well", "well", "well"], prediction=["sick", "sick", "well", None])
     0.3333333333333333
     """
-    return _rate(records, str(positive), answered_only, of_positives=False, says_positive=True)
+    return _recognised(records, str(positive), answered_only, of_positives=False, says_positive=True)
 
 
-@metric(
+@_rate(
     title="False Negative Rate",
     also=("missed", "type ii error"),
     better="lower",
-    bounds=(0, 1),
-    reads=_READS,
-    answered_if=asks_answered,
     formula="1 − TP / positives",
     undefined="no target is the positive label",
     aliases=("false_negative_rate", "miss_rate"),
@@ -130,27 +130,23 @@ def fnr(records: Records, *, positive: Label | None = None, answered_only: bool 
     >>> value("fnr(positive=sick)", target=["sick", "sick", "well"], prediction=["sick", None, "well"])
     0.5
     """
-    terms = _rate(records, str(positive), answered_only, of_positives=True, says_positive=True)
-    return row_score(1 - np.asarray(terms.values["total"]), left_out=terms.left_out)
+    return _recognised(records, str(positive), answered_only, of_positives=True, says_positive=True, missed=True)
 
 
 def _predictive(records: Records, positive: str, *, says_positive: bool) -> Terms:
     """Of the answers with a label of one side, the share whose target is of that side."""
     same_kind(records)
     side = is_label(records, "prediction", positive) == says_positive
-    said = (records.outcome == ANSWERED) & side
-    hit = is_label(records, "target", positive) == says_positive
+    hit = np.where(records.labels("target").missing, np.nan, is_label(records, "target", positive) == says_positive)
     reason = "not called positive" if says_positive else "not called negative"
-    return row_score(np.where(records.labels("target").missing, np.nan, hit), left_out={reason: ~said})
+    return share(hit, among=(records.outcome == ANSWERED) & side, otherwise=reason)
 
 
-@metric(
+@_rate(
     title="Positive Predictive Value",
     also=("precision",),
     rows="answered",
     better="higher",
-    bounds=(0, 1),
-    reads=_READS,
     rewards_declining=True,
     formula="TP / (TP + FP)",
     undefined="nothing was called positive",
@@ -168,12 +164,10 @@ def ppv(records: Records, *, positive: Label | None = None) -> Terms:
     return _predictive(records, str(positive), says_positive=True)
 
 
-@metric(
+@_rate(
     title="Negative Predictive Value",
     rows="answered",
     better="higher",
-    bounds=(0, 1),
-    reads=_READS,
     rewards_declining=True,
     formula="TN / (TN + FN)",
     undefined="nothing was called negative",
@@ -189,10 +183,9 @@ def npv(records: Records, *, positive: Label | None = None) -> Terms:
     return _predictive(records, str(positive), says_positive=False)
 
 
-@metric(
+@_rate(
     title="Selection Rate",
     also=("demographic parity", "acceptance rate"),
-    bounds=(0, 1),
     reads=("prediction",),
     formula="called positive / N",
     aliases=("positive_rate",),
@@ -209,17 +202,6 @@ def selection_rate(records: Records, *, positive: Label | None = None) -> Terms:
     """
     said = (records.outcome == ANSWERED) & is_label(records, "prediction", str(positive))
     return row_score(said.astype(np.float64))
-
-
-def _named_class(_: Cells, *, positive: Constant) -> dict[str, Any]:
-    return {"positive": positive}
-
-
-_RATES: tuple[Definition, ...] = (sensitivity, specificity, fpr, fnr, ppv, npv, selection_rate)
-for _each in _RATES:
-    _each.summary(class_in_table)
-    _each.merge(one_class)
-    _each.detail(_named_class)
 
 
 # -- what acting on a probability is worth ---------------------------------------------------------------------------

@@ -6,7 +6,6 @@ rewards abstaining: between runs with unequal cmax, compare the area up to the c
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ import numpy as np
 from steelyard.errors import InputError, UsageError
 from steelyard.ground.arrays import Floats
 from steelyard.metrics.contract import compose, evidence, metric
-from steelyard.metrics.definition import Definition
 from steelyard.metrics.evidence.curve import CurveReading, CurveTerms
 from steelyard.metrics.evidence.kernels import GRID
 from steelyard.metrics.evidence.sorted_rows import SortedRows
@@ -28,7 +26,20 @@ LARGEST = 1e300  # losses beyond it cannot be added up
 _SILENT = "nothing was answered"
 
 
-@evidence(reads=("target", "prediction"))
+def _answering(evidence: Any) -> tuple[Any, Floats]:
+    """What the curve stands on: the clusters that answered."""
+    answered = np.bincount(evidence.cluster, minlength=len(evidence.ids))
+    return (answered > 0)[:, None], np.ones(1)
+
+
+@evidence(
+    reads=("target", "prediction"),
+    reads_order=True,
+    better="lower",
+    bounds=(0, None),
+    undefined=_SILENT,
+    parts=_answering,
+)
 def curve(
     records: Records,
     *,
@@ -36,7 +47,7 @@ def curve(
     loss: str | None = None,
     range: float | None = None,
 ) -> CurveTerms:
-    """Asked rows by what ranks them, with their loss."""
+    """Asked rows by what ranks them, with their loss. Its metrics read only the order of what ranks."""
     answered = records.outcome == ANSWERED
     losses = loss_values(records, str(loss), range)
     ranks = np.asarray(rank, float)
@@ -60,22 +71,6 @@ def _(table: Records, loss: str | None, range: float | None) -> dict[str, Any]:
     if range is not None and range <= 0:
         raise UsageError("range is the width of the score range, above 0")
     return {"loss": loss_name(table, loss), "range": range if range is not None else table.task.range}
-
-
-def _of_curve(**facts: Any) -> Callable[[Callable[..., Any]], Definition]:
-    """A metric of the curve: it reads only the order of what ranks, and stands on the clusters that answered."""
-
-    def define(function: Callable[..., Any]) -> Definition:
-        definition = curve.metric(reads_order=True, **facts)(function)
-        definition.parts(_answering)
-        return definition
-
-    return define
-
-
-def _answering(evidence: Any) -> tuple[Any, Floats]:
-    answered = np.bincount(evidence.cluster, minlength=len(evidence.ids))
-    return (answered > 0)[:, None], np.ones(1)
 
 
 def _curve_detail(c: CurveReading, *, loss: Constant, range: Constant) -> dict[str, Any]:
@@ -128,12 +123,9 @@ def _(evidence: Any) -> Sums:
     )
 
 
-@_of_curve(
+@curve.metric(
     title="Area under the Risk-Coverage Curve",
     also=("risk coverage", "selective risk"),
-    better="lower",
-    bounds=(0, None),
-    undefined=_SILENT,
     common_coverage="aurc_at",
     documented_as="aurc_full",
     default_for=(Default("ranked answers", 1),),
@@ -152,12 +144,9 @@ def aurc(c: CurveReading, *, ties: str = "plateau") -> Floats:
     return c.exact if ties == "exact" else c.areas[0]
 
 
-@_of_curve(
+@curve.metric(
     title="Area under the Generalized Risk-Coverage Curve",
     also=("risk coverage", "selective risk"),
-    better="lower",
-    bounds=(0, None),
-    undefined=_SILENT,
     common_coverage="augrc_at",
     documented_as="augrc_full",
     default_for=(Default("ranked answers", 2),),
@@ -187,12 +176,9 @@ aurc.up_to(lambda reading, c: reading.areas_at(c)[0])
 augrc.up_to(lambda reading, c: reading.areas_at(c)[1])
 
 
-@_of_curve(
+@curve.metric(
     title="AURC of a Perfect Ranking",
     also=("oracle",),
-    better="lower",
-    bounds=(0, None),
-    undefined=_SILENT,
     common_coverage="",
     formula="AURC if answered rows were ranked by their loss",
 )
@@ -205,12 +191,9 @@ def aurc_optimal(c: CurveReading) -> Floats:
     return c.optimal[0]
 
 
-@_of_curve(
+@curve.metric(
     title="AUGRC of a Perfect Ranking",
     also=("oracle",),
-    better="lower",
-    bounds=(0, None),
-    undefined=_SILENT,
     common_coverage="",
     formula="AUGRC if answered rows were ranked by their loss",
 )
@@ -264,12 +247,9 @@ def eaugrc(area: Floats, optimal: Floats) -> Floats:
     return area - optimal
 
 
-@_of_curve(
+@curve.metric(
     title="Achievable AURC",
     also=("hull",),
-    better="lower",
-    bounds=(0, None),
-    undefined=_SILENT,
     common_coverage="",
     formula="AURC of the lower convex hull of the working points (in sample, not attainable)",
     no_interval="an optimum chosen on the data it is computed from",
@@ -304,13 +284,10 @@ def _second_area(reading: CurveReading, coverage: Floats, *, c: float) -> Floats
     return reading.areas_at(np.minimum(coverage, c))[1]
 
 
-@_of_curve(
+@curve.metric(
     title="AURC up to Coverage {c}",
     aliases=("aurc_at_c",),
     also=("risk coverage",),
-    better="lower",
-    bounds=(0, None),
-    undefined=_SILENT,
     common_coverage="aurc_at",
     formula="∫ selective risk d coverage up to min(c, cmax)",
 )
@@ -323,13 +300,10 @@ def aurc_at(reading: CurveReading, *, c: float = 0.5) -> Floats:
     return reading.areas_at(_coverage("aurc_at", c))[0]
 
 
-@_of_curve(
+@curve.metric(
     title="AUGRC up to Coverage {c}",
     aliases=("augrc_at_c",),
     also=("risk coverage",),
-    better="lower",
-    bounds=(0, None),
-    undefined=_SILENT,
     common_coverage="augrc_at",
     formula="∫ generalized risk d coverage up to min(c, cmax)",
 )
@@ -348,12 +322,10 @@ aurc_at.up_to(_first_area)
 augrc_at.up_to(_second_area)
 
 
-@_of_curve(
+@curve.metric(
     title="Risk at Coverage {c}",
     aliases=("mae_at_coverage", "risk_at_coverage"),
     also=("selective risk",),
-    better="lower",
-    bounds=(0, None),
     formula="selective risk at the first working point with coverage ≥ c",
     undefined="the model never answers that large a share",
     members=lambda _, c: [{"c": at} for at in GRID] if c is None else [{"c": c}],

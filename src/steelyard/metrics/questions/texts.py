@@ -5,6 +5,7 @@ Texts are normalised first (`steelyard.texts.normalise`), but for chrf. Declinin
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from steelyard.metrics.contract import metric
@@ -15,16 +16,13 @@ from steelyard.records.texts import texts_of
 from steelyard.texts import overlap
 
 _COUNTED = ("matched", "missed", "extra")
+_overlap = partial(metric, better="higher", bounds=(0, 1), reads=("target", "prediction"), texts=True)
 
 
-@metric(
+@_overlap(
     title="Exact Match",
     aliases=("em",),
     also=("exact", "string match"),
-    better="higher",
-    bounds=(0, 1),
-    reads=("target", "prediction"),
-    texts=True,
     formula="1 if the words are the same in the same order",
 )
 def exact_match(records: Records) -> Terms:
@@ -36,13 +34,9 @@ def exact_match(records: Records) -> Terms:
     return _of_texts(records, "exact_match")
 
 
-@metric(
+@_overlap(
     title="Token F1",
     also=("word overlap", "squad", "f1"),
-    better="higher",
-    bounds=(0, 1),
-    reads=("target", "prediction"),
-    texts=True,
     formula="2·|common words| / (|words of the answer| + |words of the reference|)",
     reference="Rajpurkar et al. (2016), SQuAD",
 )
@@ -55,14 +49,10 @@ def token_f1(records: Records) -> Terms:
     return _of_texts(records, "token_f1", _COUNTED)
 
 
-@metric(
+@_overlap(
     title="ROUGE-L",
     aliases=("rougel",),
     also=("rouge", "rouge1", "rouge2", "summary overlap"),
-    better="higher",
-    bounds=(0, 1),
-    reads=("target", "prediction"),
-    texts=True,
     formula="2·LCS / (|words of the answer| + |words of the reference|)",
     reference="Lin (2004), ROUGE",
 )
@@ -75,13 +65,9 @@ def rouge_l(records: Records) -> Terms:
     return _of_texts(records, "rouge_l", _COUNTED)
 
 
-@metric(
+@_overlap(
     title="chrF",
     also=("bleu", "meteor", "ter", "translation"),
-    better="higher",
-    bounds=(0, 1),
-    reads=("target", "prediction"),
-    texts=True,
     formula="F with beta 2 of mean precision and recall over runs of 1 to 6 characters",
     reference="Popović (2015), chrF; as sacrebleu computes it for a sentence, divided by 100",
 )
