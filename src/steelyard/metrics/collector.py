@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from steelyard.ground.arrays import Mask
-from steelyard.metrics.evidence.clusters import WHOLE, Ids
+from steelyard.metrics.evidence.clusters import WHOLE
 from steelyard.metrics.evidence.sums import Draw, Evidence
 from steelyard.metrics.options import Constants
 from steelyard.metrics.vocabulary import Population
+from steelyard.records.clusters import Clusters
 from steelyard.records.derive import ANSWERED, FAILED
 from steelyard.records.table import Records
 
@@ -28,7 +29,7 @@ class Side(Protocol):
     """One table, as estimates and deltas read it: its clusters, and what every metric collected from them."""
 
     @property
-    def ids(self) -> Ids: ...
+    def ids(self) -> Clusters: ...
 
     @property
     def unit(self) -> Draw: ...  # every cluster once: the data as they are

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -133,6 +133,35 @@ def by_text(labels: Labels) -> Labels:
     place[order] = np.arange(len(order))
     place[-1] = -1
     return Labels(frozen(place[labels.codes]), tuple(labels.values[i] for i in order.tolist()))
+
+
+def ranked(column: Sequence[Any], key: Callable[[Any], Any]) -> Labels:
+    """Values and nulls as labels, their values in the order of `key`."""
+    known = dict.fromkeys(column)
+    known.pop(None, None)
+    values = _in_order(known, key)
+    place = {value: i for i, value in enumerate(values)} | {None: -1}
+    return Labels(_places(place, column), values)
+
+
+def together(mine: Labels, theirs: Labels, key: Callable[[Any], Any]) -> Labels:
+    """One column of labels after another, on one list of values in the order of `key`."""
+    if mine.values is theirs.values:
+        return Labels(np.concatenate([mine.codes, theirs.codes]), mine.values)
+    # both are mostly in order already, and sorting two such runs only merges them
+    values = tuple(dict.fromkeys(_in_order([*mine.values, *theirs.values], key)))
+    place = {value: i for i, value in enumerate(values)}
+    codes = [np.append(_places(place, part.values), -1)[part.codes] for part in (mine, theirs)]
+    return Labels(np.concatenate(codes), values)
+
+
+def _in_order(values: Collection[Any], key: Callable[[Any], Any]) -> tuple[Any, ...]:
+    """Values by `key`; of texts alone the order is that of the texts themselves, whatever else a key looks at."""
+    return tuple(sorted(values, key=None if set(map(type, values)) <= {str} else key))
+
+
+def _places(place: Mapping[Any, int], column: Sequence[Any]) -> Codes:
+    return np.fromiter(map(place.__getitem__, column), np.int64, len(column))
 
 
 def encode(column: pa.Array) -> Labels:
