@@ -129,6 +129,16 @@ class Records(Shows):
         at = row if self._rows is None else int(self._rows[row])
         return where_of(self.sources)(at if self._origin is None else int(self._origin[at]))
 
+    def by_source(self) -> list[Codes]:
+        """The rows of each source that has some."""
+        if len(self.sources) < 2:
+            return [np.arange(len(self))]
+        rows = np.arange(self._held) if self._rows is None else self._rows
+        origin = rows if self._origin is None else self._origin[rows]
+        source = np.searchsorted(np.cumsum([source.rows for source in self.sources]), origin, side="right")
+        order = np.argsort(source, kind="stable")
+        return np.split(order, np.flatnonzero(np.diff(source[order])) + 1)
+
     # -- reading columns ---------------------------------------------------------------------------------------
 
     def column(self, name: str, *, needed_by: str = "this") -> pa.Array:

@@ -18,7 +18,7 @@ from typing import Any
 from steelyard.ground.arrays import Progress
 from steelyard.metrics.by_task import lacks_column, rows_of
 from steelyard.metrics.categories import COMBINED
-from steelyard.metrics.collector import Collector
+from steelyard.metrics.collector import side_of
 from steelyard.metrics.definition import Metric, metric_of
 from steelyard.metrics.questions.benchmark import category, combined_score, task_mean
 from steelyard.records.conditions import Conditions
@@ -162,7 +162,7 @@ def _evaluated(
     estimated: list[Estimate] = []
     kept: list[KeptSlice] = []
     for done, (slice_, table, metrics) in enumerate(parts):
-        measured = estimates(Collector(table), list(dict.fromkeys(metrics)), settings, slice_)
+        measured = estimates(side_of(table), list(dict.fromkeys(metrics)), settings, slice_)
         estimated += [estimate for estimate, _ in measured]
         if keep_evidence:
             kept.append(keep(table, slice_, [sample for _, sample in measured]))

@@ -14,7 +14,7 @@ from steelyard.errors import UsageError, counted
 from steelyard.ground.arrays import Progress
 from steelyard.ground.showing import Shows
 from steelyard.metrics import metrics as registry
-from steelyard.metrics.collector import Collector
+from steelyard.metrics.collector import Collector, side_of
 from steelyard.metrics.definition import Definition, Metric, MetricLike, bound, metric_of, single
 from steelyard.naming import parse, slice_text
 from steelyard.records.labels import value_name
@@ -128,7 +128,7 @@ def evaluate(
     for done, (slice_, table) in enumerate(parts):
         inside = None if progress is None else (lambda share, done=done: progress((done + share) / len(parts)))
         own = [m for m in expanded(asked, records) if applies(m, table, len(parts), slice_)]
-        measured = estimates(Collector(table), own, settings, slice_, inside)
+        measured = estimates(side_of(table), own, settings, slice_, inside)
         estimated += [estimate for estimate, _ in measured]
         if keep_evidence:
             kept.append(keep(table, slice_, [sample for _, sample in measured]))

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from steelyard.ground.arrays import Codes, Mask
 from steelyard.records.clusters import Clusters
 from steelyard.records.labels import label_key
+from steelyard.records.schema import OUTCOMES
 
 WHOLE = Clusters.of([("",)])  # everything in one cluster, where only the value is asked for
 
@@ -84,3 +85,9 @@ def sortable(value: Any) -> tuple[str, Any]:
 
 def added(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
     return {reason: a.get(reason, 0) + b.get(reason, 0) for reason in (*a, *(r for r in b if r not in a))}
+
+
+def left_out(mine: Mapping[str, int], theirs: Mapping[str, int]) -> dict[str, int]:
+    """Rows left out, by reason: outcomes first, in their order, then the other reasons."""
+    total = added(mine, theirs)
+    return {reason: total[reason] for reason in dict.fromkeys((*OUTCOMES, *total)) if total.get(reason)}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.ground.arrays import Codes, Floats, Mask
-from steelyard.metrics.evidence.clusters import Merger, added, moved, segments_differ, sortable, spread
+from steelyard.metrics.evidence.clusters import Merger, added, left_out, moved, segments_differ, sortable, spread
 from steelyard.metrics.evidence.codec import kind
 from steelyard.metrics.evidence.keys import keyless
 from steelyard.metrics.evidence.sums import Draw
@@ -92,7 +92,7 @@ class Rows:
             ids=merger.ids,
             cluster=merger.cluster(self.cluster, other.cluster),
             rows=merger.added(self.rows, other.rows),
-            excluded=added(self.excluded, other.excluded),
+            excluded=left_out(self.excluded, other.excluded),
         )
 
     def stacked(self, other: Rows) -> Rows:

@@ -11,7 +11,7 @@ import numpy as np
 
 from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.ground.randomness import sign_blocks
-from steelyard.metrics.evidence.clusters import Merger, added
+from steelyard.metrics.evidence.clusters import Merger, left_out
 from steelyard.metrics.evidence.codec import kind
 from steelyard.metrics.evidence.sums import Draw, Sums, Terms
 from steelyard.records.clusters import Clusters
@@ -58,7 +58,7 @@ class Signed:
         return Signed(self.gaps.stacked(other.gaps), {})
 
     def merge(self, other: Signed, merger: Merger) -> Signed:
-        return Signed(merger.merged(self.gaps, other.gaps), added(self.excluded, other.excluded))
+        return Signed(merger.merged(self.gaps, other.gaps), left_out(self.excluded, other.excluded))
 
     def under(self, draw: Draw) -> SignedReading:
         observed, chance = [], []

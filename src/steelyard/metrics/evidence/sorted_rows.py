@@ -18,7 +18,7 @@ import numpy as np
 from steelyard.ground import compiling
 from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.metrics.evidence import kernels
-from steelyard.metrics.evidence.clusters import Merger, added, moved, segments_differ, spread
+from steelyard.metrics.evidence.clusters import Merger, left_out, moved, segments_differ, spread
 from steelyard.metrics.evidence.codec import kind, reading
 from steelyard.metrics.evidence.sums import Draw
 from steelyard.records.clusters import Clusters
@@ -160,7 +160,7 @@ class SortedRows:
             ids=merger.ids,
             rows=merger.added(self.rows, other.rows),
             reading=self.reading,
-            excluded=added(self.excluded, other.excluded),
+            excluded=left_out(self.excluded, other.excluded),
         )
 
     def stacked(self, other: SortedRows) -> SortedRows:

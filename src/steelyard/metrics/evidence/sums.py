@@ -21,7 +21,7 @@ import numpy.typing as npt
 from steelyard.ground import compiling
 from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.metrics.evidence import passes
-from steelyard.metrics.evidence.clusters import Merger, added, spread
+from steelyard.metrics.evidence.clusters import Merger, left_out, spread
 from steelyard.metrics.evidence.codec import kind
 from steelyard.metrics.evidence.keys import distinct_keys, keyless, merged_keys, midranks
 from steelyard.records.clusters import Clusters
@@ -273,7 +273,7 @@ class Sums:
             cells: Any = merger.added(*(c if isinstance(c, np.ndarray) else c.toarray() for c in wide))
         else:
             cells = _summed(wide, [merger.mine, merger.theirs], (len(rows), size * terms))
-        excluded = added(self.excluded, other.excluded)
+        excluded = left_out(self.excluded, other.excluded)
         binary = self.binary and other.binary
         return replace(self, keys=keys, ids=merger.ids, cells=cells, rows=rows, excluded=excluded, binary=binary)
 
