@@ -135,9 +135,15 @@ class Collector:
 class United:
     """Two sides as one: what either collected is merged, and gives what their rows in one table would give."""
 
-    def __init__(self, first: Collector | United, second: Collector | United, table: Records | None = None) -> None:
+    def __init__(
+        self,
+        first: Collector | United,
+        second: Collector | United,
+        table: Records | None = None,
+        ids: Clusters | None = None,
+    ) -> None:
         self._sides, self._table = (first, second), table  # the table of all rows, where it is at hand
-        self._merger = Merger(first.ids, second.ids)
+        self._merger = Merger(first.ids, second.ids, ids)
         self._evidence: dict[tuple[Any, ...], Evidence] = {}
         self.ids: Clusters = self._merger.ids
         self.rows: Codes = np.sort(np.concatenate([first.rows, second.rows]))
@@ -180,12 +186,14 @@ class United:
         return self._evidence[key]
 
 
-def united(sides: Sequence[Collector | United], table: Records | None = None) -> Collector | United:
+def united(
+    sides: Sequence[Collector | United], table: Records | None = None, ids: Clusters | None = None
+) -> Collector | United:
     """Several sides as one, two by two: every row is merged about as often as the number of sides can be halved."""
     if len(sides) == 1:
         return sides[0]
     half = len(sides) // 2
-    return United(united(sides[:half]), united(sides[half:]), table)
+    return United(united(sides[:half]), united(sides[half:]), table, ids)
 
 
 def side_of(records: Records, clusters: tuple[Clusters, Codes] | None = None) -> Collector | United:
@@ -198,4 +206,4 @@ def side_of(records: Records, clusters: tuple[Clusters, Codes] | None = None) ->
     for rows in parts:
         held, place = np.unique(cluster[rows], return_inverse=True)
         sides.append(Collector(records.take(rows), ids=ids.at(held), cluster=place, rows=rows))
-    return united(sides, records)
+    return united(sides, records, ids)

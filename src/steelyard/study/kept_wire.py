@@ -82,13 +82,12 @@ class _Writer:
         self.arrays: list[Any] = []
         self._seen: dict[int, Any] = {}
         self._values: list[Any] = []  # so that an id is not used again
-        self._lists: dict[Clusters, Clusters] = {}
 
     def take(self, value: Any) -> Any:
         if value is None or isinstance(value, bool | int | float | str):
             return value
-        if isinstance(value, Clusters):  # equal lists are one
-            value = self._lists.setdefault(value, value).ids
+        if isinstance(value, Clusters):
+            value = value.ids
         key = id(value)
         if key in self._seen:
             return {"again": self._seen[key]}

@@ -19,8 +19,10 @@ WHOLE = Clusters.of([("",)])  # everything in one cluster, where only the value 
 class Merger:
     """Two sides put together: the clusters of both, and what was merged already, because several metrics share it."""
 
-    def __init__(self, mine: Clusters, theirs: Clusters) -> None:
-        self.ids, self.mine, self.theirs = mine.united(theirs)  # and the places of either side's clusters
+    def __init__(self, mine: Clusters, theirs: Clusters, both: Clusters | None = None) -> None:
+        joint, self.mine, self.theirs = mine.united(theirs)  # the places of either side's clusters
+        self.ids = joint if both is None else both  # one list where there is one already, so that it is kept once
+        assert len(self.ids) == len(joint)
         self._merged: dict[tuple[int, int], tuple[Any, ...]] = {}
 
     def merged(self, mine: Any, theirs: Any) -> Any:
