@@ -185,6 +185,24 @@ def test_the_side_of_several_files_is_one_of_each(files: dict[str, list[str]]) -
     assert isinstance(side_of(read(files["together"], cluster="patient")), Collector)
 
 
+def test_of_very_many_files_several_are_collected_together(tmp_path: Path) -> None:
+    for i in range(70):
+        (tmp_path / f"{i:02d}.jsonl").write_text(
+            json.dumps({"item": i, "target": "a", "prediction": "ab"[i % 2]}) + "\n"
+        )
+    table = read([str(path) for path in sorted(tmp_path.iterdir())])
+    assert len(table.by_source()) == 70
+    side = side_of(table)
+    assert isinstance(side, United)
+    assert side.rows.tolist() == list(range(70))
+    assert max(len(leaf.rows) for leaf in leaves(side)) == 3
+    assert evaluate(table, "accuracy", resamples=0)["accuracy"].value == 0.5
+
+
+def leaves(side: Collector | United) -> list[Collector]:
+    return [side] if isinstance(side, Collector) else [leaf for each in side._sides for leaf in leaves(each)]
+
+
 def test_runs_of_several_files_compare_like_runs_of_one(files: dict[str, list[str]]) -> None:
     several, one = (read(paths, cluster="patient", where="perturbation=none") for paths in files.values())
     other = one.with_columns({"prediction": one.column("target")})

@@ -26,6 +26,8 @@ from steelyard.records.table import Records
 if TYPE_CHECKING:
     from steelyard.metrics.metric import Metric
 
+_MOST_SIDES = 32  # of more files, several are collected together: a side costs as much as some hundred rows
+
 
 class Side(Protocol):
     """One table, as estimates and deltas read it: its clusters, and what every metric collected from them."""
@@ -199,11 +201,12 @@ def united(
 def side_of(records: Records, clusters: tuple[Clusters, Codes] | None = None) -> Collector | United:
     """The side of a table, collected apart for each file that it came from; on given clusters, or on its own."""
     ids, cluster = records.cluster if clusters is None else clusters
-    parts = records.by_source()
-    if len(parts) < 2:
+    files = records.by_source()
+    if len(files) < 2:
         return Collector(records, ids=ids, cluster=cluster)
+    together = -(-len(files) // _MOST_SIDES)
     sides = []
-    for rows in parts:
+    for rows in (np.concatenate(files[i : i + together]) for i in range(0, len(files), together)):
         held, place = np.unique(cluster[rows], return_inverse=True)
         sides.append(Collector(records.take(rows), ids=ids.at(held), cluster=place, rows=rows))
     return united(sides, records, ids)

@@ -40,7 +40,9 @@ class Merger:
     def added(self, mine: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Numbers of either side's clusters, added up in those of both."""
         total = spread(mine, self.mine, len(self.ids))
-        total[self.theirs] += theirs
+        if len(self.mine) + len(self.theirs) > len(self.ids):
+            theirs = total[self.theirs] + theirs
+        total[self.theirs] = theirs
         return total
 
     def cluster(self, mine: Codes, theirs: Codes) -> Codes:
