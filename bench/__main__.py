@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bench import asking, jsonl, loopback, memory, peers
+from bench import asking, jsonl, loopback, memory, merging, peers
 from steelyard.ground.json import dumps
 from steelyard.records.readers.trec import read_rankings
 from steelyard.records.table import Records
@@ -389,6 +389,13 @@ def requests() -> Iterator[Row]:
     yield Row(job, f"of {asking.FEW:,} requests", many, few, 1.2, at_most=True, remark="bytes")
 
 
+def merging_halves() -> Iterator[Row]:
+    """The evidence of two halves of a table with very many clusters, put together."""
+    for what, merged, collected in merging.measured():
+        job = f"merge two halves of {merging.CLUSTERS:,} clusters: {what}"
+        yield Row(job, "collecting it from both", merged, collected, 2.0, at_most=True)
+
+
 def texts() -> Iterator[Row]:
     """The entities of 2,000 different notes of 200 words each, with their contexts."""
     from steelyard.texts.entities import extractor
@@ -447,6 +454,7 @@ JOBS = (
     gold_rank,
     run_store,
     requests,
+    merging_halves,
     texts,
     command_line,
 )

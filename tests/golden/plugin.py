@@ -62,14 +62,14 @@ class Held:
     def under(self, draw: Any) -> Any:
         return self.sums.under(draw)
 
-    def on(self, ids: Any) -> Held:
-        return Held(self.sums.on(ids), self.excluded)
+    def on(self, ids: Any, place: Any) -> Held:
+        return Held(self.sums.on(ids, place), self.excluded)
 
     def among(self, clusters: Any) -> Held:
         return Held(self.sums.among(clusters), self.excluded)
 
-    def merge(self, other: Held) -> Held:
-        return Held(self.sums.merge(other.sums), added(self.excluded, other.excluded))
+    def merge(self, other: Held, merger: Any) -> Held:
+        return Held(self.sums.merge(other.sums, merger), added(self.excluded, other.excluded))
 
     def stacked(self, other: Held) -> Held:
         return Held(self.sums.stacked(other.sums), {})

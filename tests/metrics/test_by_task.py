@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from steelyard.errors import InputError, UsageError
 from steelyard.metrics.collector import Collector
 from steelyard.metrics.definition import metric_of
 from steelyard.metrics.evidence.by_task import Tasks
+from steelyard.metrics.evidence.clusters import Merger
 from steelyard.metrics.evidence.sums import Draw
 from steelyard.records.table import Records
 from steelyard.study.comparison import compare
@@ -78,7 +80,7 @@ def test_parts_merge_to_the_whole(name: str) -> None:
     constants = metric.merged(summaries)
     whole: Any = Collector(records).evidence(metric, constants)
     pieces = [metric.collect(constants, Collector(records.take(part == p))) for p in range(3)]
-    merged: Any = pieces[0].merge(pieces[1]).merge(pieces[2])
+    merged: Any = reduce(lambda a, b: Merger(a.ids, b.ids).merged(a, b), pieces)
     assert merged.ids == whole.ids
     assert merged.rows.tolist() == whole.rows.tolist()
     assert (merged.holds == whole.holds).all()

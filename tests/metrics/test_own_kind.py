@@ -29,8 +29,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from steelyard import metric
-from steelyard.metrics.evidence.clusters import added, merged_ids, places, some, spread, stacked_ids
+from steelyard.metrics.evidence.clusters import added, spread
 from steelyard.metrics.evidence.codec import kind
+from steelyard.records.clusters import Clusters
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Peaks:
     """The slowest row of every cluster, and the rows: neither a sum nor an order of rows."""
 
     peak: np.ndarray
-    ids: tuple
+    ids: Clusters
     rows: np.ndarray
     excluded: dict = field(default_factory=dict)
 
@@ -49,26 +50,24 @@ class Peaks:
     def under(self, draw):
         return np.where(draw.floats > 0, draw.floats * self.peak, 0.0), draw.floats * (self.rows > 0)
 
-    def on(self, ids):
-        place = places(self.ids, ids)
-        peak = np.zeros(len(ids))
-        peak[place] = self.peak
-        return replace(self, peak=peak, ids=ids, rows=spread(self.rows, place, len(ids)))
+    def on(self, ids, place):
+        peak, rows = (spread(each, place, len(ids)) for each in (self.peak, self.rows))
+        return replace(self, peak=peak, ids=ids, rows=rows)
 
     def among(self, clusters):
-        return replace(self, peak=self.peak[clusters], ids=some(self.ids, clusters), rows=self.rows[clusters])
+        return replace(self, peak=self.peak[clusters], ids=self.ids.at(clusters), rows=self.rows[clusters])
 
     def differs(self, other):
         return (self.peak != other.peak) | (self.rows != other.rows)
 
-    def merge(self, other):
-        ids = merged_ids(self.ids, other.ids)
-        mine, theirs = self.on(ids), other.on(ids)
-        peak = np.maximum(mine.peak, theirs.peak)
-        return Peaks(peak, ids, mine.rows + theirs.rows, added(self.excluded, other.excluded))
+    def merge(self, other, merger):
+        peak = spread(self.peak, merger.mine, len(merger.ids))
+        np.maximum.at(peak, merger.theirs, other.peak)
+        rows = merger.added(self.rows, other.rows)
+        return Peaks(peak, merger.ids, rows, added(self.excluded, other.excluded))
 
     def stacked(self, other):
-        ids = stacked_ids(self.ids, other.ids)
+        ids = self.ids.stacked(other.ids)
         return Peaks(np.r_[self.peak, other.peak], ids, np.r_[self.rows, other.rows])
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 from steelyard.metrics.collector import Collector
 from steelyard.metrics.definition import Metric
+from steelyard.metrics.evidence.clusters import Merger
 from steelyard.metrics.evidence.sums import Draw
+from steelyard.records.clusters import Clusters
 from steelyard.study.evaluation import evaluate
 from tests.support.tables import fitting
 
@@ -38,7 +41,7 @@ def check_weights_are_repetition(chosen: Metric, seed: int) -> None:
             names = sorted({(c, n) for c, n in zip(whole.cluster[repeated].tolist(), which.tolist(), strict=True)})
             place = {name: i for i, name in enumerate(names)}
             own = np.array([place[c, n] for c, n in zip(whole.cluster[repeated].tolist(), which.tolist(), strict=True)])
-            copy = Collector(records.take(repeated), ids=tuple(names), cluster=own)
+            copy = Collector(records.take(repeated), ids=Clusters.of(names), cluster=own)
         agree(read(chosen, whole, constants, weights), read(chosen, copy, constants))
 
 
@@ -49,10 +52,10 @@ def check_merge_is_whole(chosen: Metric, seed: int) -> None:
     whole = Collector(records)
     wanted = whole.evidence(chosen, constants)
     part = rng.integers(0, 3, len(records))
-    merged = None
+    merged: Any = None
     for p in range(3):
         evidence = Collector(records.take(part == p)).evidence(chosen, constants)
-        merged = evidence if merged is None else merged.merge(evidence)
+        merged = evidence if merged is None else Merger(merged.ids, evidence.ids).merged(merged, evidence)
     assert merged is not None
     assert merged.ids == wanted.ids
     assert merged.rows.tolist() == wanted.rows.tolist()

@@ -209,7 +209,7 @@ class PartSource(Composed):
         missing = np.zeros(len(collector.records), bool)
         each = zip(self.metrics(metric.values), constants["parts"], self._tables(metric, collector), strict=True)
         for m, own, table in each:
-            missing[table.rows] |= table.missing(m, own)
+            missing[slice(None) if table is collector else table.rows] |= table.missing(m, own)
             if self.views is not None:  # rows that the view cannot show, such as those without a partner
                 hidden = np.ones(len(missing), bool)
                 hidden[table.rows] = False

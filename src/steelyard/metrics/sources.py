@@ -12,7 +12,7 @@ import numpy as np
 
 from steelyard.errors import InputError, UsageError, counted, printable
 from steelyard.ground.arrays import Floats, Mask
-from steelyard.metrics.evidence.clusters import sortable
+from steelyard.metrics.evidence.clusters import left_out, sortable
 from steelyard.metrics.evidence.combined import RowTerms, WeightedRows
 from steelyard.metrics.evidence.sums import Evidence, row_score
 from steelyard.metrics.facts import Function, Method
@@ -186,7 +186,7 @@ class RowSource:
         lost = _reasons(population, ~kept, metric.reads, {**terms.missing, **terms.left_out})
         lacking = None if kept.all() else ~np.logical_or.reduce([kept, *terms.left_out.values()])
         collector.note_missing(self.key(metric, constants), inside, lacking)
-        counted: Evidence = replace(evidence, excluded=_ordered(excluded, lost))
+        counted: Evidence = replace(evidence, excluded=left_out(excluded, lost))
         return counted
 
     def missing(self, metric: Metric, constants: Constants, collector: Collector) -> Mask:
@@ -295,13 +295,6 @@ def _outside(records: Records, inside: Mask | None) -> dict[str, int]:
         return {}
     counts = np.bincount(records.outcome[~inside], minlength=len(OUTCOMES))
     return {outcome: int(n) for outcome, n in zip(OUTCOMES, counts, strict=True) if n}
-
-
-def _ordered(excluded: Mapping[str, int], lost: Mapping[str, int]) -> dict[str, int]:
-    """Both counts added up: outcomes first, in their order, then the other reasons."""
-    reasons = dict.fromkeys((*OUTCOMES, *excluded, *lost))
-    added = {reason: excluded.get(reason, 0) + lost.get(reason, 0) for reason in reasons}
-    return {reason: n for reason, n in added.items() if n}
 
 
 def _reasons(population: Records, lost: Mask, reads: Iterable[str], stated: Mapping[str, Any]) -> dict[str, int]:

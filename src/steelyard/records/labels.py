@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from operator import ne
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,40 @@ def by_text(labels: Labels) -> Labels:
     place[order] = np.arange(len(order))
     place[-1] = -1
     return Labels(frozen(place[labels.codes]), tuple(labels.values[i] for i in order.tolist()))
+
+
+def ranked(column: Sequence[Any], key: Callable[[Any], Any]) -> Labels:
+    """Values and nulls as labels, their values in the order of `key`."""
+    given = np.array([value is not None for value in column], bool)
+    codes = np.full(len(column), -1)
+    values, codes[given] = _in_order([value for value in column if value is not None], key)
+    return Labels(codes, values)
+
+
+def together(mine: Labels, theirs: Labels, key: Callable[[Any], Any]) -> Labels:
+    """One column of labels after another, on one list of values in the order of `key`."""
+    if mine.values is theirs.values:
+        return Labels(np.concatenate([mine.codes, theirs.codes]), mine.values)
+    values, place = _in_order([*mine.values, *theirs.values], key)
+    places = np.split(place, [len(mine.values)])
+    both = zip(places, (mine, theirs), strict=True)
+    return Labels(np.concatenate([np.append(own, -1)[part.codes] for own, part in both]), values)
+
+
+def _in_order(values: list[Any], key: Callable[[Any], Any]) -> tuple[tuple[Any, ...], Codes]:
+    """The different values in the order of `key`, and the place there of each; values of one key are one.
+
+    Texts alone are in their own order, whatever else a key looks at. Two lists in order, one after the other, are only
+    merged by sorting them.
+    """
+    keys = values if set(map(type, values)) <= {str} else list(map(key, values))
+    order = sorted(range(len(values)), key=keys.__getitem__)
+    sorted_keys = list(map(keys.__getitem__, order))
+    first = np.fromiter(map(ne, sorted_keys, [object(), *sorted_keys]), bool, len(values))
+    at = np.array(order, np.int64)
+    place = np.empty(len(values), np.int64)
+    place[at] = np.cumsum(first) - 1
+    return tuple(map(values.__getitem__, at[first].tolist())), place
 
 
 def encode(column: pa.Array) -> Labels:

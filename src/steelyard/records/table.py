@@ -21,9 +21,10 @@ from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.ground.frames import arrow_table
 from steelyard.ground.showing import Json, Shows, not_over_input
 from steelyard.records import derive
+from steelyard.records.clusters import Clusters
 from steelyard.records.conditions import Conditions, meeting
 from steelyard.records.extras import Extra
-from steelyard.records.labels import Labels, by_text, encode, frozen, value_name, value_of
+from steelyard.records.labels import Labels, encode, frozen, value_name, value_of
 from steelyard.records.overview import in_short, lacking, overview
 from steelyard.records.schema import KEY, OUTCOMES, SHOWN, kind_of, to_arrow
 from steelyard.records.sources import Source, where_of
@@ -128,6 +129,16 @@ class Records(Shows):
         at = row if self._rows is None else int(self._rows[row])
         return where_of(self.sources)(at if self._origin is None else int(self._origin[at]))
 
+    def by_source(self) -> list[Codes]:
+        """The rows of each source that has some."""
+        if len(self.sources) < 2:
+            return [np.arange(len(self))]
+        rows = np.arange(self._held) if self._rows is None else self._rows
+        origin = rows if self._origin is None else self._origin[rows]
+        source = np.searchsorted(np.cumsum([source.rows for source in self.sources]), origin, side="right")
+        order = np.argsort(source, kind="stable")
+        return np.split(order, np.flatnonzero(np.diff(source[order])) + 1)
+
     # -- reading columns ---------------------------------------------------------------------------------------
 
     def column(self, name: str, *, needed_by: str = "this") -> pa.Array:
@@ -227,23 +238,9 @@ class Records(Shows):
         return ("task", "item") if "task" in self else ("item",)
 
     @property
-    def cluster(self) -> tuple[tuple[tuple[Any, ...], ...], Codes]:
-        """The cluster ids, sorted by their text, and the index of each row's cluster among them.
-
-        By text, so that an id 7 and an id "7" have the same place and get the same random numbers.
-        """
-        return self._once("cluster", self._clusters)
-
-    def _clusters(self) -> tuple[tuple[tuple[Any, ...], ...], Codes]:
-        parts = [by_text(self.labels(name)) for name in self.cluster_columns]
-        if len(parts) == 1 and not parts[0].missing.any():
-            return tuple((value,) for value in parts[0].values), parts[0].codes
-        key = derive.combine([part.codes for part in parts], len(self))
-        _, first, codes = np.unique(key, return_index=True, return_inverse=True)
-        ids = tuple(
-            tuple(None if part.codes[row] < 0 else part.values[part.codes[row]] for part in parts) for row in first
-        )
-        return ids, codes.astype(np.int64)
+    def cluster(self) -> tuple[Clusters, Codes]:
+        """The clusters, and the place of each row's among them."""
+        return self._once("cluster", lambda: Clusters.of_rows([self.labels(name) for name in self.cluster_columns]))
 
     # -- subsets -----------------------------------------------------------------------------------------------
 

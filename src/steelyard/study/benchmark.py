@@ -18,7 +18,7 @@ from typing import Any
 from steelyard.ground.arrays import Progress
 from steelyard.metrics.by_task import lacks_column, rows_of
 from steelyard.metrics.categories import COMBINED
-from steelyard.metrics.collector import Collector
+from steelyard.metrics.collector import side_of
 from steelyard.metrics.definition import Metric
 from steelyard.metrics.questions.benchmark import category, combined_score, task_mean
 from steelyard.records.conditions import Conditions
@@ -160,7 +160,7 @@ def _evaluated(
     parts += [(s, table, overall) for s, table in slices(records, by, ("task",)) if s]
     evaluation = measured(
         [
-            MeasuredSlice(slice=slice_, side=Collector(table), metrics=list(dict.fromkeys(metrics)), records=table)
+            MeasuredSlice(slice=slice_, side=side_of(table), metrics=list(dict.fromkeys(metrics)), records=table)
             for slice_, table, metrics in parts
         ],
         origin_of(records, [metric for task in suite.tasks for metric in task.metrics]),

@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 from steelyard.ground.arrays import Progress
 from steelyard.metrics import metrics as registry
-from steelyard.metrics.collector import Collector
+from steelyard.metrics.collector import Collector, side_of
 from steelyard.metrics.definition import Definition, Metric, MetricLike, metric_of, single
 from steelyard.naming import Expr
 from steelyard.records.readers import Readable, Reading, records_in
@@ -68,7 +68,7 @@ def evaluate(
         [
             MeasuredSlice(
                 slice=slice_,
-                side=Collector(part),
+                side=side_of(part),
                 metrics=[m for m in every if applies(m, part, len(parts), slice_)],
                 records=part,
             )

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.metrics.definition import Metric
-from steelyard.metrics.evidence.clusters import Ids, id_order, some, sortable
 from steelyard.metrics.evidence.sums import Evidence
 from steelyard.metrics.options import Constants
+from steelyard.records.clusters import Clusters
 from steelyard.records.derive import ANSWERED, FAILED
 from steelyard.records.digests import Digests, column_digests, row_digests
 from steelyard.records.schema import KEY, PAIRED, is_group, kind_of, texts
@@ -38,7 +38,7 @@ class KeptSlice:
     """
 
     slice: Mapping[str, Any]
-    ids: Ids
+    ids: Clusters
     asked: bytes
     failed: bytes
     answered: bytes
@@ -65,7 +65,7 @@ class KeptSlice:
         )
         return replace(
             self,
-            ids=some(self.ids, clusters),
+            ids=self.ids.at(clusters),
             asked=asked,
             failed=failed,
             answered=answered,
@@ -80,14 +80,13 @@ class KeptSlice:
     @property
     def asked_by_value(self) -> bytes:
         """The digests of what was asked, clusters sorted by value: the order that every edition can make."""
-        order = sorted(range(len(self.ids)), key=lambda i: tuple(map(sortable, self.ids[i])))
-        return b"".join(self.asked[DIGEST * i : DIGEST * (i + 1)] for i in order)
+        return b"".join(self.asked[DIGEST * i : DIGEST * (i + 1)] for i in self.ids.by_value)
 
     @property
     def in_order(self) -> KeptSlice:
         """The same with the clusters in the order that random numbers meet them: by their text."""
-        order = sorted(range(len(self.ids)), key=lambda i: id_order(self.ids[i]))
-        return self if order == list(range(len(order))) else self.among(np.array(order, np.int64))
+        order = self.ids.by_text
+        return self if (order == np.arange(len(order))).all() else self.among(order)
 
 
 def _each_once(evidence: Mapping[str, Evidence], clusters: npt.NDArray[np.int64]) -> dict[str, Evidence]:

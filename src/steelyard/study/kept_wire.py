@@ -21,6 +21,7 @@ import numpy as np
 
 from steelyard.errors import StorageError
 from steelyard.metrics.evidence.codec import kind, kind_named, kind_of, reading_name, reading_named
+from steelyard.records.clusters import Clusters
 from steelyard.records.labels import Labels
 from steelyard.study.kept import KeptSlice
 
@@ -85,6 +86,8 @@ class _Writer:
     def take(self, value: Any) -> Any:
         if value is None or isinstance(value, bool | int | float | str):
             return value
+        if isinstance(value, Clusters):
+            value = value.ids
         key = id(value)
         if key in self._seen:
             return {"again": self._seen[key]}
@@ -127,6 +130,7 @@ class _Reader:
     def __init__(self, loaded: Any) -> None:
         self._loaded = loaded
         self._values: list[Any] = []
+        self._lists: dict[int, Clusters] = {}
 
     def make(self, value: Any) -> Any:
         if not isinstance(value, dict):
@@ -163,4 +167,12 @@ class _Reader:
             data, indices, indptr, shape = (self.make(v) for v in inside)
             return sparse.csr_array((data, indices, indptr), shape=tuple(shape))
         fields = {name: self.make(part) for name, part in value["fields"].items()}
+        if isinstance(fields.get("ids"), tuple):
+            fields["ids"] = self._clusters(fields["ids"])
         return kind_named(inside).unpack(fields)
+
+    def _clusters(self, ids: tuple[Any, ...]) -> Clusters:
+        """The list of these clusters, one for all that refers to it."""
+        if id(ids) not in self._lists:
+            self._lists[id(ids)] = Clusters.of(ids)
+        return self._lists[id(ids)]

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from steelyard.errors import InputError, UsageError, counted, printable
 from steelyard.ground.arrays import Mask
-from steelyard.metrics.collector import Collector
+from steelyard.metrics.collector import Collector, United, side_of
 from steelyard.metrics.definition import Metric
 from steelyard.metrics.options import Constants
 from steelyard.metrics.vocabulary import FROM_ALL_GROUPS
@@ -59,9 +59,8 @@ class RowPair(Pair):
         return self.base, self.new
 
     @cached_property
-    def sides(self) -> tuple[Collector, Collector]:
-        ids, cluster = self.base.cluster
-        return Collector(self.base, ids=ids, cluster=cluster), Collector(self.new, ids=ids, cluster=cluster)
+    def sides(self) -> tuple[Collector | United, Collector | United]:
+        return side_of(self.base), side_of(self.new, self.base.cluster)
 
     def constants(self, metric: Metric) -> tuple[Constants, Constants]:
         """What each side must know of the whole: here the same, computed from both."""

@@ -11,6 +11,7 @@ from steelyard.metrics.collector import Collector
 from steelyard.metrics.definition import Metric
 from steelyard.metrics.evidence.sums import Sums
 from steelyard.metrics.sources import RowSource
+from steelyard.records.clusters import Clusters
 from steelyard.records.labels import value_name
 from steelyard.records.schema import OUTCOMES
 from steelyard.records.table import Records
@@ -29,7 +30,7 @@ def scored_rows(task: SuiteTask, table: Records, *, with_words: bool = False) ->
     Metrics that explain themselves add what each score is made of: components and counts, and `with_words` also what
     matched and was missed, which are words of the texts.
     """
-    ids = tuple((row,) for row in range(len(table)))
+    ids = Clusters.of((row,) for row in range(len(table)))
     collector = Collector(table, ids=ids, cluster=np.arange(len(table)))
     scores: list[dict[str, float]] = [{} for _ in ids]
     parts: list[dict[str, Any]] = [{} for _ in ids]

@@ -20,7 +20,7 @@ from steelyard.errors import UsageError
 from steelyard.ground import compiling
 from steelyard.ground.randomness import words
 from steelyard.metrics.evidence import passes
-from steelyard.metrics.evidence.clusters import Ids, sortable
+from steelyard.records.clusters import Clusters
 
 Counts = npt.NDArray[Any]
 Places = npt.NDArray[np.int64]
@@ -36,14 +36,10 @@ def scheme(clusters: int, stream: str) -> str:
     return "poisson" if stream == "counter" and clusters > MULTINOMIAL_LIMIT else "multinomial"
 
 
-def legacy_order(ids: Ids) -> Places | None:
+def legacy_order(ids: Clusters) -> Places | None:
     """Where each cluster stands among the clusters sorted by value, as the legacy stream counts them."""
-    order = sorted(range(len(ids)), key=lambda i: tuple(map(sortable, ids[i])))
-    if order == list(range(len(ids))):
-        return None
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    return place
+    place = np.argsort(ids.by_value)
+    return None if (place == np.arange(len(ids))).all() else place
 
 
 class Weights:

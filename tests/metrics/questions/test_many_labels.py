@@ -13,6 +13,7 @@ from steelyard.metrics.collector import Collector
 from steelyard.metrics.definition import metric_of
 from steelyard.metrics.evidence import confusion
 from steelyard.metrics.evidence import sums as evidence_module
+from steelyard.metrics.evidence.clusters import Merger
 from steelyard.metrics.evidence.sums import Draw
 from steelyard.records.table import Records
 from steelyard.study.evaluation import evaluate, value
@@ -73,7 +74,7 @@ def test_nearly_empty_cells_are_kept_sparse() -> None:
     few, many = (Collector(answers(2000, n)).evidence(metric_of("balanced_accuracy"), {}) for n in (5, 2000))
     assert isinstance(few.cells, np.ndarray)
     assert many.cells.nnz <= 2 * 2000
-    assert (many.merge(many).cells != 2 * many.cells).nnz == 0
+    assert (Merger(many.ids, many.ids).merged(many, many).cells != 2 * many.cells).nnz == 0
 
 
 @pytest.mark.parametrize("name", [*KIN, "f1.label2"])

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from steelyard.ground.arrays import Codes, Mask
-from steelyard.metrics.evidence.clusters import Ids, added, merged_ids, places, some, spread, stacked_ids
+from steelyard.metrics.evidence.clusters import Merger, added, spread
 from steelyard.metrics.evidence.codec import kind
 from steelyard.metrics.evidence.combined import Unfinished
 from steelyard.metrics.evidence.sums import Draw
+from steelyard.records.clusters import Clusters
 
 Name = tuple[str, str, str]  # a task, a metric of it, and the category that it counts in
 
@@ -29,7 +30,7 @@ class Tasks:
 
     names: tuple[Name, ...]
     parts: tuple[Any, ...]
-    ids: Ids
+    ids: Clusters
     rows: Codes  # of tasks that a part measures, without those that failed
     tasks: tuple[str, ...]
     holds: Mask  # clusters × tasks
@@ -62,17 +63,15 @@ class Tasks:
     def under(self, draw: Draw) -> TaskReadings:
         return TaskReadings(self.names, tuple(map(draw.read, self.parts)), len(draw.weights))
 
-    def on(self, ids: Ids) -> Tasks:
-        place = places(self.ids, ids)
-        holds = np.zeros((len(ids), len(self.tasks)), bool)
-        holds[place] = self.holds
-        parts = tuple(part.on(ids) for part in self.parts)
-        return replace(self, ids=ids, parts=parts, rows=spread(self.rows, place, len(ids)), holds=holds)
+    def on(self, ids: Clusters, place: Codes) -> Tasks:
+        size, parts = len(ids), tuple(part.on(ids, place) for part in self.parts)
+        rows, holds = spread(self.rows, place, size), spread(self.holds, place, size)
+        return replace(self, ids=ids, parts=parts, rows=rows, holds=holds)
 
     def among(self, clusters: Codes) -> Tasks:
         return replace(
             self,
-            ids=some(self.ids, clusters),
+            ids=self.ids.at(clusters),
             parts=tuple(part.among(clusters) for part in self.parts),
             rows=self.rows[clusters],
             holds=self.holds[clusters],
@@ -86,19 +85,16 @@ class Tasks:
             different |= mine.differs(theirs)
         return different
 
-    def merge(self, other: Tasks) -> Tasks:
-        ids = merged_ids(self.ids, other.ids)
-        mine, theirs = self.on(ids), other.on(ids)
-        ours, others = (dict(zip(e.names, e.parts, strict=True)) for e in (mine, theirs))
-        names = tuple(dict.fromkeys((*self.names, *other.names)))
-        parts = [ours[n].merge(others[n]) if n in ours and n in others else ours.get(n, others.get(n)) for n in names]
+    def merge(self, other: Tasks, merger: Merger) -> Tasks:
+        mine, theirs = (dict(zip(e.names, e.parts, strict=True)) for e in (self, other))
+        names = tuple({**mine, **theirs})
         return Tasks(
             names=names,
-            parts=tuple(parts),
-            ids=ids,
-            rows=mine.rows + theirs.rows,
+            parts=tuple(merger.merged(mine.get(name), theirs.get(name)) for name in names),
+            ids=merger.ids,
+            rows=merger.added(self.rows, other.rows),
             tasks=self.tasks,
-            holds=mine.holds | theirs.holds,
+            holds=merger.added(self.holds, other.holds),
             lost=added(self.lost, other.lost),
             lacking=tuple(n for n in dict.fromkeys((*self.lacking, *other.lacking)) if n not in names),
         )
@@ -109,7 +105,7 @@ class Tasks:
         return Tasks(
             names=tuple(shared),
             parts=tuple(a.stacked(b) for a, b in zip(mine.parts, theirs.parts, strict=True)),
-            ids=stacked_ids(self.ids, other.ids),
+            ids=self.ids.stacked(other.ids),
             rows=np.concatenate([self.rows, other.rows]),
             tasks=self.tasks,
             holds=np.concatenate([self.holds, other.holds]),

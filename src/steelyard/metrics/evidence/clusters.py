@@ -1,4 +1,4 @@
-"""The clusters that evidence stands on: their ids, in which order they come, and lists of them joined."""
+"""Evidence on lists of clusters: that of two sides on one list, and which clusters are alike."""
 
 from __future__ import annotations
 
@@ -9,15 +9,45 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.ground.arrays import Codes, Mask
-from steelyard.records.labels import label_key, value_name
+from steelyard.records.clusters import Clusters
+from steelyard.records.labels import label_key
+from steelyard.records.schema import OUTCOMES
 
-Ids = tuple[tuple[Any, ...], ...]
-WHOLE: Ids = (("",),)  # everything in one cluster, where only the value is asked for
+WHOLE = Clusters.of([("",)])  # everything in one cluster, where only the value is asked for
 
 
-def some(ids: Ids, clusters: Codes) -> Ids:
-    """The ids at these places."""
-    return tuple(ids[i] for i in clusters)
+class Merger:
+    """Two sides put together: the clusters of both, and what was merged already, because several metrics share it."""
+
+    def __init__(self, mine: Clusters, theirs: Clusters, both: Clusters | None = None) -> None:
+        joint, self.mine, self.theirs = mine.united(theirs)  # the places of either side's clusters
+        self.ids = joint if both is None else both  # one list where there is one already, so that it is kept once
+        assert len(self.ids) == len(joint)
+        self._merged: dict[tuple[int, int], tuple[Any, ...]] = {}
+
+    def merged(self, mine: Any, theirs: Any) -> Any:
+        """The evidence of both as one; one of them may be None."""
+        key = id(mine), id(theirs)
+        if key not in self._merged:
+            self._merged[key] = mine, theirs, self._made(mine, theirs)
+        return self._merged[key][-1]
+
+    def _made(self, mine: Any, theirs: Any) -> Any:
+        if theirs is None:
+            return mine.on(self.ids, self.mine)
+        return theirs.on(self.ids, self.theirs) if mine is None else mine.merge(theirs, self)
+
+    def added(self, mine: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Numbers of either side's clusters, added up in those of both."""
+        total = spread(mine, self.mine, len(self.ids))
+        if len(self.mine) + len(self.theirs) > len(self.ids):
+            theirs = total[self.theirs] + theirs
+        total[self.theirs] = theirs
+        return total
+
+    def cluster(self, mine: Codes, theirs: Codes) -> Codes:
+        """The cluster of every row of one side and then of the other."""
+        return np.concatenate([self.mine[mine], self.theirs[theirs]])
 
 
 def moved(cluster: Codes, clusters: Codes, size: int) -> tuple[Mask, Codes]:
@@ -28,30 +58,11 @@ def moved(cluster: Codes, clusters: Codes, size: int) -> tuple[Mask, Codes]:
     return inside, place[cluster[inside]]
 
 
-def merged_ids(mine: Ids, theirs: Ids) -> Ids:
-    """The union of two cluster lists, in their order: by text."""
-    return mine if mine == theirs else tuple(sorted({*mine, *theirs}, key=id_order))
-
-
-def id_order(parts: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What cluster ids are sorted by: their text, null first; the kind only where the text is equal."""
-    return tuple((part is not None, value_name(part), type(part).__name__) for part in parts)
-
-
-def stacked_ids(mine: Ids, theirs: Ids) -> Ids:
-    """The clusters of two runs side by side, told apart by a first part 0 or 1."""
-    return (*((0, *parts) for parts in mine), *((1, *parts) for parts in theirs))
-
-
-def places(ids: Ids, longer: Ids) -> Codes:
-    place = {cluster: i for i, cluster in enumerate(longer)}
-    return np.array([place[cluster] for cluster in ids], np.int64)
-
-
-def spread(rows: Codes, place: Codes, size: int) -> Codes:
-    spread = np.zeros(size, np.int64)
-    spread[place] = rows
-    return spread
+def spread(values: npt.NDArray[Any], place: Codes, size: int) -> npt.NDArray[Any]:
+    """Numbers of clusters at the places of these in a longer list, 0 elsewhere."""
+    longer = np.zeros((size, *values.shape[1:]), values.dtype)
+    longer[place] = values
+    return longer
 
 
 def segments_differ(
@@ -78,3 +89,9 @@ def sortable(value: Any) -> tuple[str, Any]:
 
 def added(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
     return {reason: a.get(reason, 0) + b.get(reason, 0) for reason in (*a, *(r for r in b if r not in a))}
+
+
+def left_out(mine: Mapping[str, int], theirs: Mapping[str, int]) -> dict[str, int]:
+    """Rows left out, by reason: outcomes first, in their order, then the other reasons."""
+    total = added(mine, theirs)
+    return {reason: total[reason] for reason in dict.fromkeys((*OUTCOMES, *total)) if total.get(reason)}

@@ -14,22 +14,12 @@ from typing import Any
 import numpy as np
 
 from steelyard.ground.arrays import Codes, Floats, Mask
-from steelyard.metrics.evidence.clusters import (
-    Ids,
-    added,
-    merged_ids,
-    moved,
-    places,
-    segments_differ,
-    some,
-    sortable,
-    spread,
-    stacked_ids,
-)
+from steelyard.metrics.evidence.clusters import Merger, added, left_out, moved, segments_differ, sortable, spread
 from steelyard.metrics.evidence.codec import kind
 from steelyard.metrics.evidence.keys import keyless
 from steelyard.metrics.evidence.sums import Draw
-from steelyard.records.labels import Labels, value_name
+from steelyard.records.clusters import Clusters
+from steelyard.records.labels import Labels, together, value_name
 
 
 class Unfinished:
@@ -52,7 +42,7 @@ class RowTerms:
     left_out: Mapping[str, Any] = field(default_factory=dict)
     missing: Mapping[str, Any] = field(default_factory=dict)
 
-    def collect(self, ids: Ids, cluster: Codes) -> tuple[Rows, Mask]:
+    def collect(self, ids: Clusters, cluster: Codes) -> tuple[Rows, Mask]:
         """The columns, without rows that lack any of them, and which rows were included."""
         kept = np.ones(len(cluster), bool)
         for column in self.columns:
@@ -69,7 +59,7 @@ class Rows:
     """The columns themselves: evidence of a metric that asks for `weight`. Each resample calls its function once."""
 
     columns: tuple[Any, ...]
-    ids: Ids
+    ids: Clusters
     cluster: Codes
     rows: Codes
     excluded: Mapping[str, int] = field(default_factory=dict)
@@ -81,14 +71,13 @@ class Rows:
     def under(self, draw: Draw) -> WeightedRows:
         return WeightedRows(self, draw.floats)
 
-    def on(self, ids: Ids) -> Rows:
-        place = places(self.ids, ids)
+    def on(self, ids: Clusters, place: Codes) -> Rows:
         return replace(self, ids=ids, cluster=place[self.cluster], rows=spread(self.rows, place, len(ids)))
 
     def among(self, clusters: Codes) -> Rows:
         inside, cluster = moved(self.cluster, clusters, len(self.ids))
         columns = tuple(column[inside] for column in self.columns)
-        return replace(self, columns=columns, ids=some(self.ids, clusters), cluster=cluster, rows=self.rows[clusters])
+        return replace(self, columns=columns, ids=self.ids.at(clusters), cluster=cluster, rows=self.rows[clusters])
 
     def differs(self, other: Rows) -> Mask:
         size = len(self.cluster)
@@ -97,21 +86,19 @@ class Rows:
         mine, theirs = (self.cluster, [c[:size] for c in codes]), (other.cluster, [c[size:] for c in codes])
         return segments_differ(mine, theirs, len(self.ids))
 
-    def merge(self, other: Rows) -> Rows:
-        ids = merged_ids(self.ids, other.ids)
-        mine, theirs = self.on(ids), other.on(ids)
+    def merge(self, other: Rows, merger: Merger) -> Rows:
         return Rows(
             columns=tuple(_joined(a, b) for a, b in zip(self.columns, other.columns, strict=True)),
-            ids=ids,
-            cluster=np.concatenate([mine.cluster, theirs.cluster]),
-            rows=mine.rows + theirs.rows,
-            excluded=added(self.excluded, other.excluded),
+            ids=merger.ids,
+            cluster=merger.cluster(self.cluster, other.cluster),
+            rows=merger.added(self.rows, other.rows),
+            excluded=left_out(self.excluded, other.excluded),
         )
 
     def stacked(self, other: Rows) -> Rows:
         return Rows(
             columns=tuple(_joined(a, b) for a, b in zip(self.columns, other.columns, strict=True)),
-            ids=stacked_ids(self.ids, other.ids),
+            ids=self.ids.stacked(other.ids),
             cluster=np.concatenate([self.cluster, other.cluster + len(self.ids)]),
             rows=np.concatenate([self.rows, other.rows]),
         )
@@ -154,7 +141,7 @@ class Groups:
     ungrouped: int = 0  # rows without a group: in the overall value, in no group's
 
     @property
-    def ids(self) -> Ids:
+    def ids(self) -> Clusters:
         return self.overall.ids
 
     @property
@@ -172,8 +159,9 @@ class Groups:
     def under(self, draw: Draw) -> GroupedReadings:
         return GroupedReadings(self.names, tuple(map(draw.read, self.groups)), draw.read(self.overall))
 
-    def on(self, ids: Ids) -> Groups:
-        return replace(self, groups=tuple(group.on(ids) for group in self.groups), overall=self.overall.on(ids))
+    def on(self, ids: Clusters, place: Codes) -> Groups:
+        groups = tuple(group.on(ids, place) for group in self.groups)
+        return replace(self, groups=groups, overall=self.overall.on(ids, place))
 
     def among(self, clusters: Codes) -> Groups:
         groups = tuple(group.among(clusters) for group in self.groups)
@@ -188,13 +176,11 @@ class Groups:
             different = different | group.differs(theirs[name])
         return different
 
-    def merge(self, other: Groups) -> Groups:
-        overall = self.overall.merge(other.overall)
-        by_name = dict(zip(self.names, self.groups, strict=True))
-        for name, group in zip(other.names, other.groups, strict=True):
-            by_name[name] = by_name[name].merge(group) if name in by_name else group
-        names = tuple(sorted(by_name, key=sortable))
-        groups = tuple(by_name[name].on(overall.ids) for name in names)
+    def merge(self, other: Groups, merger: Merger) -> Groups:
+        mine, theirs = (dict(zip(e.names, e.groups, strict=True)) for e in (self, other))
+        names = tuple(sorted({**mine, **theirs}, key=sortable))
+        groups = tuple(merger.merged(mine.get(name), theirs.get(name)) for name in names)
+        overall = merger.merged(self.overall, other.overall)
         return Groups(names, groups, overall, self.ungrouped + other.ungrouped)
 
     def stacked(self, other: Groups) -> Groups:
@@ -242,7 +228,7 @@ class Parts:
     lost: Mapping[str, int] = field(default_factory=dict)  # rows left out before the parts saw them
 
     @property
-    def ids(self) -> Ids:
+    def ids(self) -> Clusters:
         return self.parts[0].ids
 
     @property
@@ -263,8 +249,8 @@ class Parts:
     def under(self, draw: Draw) -> PartReadings:
         return PartReadings(tuple(map(draw.read, self.parts)))
 
-    def on(self, ids: Ids) -> Parts:
-        return replace(self, parts=tuple(part.on(ids) for part in self.parts))
+    def on(self, ids: Clusters, place: Codes) -> Parts:
+        return replace(self, parts=tuple(part.on(ids, place) for part in self.parts))
 
     def among(self, clusters: Codes) -> Parts:
         return replace(self, parts=tuple(part.among(clusters) for part in self.parts))
@@ -272,8 +258,8 @@ class Parts:
     def differs(self, other: Parts) -> Mask:
         return np.logical_or.reduce([a.differs(b) for a, b in zip(self.parts, other.parts, strict=True)])
 
-    def merge(self, other: Parts) -> Parts:
-        parts = tuple(a.merge(b) for a, b in zip(self.parts, other.parts, strict=True))
+    def merge(self, other: Parts, merger: Merger) -> Parts:
+        parts = tuple(merger.merged(a, b) for a, b in zip(self.parts, other.parts, strict=True))
         return Parts(parts, added(self.lost, other.lost))
 
     def stacked(self, other: Parts) -> Parts:
@@ -289,12 +275,7 @@ class PartReadings(Unfinished):
 
 
 def _joined(a: Any, b: Any) -> Any:
-    if not isinstance(a, Labels):
-        return np.concatenate([a, b])
-    values = tuple(sorted({*a.values, *b.values}, key=sortable))
-    place = {value: i for i, value in enumerate(values)}
-    lookups = [np.array([*(place[v] for v in part.values), -1], np.int64) for part in (a, b)]
-    return Labels(np.concatenate([lookups[0][a.codes], lookups[1][b.codes]]), values)
+    return together(a, b, sortable) if isinstance(a, Labels) else np.concatenate([a, b])
 
 
 def defined_groups(groups: GroupReading) -> Mask:

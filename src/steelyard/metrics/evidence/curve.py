@@ -18,10 +18,11 @@ import numpy as np
 from steelyard.ground import compiling
 from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.metrics.evidence import kernels, passes
-from steelyard.metrics.evidence.clusters import WHOLE, Ids
+from steelyard.metrics.evidence.clusters import WHOLE
 from steelyard.metrics.evidence.codec import reading
 from steelyard.metrics.evidence.sorted_rows import SortedReading, SortedRows, SortedTerms
 from steelyard.metrics.evidence.sums import Draw
+from steelyard.records.clusters import Clusters
 
 _POINTS_WORTH = 200_000  # rows from which merging sorted classes beats ordering rows
 _FEW_LOSSES = 8
@@ -36,7 +37,7 @@ class CurveTerms(SortedTerms):
 
     reading: type[SortedReading] | None = field(default_factory=lambda: CurveReading)
 
-    def collect(self, ids: Ids, cluster: Codes) -> tuple[Any, Mask]:
+    def collect(self, ids: Clusters, cluster: Codes) -> tuple[Any, Mask]:
         if ids is not WHOLE or len(cluster) < _POINTS_WORTH or not compiling.available():
             return super().collect(ids, cluster)
         assert self.unsorted is not None
@@ -62,13 +63,13 @@ class PointCurve:
     runs: Floats
     begins: Codes
     values: Floats
-    ids: Ids
+    ids: Clusters
     rows: Codes
     excluded: Mapping[str, int] = field(default_factory=dict)
     small = True
 
     @classmethod
-    def of(cls, rank: Floats, loss: Floats, values: Floats, *, ids: Ids, asked: Codes) -> PointCurve:
+    def of(cls, rank: Floats, loss: Floats, values: Floats, *, ids: Clusters, asked: Codes) -> PointCurve:
         """The points of rows as they come; `values` are the distinct losses."""
         runs, begins = passes.sorted_runs(rank, loss, values)
         return cls(runs=runs, begins=begins, values=values, ids=ids, rows=asked)

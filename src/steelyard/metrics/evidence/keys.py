@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.metrics.evidence.clusters import sortable
-from steelyard.records.labels import Labels
+from steelyard.records.labels import Labels, ranked
 
 
 def keyless(part: Any) -> Mask:
@@ -56,17 +56,19 @@ def distinct_keys(parts: Sequence[Any], size: int) -> tuple[tuple[npt.NDArray[An
 
 
 def merged_keys(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[tuple[Any, ...], Codes, Codes]:
+    """The distinct keys of two lists, and the places of either's among them."""
     if not a:
         return (), np.zeros(1, np.int64), np.zeros(1, np.int64)
-    mine, theirs = list(zip(*a, strict=True)), list(zip(*b, strict=True))
-    keys = sorted({*mine, *theirs}, key=lambda parts: tuple(map(sortable, parts)))
-    place = {key: i for i, key in enumerate(keys)}
-    columns = tuple(np.array([key[i] for key in keys], dtype=part.dtype) for i, part in enumerate(a))
-    return (
-        columns,
-        np.array([place[k] for k in mine], np.int64),
-        np.array([place[k] for k in theirs], np.int64),
-    )
+    both = [np.concatenate(pair) for pair in zip(a, b, strict=True)]
+    parts = [_labelled(part) if part.dtype.hasobject else part for part in both]
+    keys, place = distinct_keys(parts, len(both[0]))
+    return keys, place[: len(a[0])], place[len(a[0]) :]
+
+
+def _labelled(part: npt.NDArray[Any]) -> Labels:
+    """Keys as labels; null, which a key may be, comes last."""
+    labels = ranked(part.tolist(), sortable)
+    return Labels(np.where(labels.missing, len(labels.values), labels.codes), (*labels.values, None))
 
 
 def midranks(values: Floats, counts: Floats) -> Floats:

@@ -11,9 +11,10 @@ import numpy as np
 
 from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.ground.randomness import sign_blocks
-from steelyard.metrics.evidence.clusters import Ids, added
+from steelyard.metrics.evidence.clusters import Merger, left_out
 from steelyard.metrics.evidence.codec import kind
 from steelyard.metrics.evidence.sums import Draw, Sums, Terms
+from steelyard.records.clusters import Clusters
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Signed:
     excluded: Mapping[str, int]
 
     @property
-    def ids(self) -> Ids:
+    def ids(self) -> Clusters:
         return self.gaps.ids
 
     @property
@@ -44,8 +45,8 @@ class Signed:
     def width(self) -> int:
         return self.gaps.width * 16
 
-    def on(self, ids: Ids) -> Signed:
-        return Signed(self.gaps.on(ids), self.excluded)
+    def on(self, ids: Clusters, place: Codes) -> Signed:
+        return Signed(self.gaps.on(ids, place), self.excluded)
 
     def among(self, clusters: Codes) -> Signed:
         return Signed(self.gaps.among(clusters), self.excluded)
@@ -56,8 +57,8 @@ class Signed:
     def stacked(self, other: Signed) -> Signed:
         return Signed(self.gaps.stacked(other.gaps), {})
 
-    def merge(self, other: Signed) -> Signed:
-        return Signed(self.gaps.merge(other.gaps), added(self.excluded, other.excluded))
+    def merge(self, other: Signed, merger: Merger) -> Signed:
+        return Signed(merger.merged(self.gaps, other.gaps), left_out(self.excluded, other.excluded))
 
     def under(self, draw: Draw) -> SignedReading:
         observed, chance = [], []
@@ -73,6 +74,6 @@ class Signed:
 class SignedTerms(Terms):
     """Terms whose clusters may change sign."""
 
-    def collect(self, ids: Ids, cluster: Codes) -> tuple[Any, Mask]:
+    def collect(self, ids: Clusters, cluster: Codes) -> tuple[Any, Mask]:
         gaps, kept = Sums.collect(self, ids, cluster)
         return Signed(gaps, {}), kept

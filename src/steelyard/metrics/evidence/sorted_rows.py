@@ -18,19 +18,10 @@ import numpy as np
 from steelyard.ground import compiling
 from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.metrics.evidence import kernels
-from steelyard.metrics.evidence.clusters import (
-    Ids,
-    added,
-    merged_ids,
-    moved,
-    places,
-    segments_differ,
-    some,
-    spread,
-    stacked_ids,
-)
+from steelyard.metrics.evidence.clusters import Merger, left_out, moved, segments_differ, spread
 from steelyard.metrics.evidence.codec import kind, reading
 from steelyard.metrics.evidence.sums import Draw
+from steelyard.records.clusters import Clusters
 
 _SMALL_TABLE = 2_000_000  # clusters × plateaus that may be held for the matrix product
 # What a resample costs, in cells of clusters × plateaus under the matrix product, about 0.2 ns each. Measured with the
@@ -52,7 +43,7 @@ class SortedTerms:
     missing: Mapping[str, Any] = field(default_factory=dict)
     reading: type[SortedReading] | None = None
 
-    def collect(self, ids: Ids, cluster: Codes) -> tuple[SortedRows, Mask]:
+    def collect(self, ids: Clusters, cluster: Codes) -> tuple[SortedRows, Mask]:
         """The evidence, and which rows were included."""
         value = np.broadcast_to(np.asarray(self.value, np.float64), self.score.shape)
         kept = ~(np.isnan(self.score) | np.isnan(value))
@@ -82,7 +73,7 @@ class SortedRows:
     value: Floats
     cluster: Codes
     ends: Codes
-    ids: Ids
+    ids: Clusters
     rows: Codes
     excluded: Mapping[str, int]
     reading: type[SortedReading]
@@ -94,7 +85,7 @@ class SortedRows:
         value: Floats,
         cluster: Codes,
         *,
-        ids: Ids,
+        ids: Clusters,
         rows: Codes,
         reading: type[SortedReading],
         excluded: Mapping[str, int] | None = None,
@@ -148,31 +139,28 @@ class SortedRows:
     def under(self, draw: Draw) -> SortedReading:
         return self.reading(self, draw)
 
-    def on(self, ids: Ids) -> SortedRows:
-        place = places(self.ids, ids)
+    def on(self, ids: Clusters, place: Codes) -> SortedRows:
         return replace(self, ids=ids, cluster=place[self.cluster], rows=spread(self.rows, place, len(ids)))
 
     def among(self, clusters: Codes) -> SortedRows:
         inside, cluster = moved(self.cluster, clusters, len(self.ids))
         score, value = self.score[inside], self.value[inside]
-        ids, rows = some(self.ids, clusters), self.rows[clusters]
+        ids, rows = self.ids.at(clusters), self.rows[clusters]
         return SortedRows.of(score, value, cluster, ids=ids, rows=rows, reading=self.reading, excluded=self.excluded)
 
     def differs(self, other: SortedRows) -> Mask:
         mine, theirs = ((s.cluster, (s.score, s.value)) for s in (self, other))
         return segments_differ(mine, theirs, len(self.ids)) | (self.rows != other.rows)
 
-    def merge(self, other: SortedRows) -> SortedRows:
-        ids = merged_ids(self.ids, other.ids)
-        mine, theirs = self.on(ids), other.on(ids)
+    def merge(self, other: SortedRows, merger: Merger) -> SortedRows:
         return SortedRows.of(
-            np.concatenate([mine.score, theirs.score]),
-            np.concatenate([mine.value, theirs.value]),
-            np.concatenate([mine.cluster, theirs.cluster]),
-            ids=ids,
-            rows=mine.rows + theirs.rows,
+            np.concatenate([self.score, other.score]),
+            np.concatenate([self.value, other.value]),
+            merger.cluster(self.cluster, other.cluster),
+            ids=merger.ids,
+            rows=merger.added(self.rows, other.rows),
             reading=self.reading,
-            excluded=added(self.excluded, other.excluded),
+            excluded=left_out(self.excluded, other.excluded),
         )
 
     def stacked(self, other: SortedRows) -> SortedRows:
@@ -180,7 +168,7 @@ class SortedRows:
             np.concatenate([self.score, other.score]),
             np.concatenate([self.value, other.value]),
             np.concatenate([self.cluster, other.cluster + len(self.ids)]),
-            ids=stacked_ids(self.ids, other.ids),
+            ids=self.ids.stacked(other.ids),
             rows=np.concatenate([self.rows, other.rows]),
             reading=self.reading,
         )

@@ -21,9 +21,10 @@ import numpy.typing as npt
 from steelyard.ground import compiling
 from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.metrics.evidence import passes
-from steelyard.metrics.evidence.clusters import Ids, added, merged_ids, places, some, spread, stacked_ids
+from steelyard.metrics.evidence.clusters import Merger, left_out, spread
 from steelyard.metrics.evidence.codec import kind
 from steelyard.metrics.evidence.keys import distinct_keys, keyless, merged_keys, midranks
+from steelyard.records.clusters import Clusters
 from steelyard.records.labels import Labels
 
 _DENSE_CELLS = 20_000_000
@@ -55,7 +56,7 @@ class Evidence(Protocol):
     """What a metric has collected from one table."""
 
     @property
-    def ids(self) -> Ids: ...
+    def ids(self) -> Clusters: ...
 
     @property
     def rows(self) -> Codes: ...  # included rows per cluster
@@ -68,9 +69,9 @@ class Evidence(Protocol):
 
     def under(self, draw: Draw) -> Any: ...
 
-    def on(self, ids: Ids) -> Any: ...  # the same evidence on a longer list of clusters
+    def on(self, ids: Clusters, place: Codes) -> Any: ...  # the same on a longer list, where its clusters have places
 
-    def merge(self, other: Any) -> Any: ...
+    def merge(self, other: Any, merger: Merger) -> Any: ...  # that of two sides, on the clusters of both
 
     def among(self, clusters: Codes) -> Any: ...  # the same evidence with some clusters only
 
@@ -90,7 +91,7 @@ class Terms:
     score: bool = False  # the value is total over n: no finish is needed
     explained: Sequence[Any] = ()  # how the score of every row came about, where the metric can say so
 
-    def collect(self, ids: Ids, cluster: Codes) -> tuple[Sums, Mask]:
+    def collect(self, ids: Clusters, cluster: Codes) -> tuple[Sums, Mask]:
         """The sums per cluster, and which rows were included."""
         return Sums.collect(self, ids, cluster)
 
@@ -181,7 +182,7 @@ class Sums:
 
     names: tuple[str, ...]
     keys: tuple[npt.NDArray[Any], ...]
-    ids: Ids
+    ids: Clusters
     cells: Any  # (clusters, keys * terms), dense or CSR
     rows: Codes
     excluded: Mapping[str, int] = field(default_factory=dict)
@@ -193,7 +194,7 @@ class Sums:
         return int(self.cells.shape[1])
 
     @classmethod
-    def collect(cls, terms: Terms, ids: Ids, cluster: Codes) -> tuple[Sums, Mask]:
+    def collect(cls, terms: Terms, ids: Clusters, cluster: Codes) -> tuple[Sums, Mask]:
         """The sums, and which rows were included."""
         size = len(cluster)
         values = {n: np.broadcast_to(np.asarray(v, np.float64), (size,)) for n, v in terms.values.items()}
@@ -244,20 +245,15 @@ class Sums:
         values = dict(zip(self.names, split if self.keys else split[..., 0], strict=True))
         return Cells(values, self.keys, score=self.is_score, each=lambda: self.each, added=added)
 
-    def on(self, ids: Ids) -> Sums:
-        place = places(self.ids, ids)
+    def on(self, ids: Clusters, place: Codes) -> Sums:
         if isinstance(self.cells, np.ndarray):
-            cells: Any = np.zeros((len(ids), self.width))
-            cells[place] = self.cells
+            cells: Any = spread(self.cells, place, len(ids))
         else:
-            from scipy import sparse
-
-            coo = self.cells.tocoo()
-            cells = sparse.coo_array((coo.data, (place[coo.row], coo.col)), shape=(len(ids), self.width)).tocsr()
+            cells = _summed([self.cells], [place], (len(ids), self.width))
         return replace(self, ids=ids, cells=cells, rows=spread(self.rows, place, len(ids)))
 
     def among(self, clusters: Codes) -> Sums:
-        return replace(self, ids=some(self.ids, clusters), cells=self.cells[clusters], rows=self.rows[clusters])
+        return replace(self, ids=self.ids.at(clusters), cells=self.cells[clusters], rows=self.rows[clusters])
 
     def differs(self, other: Sums) -> Mask:
         keys, mine, theirs = merged_keys(self.keys, other.keys)
@@ -268,30 +264,23 @@ class Sums:
         )
         return np.asarray((self.rows != other.rows) | unlike)
 
-    def merge(self, other: Sums) -> Sums:
-        from scipy import sparse
-
-        ids = merged_ids(self.ids, other.ids)
-        keys, my_keys, their_keys = merged_keys(self.keys, other.keys)
-        terms = len(self.names)
-        parts = []
-        for sums_, key_of in ((self.on(ids), my_keys), (other.on(ids), their_keys)):
-            coo = sparse.coo_array(sums_.cells)
-            parts.append((coo.data, coo.row, key_of[coo.col // terms] * terms + coo.col % terms))
-        data, row, column = (np.concatenate(pair) for pair in zip(*parts, strict=True))
-        shape = (len(ids), (len(keys[0]) if keys else 1) * terms)
-        cells: Any = sparse.coo_array((data, (row, column)), shape=shape).tocsr()
-        if _dense(cells.nnz, *shape):
-            cells = cells.toarray()
-        rows = self.on(ids).rows + other.on(ids).rows
-        excluded = added(self.excluded, other.excluded)
+    def merge(self, other: Sums, merger: Merger) -> Sums:
+        keys, mine, theirs = merged_keys(self.keys, other.keys)
+        rows, terms = merger.added(self.rows, other.rows), len(self.names)
+        size = len(keys[0]) if keys else 1
+        wide = [_wide(sums_, place, size * terms) for sums_, place in ((self, mine), (other, theirs))]
+        if _dense(int(rows.sum()) * terms, len(rows), size, terms):
+            cells: Any = merger.added(*(c if isinstance(c, np.ndarray) else c.toarray() for c in wide))
+        else:
+            cells = _summed(wide, [merger.mine, merger.theirs], (len(rows), size * terms))
+        excluded = left_out(self.excluded, other.excluded)
         binary = self.binary and other.binary
-        return replace(self, keys=keys, ids=ids, cells=cells, rows=rows, excluded=excluded, binary=binary)
+        return replace(self, keys=keys, ids=merger.ids, cells=cells, rows=rows, excluded=excluded, binary=binary)
 
     def stacked(self, other: Sums) -> Sums:
         keys, mine, theirs = merged_keys(self.keys, other.keys)
         width = (len(keys[0]) if keys else 1) * len(self.names)
-        ids = stacked_ids(self.ids, other.ids)
+        ids = self.ids.stacked(other.ids)
         cells = _joined_cells(_wide(self, mine, width), _wide(other, theirs, width))
         rows = np.concatenate([self.rows, other.rows])
         binary = self.binary and other.binary
@@ -321,6 +310,16 @@ def _wide(sums_: Sums, place: Codes, width: int) -> Any:
     return sparse.coo_array((coo.data, (coo.row, column[coo.col])), shape=(len(sums_.ids), width)).tocsr()
 
 
+def _summed(parts: Sequence[Any], places: Sequence[Codes], shape: tuple[int, int]) -> Any:
+    """Cells of several lists of clusters, added up as sparse cells of a longer one."""
+    from scipy import sparse
+
+    coo = [sparse.coo_array(cells) for cells in parts]
+    row = np.concatenate([place[part.row] for place, part in zip(places, coo, strict=True)])
+    data, column = (np.concatenate([getattr(part, name) for part in coo]) for name in ("data", "col"))
+    return sparse.coo_array((data, (row, column)), shape=shape).tocsr()
+
+
 def _joined_cells(mine: Any, theirs: Any) -> Any:
     if isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
         return np.concatenate([mine, theirs])
@@ -329,15 +328,15 @@ def _joined_cells(mine: Any, theirs: Any) -> Any:
     return sparse.vstack([sparse.csr_array(mine), sparse.csr_array(theirs)]).tocsr()
 
 
-def _dense(numbers: int, clusters: int, width: int) -> bool:
+def _dense(numbers: int, clusters: int, keys: int, terms: int) -> bool:
     """True if the cells are few, or not nearly empty as those of very many keys are."""
-    cells = clusters * width
-    return cells <= _ANY_SHARE or (cells <= _DENSE_CELLS and numbers >= _FULL_SHARE * cells)
+    cells = clusters * keys * terms
+    return keys == 1 or cells <= _ANY_SHARE or (cells <= _DENSE_CELLS and numbers >= _FULL_SHARE * cells)
 
 
 def _cells(values: list[Floats], cluster: Codes, key: Codes, clusters: int, keys: int) -> Any:
     terms = len(values)
-    if keys == 1 or _dense(len(cluster) * terms, clusters, keys * terms):
+    if _dense(len(cluster) * terms, clusters, keys, terms):
         flat = cluster * keys + key if clusters > 1 else key
         compiled = len(cluster) >= _COMPILED_ROWS and compiling.available()
         dense = np.empty((clusters, keys, terms))

@@ -14,11 +14,11 @@ from steelyard.errors import InputError, UsageError
 from steelyard.ground.arrays import Codes, Floats, Mask
 from steelyard.metrics.claims import by_task, in_tasks
 from steelyard.metrics.contract import metric
-from steelyard.metrics.evidence.clusters import Ids
 from steelyard.metrics.evidence.confusion import class_clusters, confusion_counts
 from steelyard.metrics.evidence.sums import Cells, Sums, Terms, sums
 from steelyard.metrics.options import Columns, Constant
 from steelyard.metrics.questions.correctness import confusion
+from steelyard.records.clusters import Clusters
 from steelyard.records.derive import ANSWERED
 from steelyard.records.labels import Labels, value_name
 from steelyard.records.table import Records
@@ -151,7 +151,7 @@ class RatingTerms:
     left_out: Mapping[str, Any] = field(default_factory=dict)
     missing: Mapping[str, Any] = field(default_factory=dict)
 
-    def collect(self, ids: Ids, cluster: Codes) -> tuple[Sums, Mask]:
+    def collect(self, ids: Clusters, cluster: Codes) -> tuple[Sums, Mask]:
         """The sums per cluster, and which rows were included; a row counts once, however many rated it."""
         kept = np.ones(len(cluster), bool)
         for rows in (*self.left_out.values(), *self.missing.values()):
