@@ -11,6 +11,8 @@ import pytest
 
 from steelyard.decide.gate import Gate
 from steelyard.errors import InputError, UsageError
+from steelyard.metrics import definition
+from steelyard.naming import parse
 from steelyard.study.benchmark import Benchmark, benchmark
 from steelyard.study.benchmark_report import BenchmarkReport
 from steelyard.study.evaluation import evaluate
@@ -120,6 +122,25 @@ def test_rows_without_an_answer_are_said_and_counted(suite: Path, answers: Path)
     decision = Gate.parse("low(combined_score) >= 0.1").check(result.evaluation)
     assert decision.verdict == "inconclusive"  # a missing task must not help a model to pass
     assert Gate.parse("combined_score >= 0.1").check(result.evaluation).verdict == "fail"
+
+
+def test_whatever_evaluate_says_of_the_same_rows_is_said(suite: Path, answers: Path) -> None:
+    rows = [json.loads(line) for line in (answers / "triage.jsonl").read_text().splitlines()]
+    (answers / "triage.jsonl").write_text(lines([{**row, "prediction": f"{row['prediction']}x"} for row in rows]))
+    result = run(suite, answers)
+    asked = list(dict.fromkeys(metric for task in result.suite.tasks for metric in task.metrics))
+    said = evaluate(result.records, asked, settings=FEW).warnings
+    assert any("never a target" in warning for warning in said)
+    assert [warning for warning in said if warning not in result.warnings] == []
+
+
+@pytest.mark.parametrize("with_baseline", [False, True])
+def test_names_are_read_at_the_door_only(suite: Path, answers: Path, monkeypatch: Any, with_baseline: bool) -> None:
+    """Once per metric and category that the suite names, however many tasks, slices and resamples follow."""
+    read: list[str] = []
+    monkeypatch.setattr(definition, "parse", lambda text: read.append(text) or parse(text))
+    run(suite, answers, baseline=answers if with_baseline else None)
+    assert 0 < len(read) < 40
 
 
 def test_a_metric_without_its_column_is_left_out_and_said(suite: Path, answers: Path) -> None:
