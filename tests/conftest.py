@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -14,16 +13,19 @@ from steelyard.metrics import metrics
 from tests.support.known_model import write_known_model
 from tests.support.llama_server import LlamaServer, serving
 
-# Compiled kernels may be built inside an example; a deadline would measure the compiler. In CI the examples are always
-# the same ones, so that a change is judged by itself and not by its luck; at a desk each run looks somewhere new.
-settings.register_profile(
-    "steelyard",
+# The same examples every time and everywhere, so that a change is judged by itself and not by its luck; `make explore`
+# looks somewhere new, and what it finds becomes an example that is written down. There is no deadline: it would measure
+# the compiler of kernels, and fixtures of one test are made to be used by all of its examples.
+USUAL = settings(
     deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    max_examples=60,
-    derandomize=bool(os.environ.get("CI")),
+    derandomize=True,
+    max_examples=25,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-settings.load_profile("steelyard")
+settings.register_profile("usual", USUAL)
+settings.register_profile("more", USUAL, max_examples=150)
+settings.register_profile("explore", USUAL, derandomize=False, max_examples=1000, print_blob=True)
+settings.load_profile("usual")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background, and inherited by what tests start
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -65,7 +65,7 @@ def test_a_key_in_the_place_of_its_name_is_refused_and_not_shown(
 ) -> None:
     (tmp_path / "docs.json").write_text(json.dumps([{"id": "a", "text": "one"}]))
     (tmp_path / "queries.json").write_text(json.dumps([{"id": "q", "text": "one", "relevantDocId": "a"}]))
-    files = ("--docs", tmp_path / "docs.json", "--queries", tmp_path / "queries.json")
+    files = (tmp_path / "docs.json", tmp_path / "queries.json")
     done = command(*verb, *files, "--embedder", embedder, "--api-key-env", secret, root=tmp_path / "root")
     refused(done)
     assert "the name of an environment variable" in done.err
@@ -75,7 +75,7 @@ def test_a_key_in_the_place_of_its_name_is_refused_and_not_shown(
 
 @pytest.mark.parametrize("name", ["MY_KEY", "my_key_2", "AZURE_OPENAI_API_KEY_2", "Key", "_k"])
 def test_a_variable_that_is_not_set_is_named(tmp_path: Path, name: str) -> None:
-    files = ("--docs", tmp_path / "docs.json", "--queries", tmp_path / "queries.json")
+    files = (tmp_path / "docs.json", tmp_path / "queries.json")
     arguments = ("retrieval", "run", *files, "--embedder", "openai:m", "--base-url", "http://127.0.0.1:9/v1")
     done = command(*arguments, "--api-key-env", name, root=tmp_path / "root")
     refused(done)
@@ -83,7 +83,7 @@ def test_a_variable_that_is_not_set_is_named(tmp_path: Path, name: str) -> None:
 
 
 def test_a_variable_that_is_set_is_a_name_whatever_it_looks_like(tmp_path: Path) -> None:
-    files = ("--docs", tmp_path / "docs.json", "--queries", tmp_path / "queries.json")
+    files = (tmp_path / "docs.json", tmp_path / "queries.json")
     name = "Key2024OfTheProductionAccount"
     arguments = ("retrieval", "run", *files, "--embedder", "openai:m", "--api-key-env", name)
     assert command(*arguments, root=tmp_path / "root").code == 2

@@ -11,6 +11,7 @@ from steelyard.metrics import metrics as registry
 from steelyard.metrics.definition import Definition, metric_of
 from steelyard.metrics.spellings import nearest
 from steelyard.metrics.titles import derived
+from steelyard.naming import parse
 from steelyard.study.comparison import compare
 from steelyard.study.evaluation import evaluate
 from tests.support.tables import every_instance
@@ -196,7 +197,7 @@ def test_keys_of_other_documents_are_filled_in_from_the_table(typed: str, metric
     found = evaluate(rows, [typed], resamples=100)
     (estimate,) = found.estimates
     assert metric_of(estimate.metric) == metric_of(metric)
-    assert f"{typed} was asked for alone and taken as {estimate.metric}" in found.warnings
+    assert f"{parse(typed)} was asked for alone and taken as {estimate.metric}" in found.warnings
 
 
 def test_a_metric_in_one_group_is_the_metric_of_its_slice() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard import metric, sums
@@ -16,7 +16,7 @@ from steelyard.metrics.definition import metric_of
 from steelyard.metrics.options import Constant, hashable
 from steelyard.records.table import Records
 from steelyard.study.evaluation import evaluate
-from tests.support.tables import every_instance, fitting, table
+from tests.support.tables import every_instance, fitting, table, tables_apart
 
 FACTS = {"wall_seconds": 30.0, "kwh": 0.4, "co2_kg": 0.15}
 GROUPED = [
@@ -29,16 +29,6 @@ GROUPED = [
     "ace(positive=nobody)",
     "nll(positive=c)",
 ]
-
-
-def tables_apart(records: Records, part: np.ndarray) -> list[Records]:
-    """The parts of a table, each a table of its own that knows nothing of the others."""
-    found = []
-    for p in np.unique(part):
-        rows = records.take(part == p)
-        columns = {name: rows.column(name) for name in rows.stated}
-        found.append(Records.from_columns(columns, cluster="patient", task=records.task))
-    return found
 
 
 @pytest.mark.parametrize("text", [*every_instance(), *GROUPED])
@@ -59,7 +49,6 @@ def test_the_summaries_of_any_parts_make_the_constants_of_the_whole(text: str) -
         assert hashable(chosen.merged([chosen.summary(t) for t in slices])) == hashable(wanted)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_however_the_rows_are_split(data: Any) -> None:
     numeric = data.draw(st.booleans())

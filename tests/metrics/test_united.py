@@ -24,8 +24,7 @@ from steelyard.uncertainty.estimate import estimates
 from steelyard.uncertainty.number import Estimate
 from steelyard.uncertainty.sampling import Sample
 from steelyard.uncertainty.settings import Settings
-from tests.metrics.test_summaries import tables_apart
-from tests.support.tables import every_instance, fitting, is_numeric
+from tests.support.tables import every_instance, fitting, is_numeric, tables_apart
 
 SETTINGS = Settings(resamples=100)
 Table = tuple[bool, bool]  # with numbers as targets, with partners
@@ -36,7 +35,7 @@ def instances() -> dict[Table, list[Metric]]:
     """Every instance of every metric, by the table that it can be read from."""
     found: dict[Table, list[Metric]] = {}
     for metric in map(metric_of, every_instance()):
-        found.setdefault((is_numeric(metric), metric.definition.perturbed_only), []).append(metric)
+        found.setdefault((is_numeric(metric), metric.perturbed_only), []).append(metric)
     return found
 
 

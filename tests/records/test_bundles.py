@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import steelyard as sy
@@ -361,7 +361,6 @@ def test_a_flipped_byte_is_noticed(method: int) -> None:
     assert "a.zip/a: the member is" in refused(bytes(damaged))
 
 
-@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_no_archive_makes_a_traceback(data: st.DataObject) -> None:
     whole = bytearray(zipped() if data.draw(st.booleans()) else crafted([(n, c, zstd(c)) for n, c in FILES.items()]))
@@ -534,7 +533,6 @@ def test_a_cut_archive_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     assert read(tmp_path / "whole.parts", salvage=True, map={"item": "id"}).sources[0].is_whole
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.data())
 def test_no_cut_archive_makes_a_traceback(data: st.DataObject) -> None:
     whole = bytearray(data.draw(st.sampled_from([zipped(), streamed(FILES), streamed(FILES, wide=True)])))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from steelyard import InputError, UsageError
@@ -89,7 +89,6 @@ def outcome(act: Callable[[], Any]) -> Any:
 
 
 @pytest.mark.parametrize(("write", "suffix"), [(lines, ".jsonl"), (array, ".json"), (table, ".csv")])
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=ROWS)
 @example(rows=[{"target": 0, "prediction": "1e400"}])
 def test_parts_are_the_whole(tmp_path: Path, write: Any, suffix: str, rows: list[dict[str, Any]]) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import steelyard as sy
@@ -368,7 +368,6 @@ def test_strings_with_many_quotes_are_looked_at_once() -> None:
 garbage = st.binary(max_size=200) | st.text(st.sampled_from('{}[]":,\\\n\x00ae1 é'), max_size=80).map(str.encode)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=garbage, start=st.sampled_from([b"", b"PK\x03\x04", b"PAR1", b"\x1f\x8b", b"\xef\xbb\xbf", b'{"a":']))
 def test_no_reader_stumbles_over_garbage(data: bytes, start: bytes) -> None:
     head = Head(name="a.json", data=start + data, complete=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError, UsageError
@@ -53,7 +53,6 @@ def problems(draw: Any) -> dict[str, Any]:
     }
 
 
-@settings(derandomize=True)
 @given(problems(), st.sampled_from([np.float64, np.float32]), st.sampled_from(["none", "additive", "multiplicative"]))
 def test_against_loops(problem: dict[str, Any], kind: Any, how: str) -> None:
     queries, refs = np.array(problem["queries"], kind), np.array(problem["refs"], kind)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError
@@ -73,7 +73,6 @@ def test_judgements_say_more_than_queries(tmp_path: Path) -> None:
     assert any("that the queries name are not used" in note for note in corpus.notes)
 
 
-@settings(derandomize=True, max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 12), st.booleans())
 def test_the_written_run_gives_the_same_numbers(tmp_path_factory: Any, seed: int, depth: int, tied: bool) -> None:
     """What is computed here is what `rank` says of the TREC run, ties included."""

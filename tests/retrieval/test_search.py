@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError
@@ -15,9 +15,6 @@ from steelyard.ground import compiling
 from steelyard.retrieval import kernels, search
 from steelyard.retrieval.search import gold_ranks
 from tests.support.search import naive_cosine, naive_order
-
-fixed = settings(derandomize=True, deadline=None)
-few = settings(derandomize=True, deadline=None, max_examples=40)
 
 
 @st.composite
@@ -31,7 +28,6 @@ def problems(draw: Any) -> tuple[list[list[int]], list[list[int]]]:
     return draw(st.lists(vector, min_size=1, max_size=5)), docs
 
 
-@fixed
 @given(problems(), st.sampled_from([np.float64, np.float32, np.int64]), st.data())
 def test_ranks_under_ties(problem: Any, kind: Any, data: Any) -> None:
     queries, docs = problem
@@ -49,7 +45,6 @@ def test_ranks_under_ties(problem: Any, kind: Any, data: Any) -> None:
     assert found.zero_documents == sum(not any(d) for d in docs)
 
 
-@few
 @given(st.integers(0, 10_000), st.sampled_from([np.float32, np.float64]))
 def test_copies_tie_wherever_they_stand(seed: int, kind: Any) -> None:
     """Of equal documents the first comes first, though a matrix product gives them different last bits."""
@@ -89,7 +84,6 @@ def test_tiles_do_not_matter(monkeypatch: pytest.MonkeyPatch, k: int, compiled: 
     assert np.array_equal(whole.ranks, np.argmax(order == gold[:, None], axis=1) + 1)
 
 
-@fixed
 @given(st.integers(0, 10_000), st.sampled_from([3, 5, 7, 0.3, 1e-5]))
 def test_documents_that_point_the_same_way_tie(seed: int, factor: float) -> None:
     rng = np.random.default_rng(seed)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import UsageError
@@ -90,7 +90,6 @@ STEPS = ("save", "remove", "damage", "repair", "empty", "move", "theirs")
 
 @pytest.mark.parametrize("steps", [STEPS, (*STEPS, "copy", "copy")], ids=["without copies", "with copies"])
 @given(data=st.data())
-@settings(max_examples=15)
 def test_an_index_that_followed_the_folders_says_what_a_new_one_says(
     tmp_path_factory: pytest.TempPathFactory, steps: tuple[str, ...], data: st.DataObject
 ) -> None:

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import SteelyardError, StorageError, UsageError
@@ -98,7 +98,6 @@ def test_a_name_that_is_no_text_at_all_finds_nothing(tmp_path: Path, arguments: 
 
 
 @given(st.one_of(st.text(max_size=120), st.from_regex(r"[A-Za-z0-9._+/\\-]{1,12}", fullmatch=True)))
-@settings(max_examples=300)
 def test_a_name_that_passes_is_one_folder_below_its_place(name: str) -> None:
     root = Path("/nowhere/at/all")
     try:
@@ -112,7 +111,6 @@ def test_a_name_that_passes_is_one_folder_below_its_place(name: str) -> None:
 
 
 @given(st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}", fullmatch=True))
-@settings(max_examples=40)
 def test_a_plain_name_is_kept_and_found_again_and_its_other_cases_are_refused(
     tmp_path_factory: pytest.TempPathFactory, name: str
 ) -> None:

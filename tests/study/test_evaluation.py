@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard import evaluate, value
@@ -217,7 +217,6 @@ def test_every_estimate_says_how_many_rows_count_were_declined_and_had_a_reply()
     assert [found[f"{name}{{model=m2}}"].n_evaluated for name in names] == [6, 5, 4, 6, 6, 6, 6]
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("ns"), st.sampled_from(OUTCOMES)), min_size=1))
 def test_counts_are_those_of_the_rows_in_the_slice(rows: list[tuple[str, str, str]]) -> None:
     columns = {

@@ -10,6 +10,7 @@ from typing import Any
 
 from steelyard.exports import Subject
 from steelyard.ground.json import dumps
+from steelyard.metrics.definition import known_metric
 from steelyard.records.sources import Source
 from steelyard.study.results import Evaluation
 from steelyard.uncertainty.number import Estimate
@@ -21,7 +22,8 @@ CREATED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 def estimate(metric: str = "accuracy", value: float | None = 0.75, **more: Any) -> Estimate:
     """An estimate with an interval, unless told otherwise."""
     usual: dict[str, Any] = {"interval": (0.5, 0.9), "se": 0.1, "method": "wilson", "n": 40, "clusters": 10}
-    return Estimate(**{"metric": metric, "value": value, "better": "higher", **usual, **more})
+    known = {"metric": metric, "of": known_metric(metric), "value": value, "better": "higher"}
+    return Estimate(**{**known, **usual, **more})
 
 
 def evaluation(estimates: Sequence[Estimate], *, about: dict[str, str] | None = None) -> Evaluation:

@@ -163,3 +163,13 @@ def other(records: Records, seed: int) -> Records:
 def default_stack(records: Records) -> list[str]:
     """The metrics that suit a table, by name."""
     return [metric.name for metric in listed_metrics(choose(records))]
+
+
+def tables_apart(records: Records, part: np.ndarray) -> list[Records]:
+    """The parts of a table, each a table of its own that knows nothing of the others."""
+    found = []
+    for p in np.unique(part):
+        rows = records.take(part == p)
+        columns = {name: rows.column(name) for name in rows.stated}
+        found.append(Records.from_columns(columns, cluster="patient", task=records.task))
+    return found

@@ -19,7 +19,6 @@ OPEN = {
     "Records.to_dict": "a document of JSON",
     "Selection.to_dict": "a document of JSON",
     "Records.array": "an array whose type follows from the column that is asked for by name",
-    "Records.cluster": "ids of clusters are whatever their columns hold",
     "Records.split": "values of slices are whatever their columns hold",
     "across": "the function that it decorates has options of its own",
     "compose": "the function that it decorates has options of its own",

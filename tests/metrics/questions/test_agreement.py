@@ -15,7 +15,7 @@ from steelyard.errors import UsageError
 from steelyard.records.table import Records
 from steelyard.study.evaluation import value
 from tests.support.naive.agreement import AGREEMENT, RATED, RATERS
-from tests.support.naive.strategies import check, fixed, label_tables
+from tests.support.naive.strategies import check, label_tables
 from tests.support.naive.table import Table
 
 # Krippendorff (2011), section E: four observers, twelve units, with the four values of alpha that the text states;
@@ -28,7 +28,6 @@ PUBLISHED = {
 }
 
 
-@fixed
 @given(label_tables(missing=("target",)))
 def test_agreement_of_answers_and_targets(table: Table) -> None:
     known = {
@@ -37,7 +36,6 @@ def test_agreement_of_answers_and_targets(table: Table) -> None:
     check(known, table)
 
 
-@fixed
 @given(st.lists(st.tuples(*[st.sampled_from([None, 1, 2, 3, 5, 8])] * 3), min_size=1, max_size=12))
 def test_agreement_of_raters(rows: list[tuple[int | None, ...]]) -> None:
     ratings = [{"item": i, **dict(zip(RATERS, row, strict=True))} for i, row in enumerate(rows)]

@@ -18,7 +18,7 @@ from tests.support.naive.calibration import (
     p_calibrated,
     sampled_null_eces,
 )
-from tests.support.naive.strategies import few, label_tables, large, records
+from tests.support.naive.strategies import label_tables, large, records
 from tests.support.naive.table import Table
 
 SIGNS = 9_999  # random sign vectors behind ece_null and p_calibrated: the smallest p-value is 1/(B + 1) = 0.0001
@@ -38,7 +38,6 @@ def clustered_tables(draw: Any) -> Table:
     return Table(rows, cluster="patient")
 
 
-@few
 @given(clustered_tables(), st.sampled_from([3, 10]))
 def test_chance_against_all_signs_of_few_clusters(table: Table, bins: int) -> None:
     """Exact ties count in p; ties up to rounding may."""

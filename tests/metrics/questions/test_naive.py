@@ -45,8 +45,6 @@ from tests.support.naive.selective import (
 from tests.support.naive.strategies import (
     EIGHTHS,
     check,
-    few,
-    fixed,
     label_tables,
     labels_of,
     largest_loss,
@@ -82,49 +80,41 @@ PLANNED = {
 # -- one family after the other ----------------------------------------------------------------------------------------
 
 
-@fixed
 @given(label_tables(("signal.x",), missing=("confidence", "signal.x")))
 def test_correctness(table: Table) -> None:
     check(CORRECTNESS, table, to=1e-12)
 
 
-@fixed
 @given(label_tables(("signal.x",), missing=("target", "confidence", "signal.x")))
 def test_correctness_without_some_targets(table: Table) -> None:
     check(CORRECTNESS, table, to=1e-12)
 
 
-@fixed
 @given(label_tables(missing=("target", "confidence")))
 def test_calibration(table: Table) -> None:
     check(CALIBRATION, table)
 
 
-@fixed
 @given(label_tables(("signal.x",)))
 def test_selective_labels(table: Table) -> None:
     check(SELECTIVE_LABELS, table)
 
 
-@fixed
 @given(label_tables(("should_abstain",)))
 def test_deferral(table: Table) -> None:
     check(DEFERRAL, table, to=1e-12)
 
 
-@fixed
 @given(label_tables(("latency_ms", "input_tokens", "output_tokens", "cost", "score")))
 def test_cost_and_row_scores(table: Table) -> None:
     check({**COST, **TAKEN, **SCORES}, table)
 
 
-@fixed
 @given(label_tables(("group.site",)))
 def test_groups_of_labels(table: Table) -> None:
     check(GROUPS_LABELS, table)
 
 
-@fixed
 @given(label_tables(("task",)))
 def test_tasks_of_a_benchmark(table: Table) -> None:
     check(BENCHMARK, replace(table, plan=PLANNED))
@@ -132,38 +122,32 @@ def test_tasks_of_a_benchmark(table: Table) -> None:
     check({"combined_score": partial(combined_score, renormalize=False)}, replace(table, plan=apart))
 
 
-@fixed
 @given(st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6)), min_size=1, max_size=25))
 def test_row_scores_without_predictions_are_all_answered(scores: list[float | None]) -> None:
     check(SCORES, Table([{"item": i, "score": score} for i, score in enumerate(scores)]))
 
 
-@fixed
 @given(number_tables(EIGHTHS))
 def test_regression(table: Table) -> None:
     check({**REGRESSION, **TAKEN_NUMBERS}, table)
 
 
-@fixed
 @given(number_tables([1, 2, 3, 4, 5, 8, 13, 21, 34, 40, 100, -2, 0]))
 def test_regression_of_whole_numbers(table: Table) -> None:
     check({**REGRESSION, "accuracy": accuracy, "brier": brier}, table)
 
 
-@fixed
 @given(number_tables([k / 8 for k in range(9)], offset=1e8))
 def test_regression_far_from_zero(table: Table) -> None:
     """Spread 1 at offset 1e8: one pass of raw squares would lose all sixteen digits."""
     check(REGRESSION, table)
 
 
-@fixed
 @given(number_tables([k / 8 for k in range(9)], offset=-1e12))
 def test_regression_farther_from_zero(table: Table) -> None:
     check(REGRESSION, table, to=1e-6)
 
 
-@fixed
 @given(number_tables([0.0, -0.0, 1e-300, -3e-300, 2e-300], size=8))
 def test_regression_of_tiny_numbers(table: Table) -> None:
     """Squares of 1e-300 underflow; the correlation and r2 of such numbers are as defined as any other."""
@@ -172,7 +156,6 @@ def test_regression_of_tiny_numbers(table: Table) -> None:
     check({t: REGRESSION[t] for t in ("r2", "pearson", "spearman")}, table)
 
 
-@fixed
 @given(number_tables([0.0, 1.0, 3.0, 1e-300, 1e150, -1e150, 2e150], size=8))
 def test_regression_of_huge_numbers(table: Table) -> None:
     absolute = {t: o for t, o in REGRESSION.items() if t not in ("r2", "pearson", "spearman")}
@@ -180,38 +163,32 @@ def test_regression_of_huge_numbers(table: Table) -> None:
     check({t: REGRESSION[t] for t in ("r2", "pearson", "spearman")}, table)
 
 
-@few
 @given(number_tables(EIGHTHS))
 def test_selective_numbers(table: Table) -> None:
     check(SELECTIVE_NUMBERS, table, scale=max(1.0, largest_loss(table)))
 
 
-@few
 @given(number_tables([0.0, 1.0, 3.0, 1e-300, 1e150, -1e150], size=8))
 def test_selective_huge_numbers(table: Table) -> None:
     check(SELECTIVE_NUMBERS, table, scale=max(1.0, largest_loss(table)))
 
 
-@few
 @given(number_tables([0.0, 1e-300, 3e-300, -1e-300], size=8))
 def test_selective_tiny_numbers(table: Table) -> None:
     """All points lie within 1e-10 of any chord: the hull keeps its ends alone."""
     check(selective_family("loss=abs", loss="abs"), table, scale=largest_loss(table))
 
 
-@fixed
 @given(number_tables(EIGHTHS, extra=("group.site",)))
 def test_groups_of_numbers(table: Table) -> None:
     check(GROUPS_NUMBERS, table)
 
 
-@fixed
 @given(repeat_tables(labels_of, ("latency_ms",)))
 def test_repeats_of_labels(table: Table) -> None:
     check(REPEATS_LABELS, table)
 
 
-@fixed
 @given(repeat_tables(numbers_of))
 def test_repeats_of_numbers(table: Table) -> None:
     """A coefficient of variation around a mean that is 0 but for rounding is left out."""
@@ -224,13 +201,11 @@ def test_repeats_of_numbers(table: Table) -> None:
     check({t: o for t, o in REPEATS_NUMBERS.items() if t not in near_zero}, table)
 
 
-@fixed
 @given(perturbed_tables(labels_of))
 def test_perturbations_of_labels(table: Table) -> None:
     check(PERTURBED_LABELS, table)
 
 
-@fixed
 @given(perturbed_tables(numbers_of))
 def test_perturbations_of_numbers(table: Table) -> None:
     check(PERTURBED_NUMBERS, table)

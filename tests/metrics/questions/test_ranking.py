@@ -15,7 +15,7 @@ from steelyard.metrics.definition import metric_of
 from steelyard.records.table import Records
 from steelyard.study.evaluation import evaluate, value
 from tests.support.naive.ranking import RANKINGS
-from tests.support.naive.strategies import check, fixed
+from tests.support.naive.strategies import check
 from tests.support.naive.table import Table
 
 
@@ -38,19 +38,16 @@ def graded_rankings(draw: Any) -> Table:
     return Table(rows)
 
 
-@fixed
 @given(graded_rankings())
 def test_rankings(table: Table) -> None:
     check(RANKINGS, table, to=1e-12)
 
 
-@fixed
 @given(st.lists(st.one_of(st.none(), st.integers(0, 12), st.sampled_from([999, 1000, 1001])), min_size=1, max_size=20))
 def test_rankings_as_gold_ranks(ranks: list[int | None]) -> None:
     check(RANKINGS, Table([{"item": i, "gold_rank": rank} for i, rank in enumerate(ranks)]), to=1e-12)
 
 
-@fixed
 @given(st.sampled_from([list("abcdefgh"), list(range(8)), ["", "1", "10", "é", "e\u0301", "\x00"]]), st.data())
 def test_rankings_as_lists_of_documents(documents: list[Any], data: Any) -> None:
     lists = st.one_of(st.none(), st.lists(st.sampled_from(documents), unique=True))
@@ -61,7 +58,6 @@ def test_rankings_as_lists_of_documents(documents: list[Any], data: Any) -> None
     check(RANKINGS, Table(rows), to=1e-12)
 
 
-@fixed
 @given(graded_rankings())
 def test_rankings_of_failed_queries_are_not_counted(table: Table) -> None:
     fates = ["answered", "failed", "unparsed", "abstained"]

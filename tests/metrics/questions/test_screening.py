@@ -10,11 +10,10 @@ import steelyard as sy
 from steelyard.records.table import Records
 from steelyard.study.evaluation import value
 from tests.support.naive.screening import SCREENING
-from tests.support.naive.strategies import check, fixed, label_tables
+from tests.support.naive.strategies import check, label_tables
 from tests.support.naive.table import Table
 
 
-@fixed
 @given(label_tables(("signal.x",), missing=("target", "confidence", "signal.x")))
 def test_screening(table: Table) -> None:
     check(SCREENING, table, to=1e-12)

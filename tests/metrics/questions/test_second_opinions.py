@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import integrate, spatial, stats
 from sklearn import metrics as sk
@@ -19,7 +19,6 @@ from sklearn import metrics as sk
 from steelyard.records.table import Records
 from steelyard.study.evaluation import evaluate, value
 
-fixed = settings(derandomize=True, max_examples=40)
 SEEDS = [1, 2, 3]
 NOTHING = "(no answer)"  # as a prediction outside `labels`: a miss for its class, a false positive for none
 
@@ -142,7 +141,6 @@ def test_auroc(seed: int) -> None:
     same(of("auroc(positive=A, score=signal.x)", columns), sk.roc_auc_score(is_a, columns["signal.x"]))
 
 
-@fixed
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from([0.0, -0.0, 0.25, 0.5, 1.0])), min_size=2, max_size=25))
 def test_auroc_with_many_ties(rows: list[tuple[bool, float]]) -> None:
     correct, confidence = [c for c, _ in rows], [s for _, s in rows]
@@ -183,7 +181,6 @@ def test_regression_far_from_zero(name: str) -> None:
     same(of(name, far), NUMBERS[name](near["target"], near["prediction"]), 1e-9)
 
 
-@fixed
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=2, max_size=25))
 def test_correlations_of_small_tables(pairs: list[tuple[int, int]]) -> None:
     target, prediction = [float(t) for t, _ in pairs], [float(p) for _, p in pairs]
@@ -275,7 +272,6 @@ def test_achievable_area_by_the_hull_of_qhull(seed: int) -> None:
 # -- cost and intervals ------------------------------------------------------------------------------------------------
 
 
-@fixed
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=40))
 def test_percentiles(latencies: list[float]) -> None:
     columns = {"item": list(range(len(latencies))), "latency_ms": latencies}

@@ -14,7 +14,7 @@ from tests.support.naive.selective import (
     aurc_exact_ties,
     aurc_over_orders,
 )
-from tests.support.naive.strategies import agrees, few, records
+from tests.support.naive.strategies import agrees, records
 from tests.support.naive.table import Table
 
 
@@ -33,7 +33,6 @@ def tiny_tables(draw: Any) -> Table:
     return Table(rows)
 
 
-@few
 @given(tiny_tables())
 def test_exact_ties_are_the_mean_over_every_order(table: Table) -> None:
     """Enumerated, in closed form, and by the package."""

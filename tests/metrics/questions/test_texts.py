@@ -13,7 +13,7 @@ from steelyard.errors import InputError, UsageError
 from steelyard.metrics import metrics as registry
 from steelyard.records.table import Records
 from steelyard.texts.reasoning import PARTS
-from tests.support.naive.strategies import check, fixed
+from tests.support.naive.strategies import check
 from tests.support.naive.table import Table
 from tests.support.naive.texts import CATEGORY, STATEMENTS, TEXTS
 from tests.support.oracles import oracle
@@ -40,7 +40,6 @@ def text_tables(draw: Any) -> Table:
     return Table(rows)
 
 
-@fixed
 @given(text_tables())
 def test_metrics_of_texts(table: Table) -> None:
     some = any(row["prediction"] is not None for row in table.rows)

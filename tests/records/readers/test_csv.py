@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError, SteelyardError, UsageError
@@ -338,7 +338,6 @@ def test_lines_do_not_depend_on_blocks(tmp_path: Path, monkeypatch: pytest.Monke
 cells = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(table=st.lists(st.tuples(cells, cells, cells), min_size=1, max_size=6), quoting=st.sampled_from([0, 1]))
 def test_what_is_written_is_read(tmp_path: Path, table: list[tuple[str, ...]], quoting: Any) -> None:
     path = tmp_path / "answers.csv"
@@ -370,7 +369,6 @@ def eval_number(cell: str) -> Any:
     return lowered == "true" if lowered in ("true", "false") else float(cell)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     data=st.binary(max_size=60) | st.text(st.sampled_from('item,"\n\r\t1.eN\x00 '), max_size=60), salvage=st.booleans()
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 import steelyard as sy
 from steelyard.errors import InputError, SteelyardError, UsageError
@@ -273,16 +273,11 @@ def test_what_is_not_as_it_should_be_is_refused_with_its_place(tmp_path: Path, b
         assert SECRET not in str(refused.value)
 
 
-FUZZ = settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-
-
-@FUZZ
 @given(content=mutated([*FOUR[:2], sample(SECRET, error="refusal")]))
 def test_samples_with_anything_wrong_are_read_or_refused(tmp_path: Path, content: Any) -> None:
     _survives(written(tmp_path, content))
 
 
-@FUZZ
 @given(content=mutated(aggregate(result(0.75, count=4), total_rows=4, checksum="ab", hash_algorithm="sha256")))
 def test_aggregates_with_anything_wrong_are_read_or_refused(tmp_path: Path, content: Any) -> None:
     _survives(written(tmp_path, FOUR[:2], content))

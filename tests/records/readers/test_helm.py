@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import steelyard as sy
@@ -227,7 +227,6 @@ def test_files_that_are_missing_or_broken_are_named(tmp_path: Path) -> None:
         sy.read(folder)
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_run_makes_it_stumble(tmp_path: Path, data: st.DataObject) -> None:
     states = [state(instance(f"id{n}", perturbation=altered("typos")), ("A", -1.0), ("B", -2.0)) for n in range(2)]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError
@@ -175,7 +175,6 @@ def chunked(data: bytes, size: int) -> Input:
     return source
 
 
-@settings(deadline=None)
 @given(rows=rows_strategy, indent=st.none() | st.integers(0, 2), size=st.integers(1, 40), ascii_=st.booleans())
 def test_an_array_is_what_its_objects_are_as_lines(
     rows: list[dict[str, Any]], indent: int | None, size: int, ascii_: bool
@@ -212,7 +211,6 @@ def is_strict(text: str) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
 
 
-@settings(deadline=None)
 @given(
     rows=st.lists(
         st.fixed_dictionaries({"text": st.sampled_from(["", "a", "}", '"', "\\", "[,"])}), min_size=1, max_size=3

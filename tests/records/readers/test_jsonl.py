@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError
@@ -424,7 +424,6 @@ columns_of_one_kind = st.one_of(
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     columns=st.dictionaries(
         st.text(st.characters(exclude_characters="."), max_size=5), columns_of_one_kind, max_size=4
@@ -455,7 +454,6 @@ json_values = st.recursive(
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(
         st.dictionaries(st.sampled_from(["a", "b", "confidence", "group"]), json_values), min_size=1, max_size=5
@@ -493,7 +491,6 @@ def flat(row: dict[str, Any], path: str = "") -> dict[str, Any]:
     return found
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.binary(max_size=60) | st.text(st.sampled_from('{}[]":,\\ \n\tnul1e.-item\x00'), max_size=60))
 def test_no_input_makes_a_traceback(tmp_path: Path, data: bytes | str) -> None:
     for salvage in (False, True):

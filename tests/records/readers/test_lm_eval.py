@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import steelyard as sy
@@ -396,7 +396,6 @@ def test_bytes_that_are_no_text_are_an_error_with_their_place(tmp_path: Path) ->
         sy.read(path)
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_sample_makes_it_stumble(tmp_path: Path, data: st.DataObject) -> None:
     samples = [choice(0, (-1.0, -2.0, -3.0), 0), choice(1, (-1.0, -2.0, -3.0), 1)]

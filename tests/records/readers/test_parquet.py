@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError
@@ -159,7 +159,6 @@ def test_truncated_and_flipped_files_are_refused_or_read_without_a_traceback(tmp
 any_text = st.text(st.characters(), max_size=8)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     words=st.lists(st.none() | any_text, min_size=3, max_size=3),
     numbers=st.lists(st.none() | st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3),

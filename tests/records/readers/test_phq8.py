@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError, UsageError
@@ -325,7 +325,6 @@ def test_flaws_outside_participants_have_no_line_and_deep_lists_are_no_fault(tmp
         assert len(read(path)) == 8
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(modes=runs.filter(lambda modes: any(modes.values())), indent=st.sampled_from([None, 0, 1, 4]))
 def test_any_run_is_read_in_full(tmp_path: Path, modes: dict[str, Any], indent: int | None) -> None:
     listed = {mode: [{"participant_id": who} | found for who, found in modes[mode].items()] for mode in modes}

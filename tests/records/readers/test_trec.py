@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError, SteelyardError, UsageError
@@ -22,8 +22,6 @@ from steelyard.study.evaluation import values
 from steelyard.study.ranked_lists import by_query
 from tests.support.places import SHARED
 from tests.support.trec_eval import trec_eval
-
-fixed = settings(derandomize=True, max_examples=80)
 
 Judgement = Mapping[str, Mapping[str, int]]
 Run = Mapping[str, Mapping[str, float]]
@@ -124,7 +122,6 @@ def both(draw: Any) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, floa
     return sides[0], sides[1]
 
 
-@fixed
 @given(both(), st.sampled_from([1, 2, 3]))
 def test_random_files(
     tmp_path_factory: pytest.TempPathFactory, files: tuple[dict[str, dict[str, int]], Run], level: int
@@ -478,7 +475,6 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         read_rankings(tmp_path / "q", [tmp_path / "none"])
 
 
-@fixed
 @given(st.binary(max_size=200), st.booleans())
 def test_bytes_of_any_kind_are_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, junk: bytes, json_: bool
@@ -491,7 +487,6 @@ def test_bytes_of_any_kind_are_read_or_refused(
             continue
 
 
-@fixed
 @given(st.text(alphabet='q1a0x#. +-eE\t\n\r{}[]":,', max_size=60))
 def test_text_of_any_kind_is_read_as_line_by_line(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     """The fast way and the careful one agree: a comment at the end forces the careful one."""

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError, UsageError
@@ -100,11 +100,9 @@ def applied_in(segments: Segments) -> list[bool]:
     return [decision == "ApplyShift" for decision in segments.decisions.values()]
 
 
-fixed = settings(derandomize=True)
 metrics = st.sampled_from(["map@1", "ndcg@3"])
 
 
-@fixed
 @given(files(), metrics, st.sampled_from([0.0, 0.1, -0.5, 0.5]))
 def test_oracle_against_loops(sides: Any, metric: str, eps: float) -> None:
     base, new = sides
@@ -123,7 +121,6 @@ def test_oracle_against_loops(sides: Any, metric: str, eps: float) -> None:
     assert "upper bound" in (found.note or "")
 
 
-@fixed
 @given(files(), st.sampled_from([0.0, 0.125, 0.2, 0.5, 2.0, -1.0]))
 def test_gap_against_loops(sides: Any, tau: float) -> None:
     base, new = sides
@@ -133,7 +130,6 @@ def test_gap_against_loops(sides: Any, tau: float) -> None:
     assert "judged on them" in (found.note or ""), "a tau that was chosen on these queries is labelled so"
 
 
-@fixed
 @given(files(), metrics, st.integers(2, 6), st.integers(0, 50))
 def test_learned_against_loops(sides: Any, metric: str, folds: int, seed: int) -> None:
     base, new = sides
@@ -150,7 +146,6 @@ def test_learned_against_loops(sides: Any, metric: str, folds: int, seed: int) -
     assert (found.rule, found.folds, found.seed) == ("learned", folds, seed)
 
 
-@fixed
 @given(files(), metrics, st.integers(2, 6), st.data())
 def test_a_learned_decision_does_not_know_its_own_outcome(sides: Any, metric: str, folds: int, data: Any) -> None:
     """Whatever becomes of a query (and of those in its cluster) under the shift, its decision stays."""
@@ -168,7 +163,6 @@ def test_a_learned_decision_does_not_know_its_own_outcome(sides: Any, metric: st
     assert before.decisions[id] == after.decisions[id]
 
 
-@fixed
 @given(files(), metrics, st.randoms(use_true_random=False))
 def test_decisions_do_not_depend_on_the_order_of_queries(sides: Any, metric: str, random: Any) -> None:
     base, new = sides
@@ -231,7 +225,6 @@ def test_a_useful_gap_is_learned() -> None:
 # -- what decisions come to --------------------------------------------------------------------------------------------
 
 
-@fixed
 @given(files(), st.data())
 def test_compared_against_loops(sides: Any, data: Any) -> None:
     base, new = sides
@@ -263,7 +256,6 @@ def test_compared_against_loops(sides: Any, data: Any) -> None:
     assert list(found.deltas) == ["posneg - baseline", "segmented - baseline", "segmented - posneg"]
 
 
-@fixed
 @given(files(), metrics)
 def test_the_oracle_is_an_upper_bound(sides: Any, metric: str) -> None:
     base, new = sides

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError, UsageError
@@ -28,7 +28,6 @@ options = st.fixed_dictionaries(
 )
 
 
-@settings(derandomize=True)
 @given(problems(), options, st.sampled_from([np.float64, np.float32, np.int64]))
 def test_learning_against_loops(problem: dict[str, Any], chosen: dict[str, Any], kind: Any) -> None:
     wanted = naive_training(**problem, **chosen)

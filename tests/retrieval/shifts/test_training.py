@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError, UsageError
@@ -24,7 +24,6 @@ from tests.support.search import naive_rank, naive_training
 names = st.lists(st.sampled_from([f"c{i}" for i in range(12)]), min_size=2, max_size=40)
 
 
-@settings(derandomize=True)
 @given(names, st.integers(2, 15), st.integers(0, 1000), st.randoms(use_true_random=False))
 def test_folds(clusters: list[str], folds: int, seed: int, random: Any) -> None:
     distinct = sorted(set(clusters))
@@ -63,7 +62,6 @@ def score(rank: int) -> float:
     return 0.7 / rank + 0.3 * gain.get(rank, 0.0)
 
 
-@settings(derandomize=True, max_examples=25)
 @given(
     st.integers(0, 10_000),
     st.sampled_from([1, 3]),

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from steelyard.records.table import Records
@@ -15,8 +14,6 @@ from steelyard.study.evaluation import value
 from tests.support.naive.regression import errors
 from tests.support.naive.table import Oracle, Row, Table
 
-fixed = settings(derandomize=True)  # the same examples in every run
-few = settings(derandomize=True, max_examples=30)
 CONFIDENCES = [0.0, -0.0, 1.0, 0.1, 0.2, 0.3, 0.1 + 0.2, 0.5, 0.6, 0.7, 0.9, 1 / 3, 2 / 3, 14 / 15, 1e-300, 1 - 2**-53]
 SIGNALS = [0.0, -0.0, -3.5, 1.0, 2.0, 2.5, 7.0, 1e150, -1e150, 1e-300]
 OUTCOMES = ["answered", "abstained", "unparsed", "failed", None]
