@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import pytest
 
 if TYPE_CHECKING:
-    from steelyard.records.conditions import Conditions
+    from steelyard.records.reading import Reading
 
 _INCONCLUSIVE = ("fail", "skip", "xfail", "pass")
 
@@ -39,18 +39,6 @@ def check(
     allow_inconclusive: bool = False,
     by: Sequence[str] | str = (),
     pool: Sequence[str] = (),
-    cluster: str | None = None,
-    task: Any = None,
-    map: Mapping[str, str] | None = None,
-    where: Conditions | None = None,
-    format: str | None = None,
-    labels: Literal["exact", "strip", "fold"] = "strip",
-    abstain: Sequence[str] | str = (),
-    unparsed: Sequence[str] | str = (),
-    only: Sequence[str] | str = (),
-    drop: Sequence[str] | str = (),
-    scorer: Sequence[str] | str = (),
-    abstain_when: Sequence[str] | str = (),
     resamples: int | None = None,
     seed: int | None = None,
     level: float | None = None,
@@ -60,11 +48,11 @@ def check(
     root: str | os.PathLike[str] | None = None,
     tenant: str | None = None,
     domain: str | None = None,
+    **reading: Unpack[Reading],
 ) -> Any:
     """The decision of a gate; a failed test with the table of rules where it does not pass.
 
-    Files are read as `steelyard.read` reads them: `cluster`, `task`, `map`, `where`, `format`,
-    `labels`, `abstain`, `unparsed`, `only`, `drop`, `scorer`, `abstain_when`.
+    Files are read as `steelyard.read` reads them, with the same options.
     `allow_inconclusive=True` is the earlier form of `inconclusive="pass"`.
     """
     __tracebackhide__ = True
@@ -76,6 +64,7 @@ def check(
     from steelyard.decide.request import Request, judge
     from steelyard.decide.subject import NumberOptions
     from steelyard.errors import SteelyardError, printable
+    from steelyard.records.reading import Reading, stated
     from steelyard.report.formats import text
     from steelyard.report.gate import gate_report
     from steelyard.retired import deprecated
@@ -97,18 +86,12 @@ def check(
         view = View(
             root_of(place, os.environ, _said), tenant_of(tenant, os.environ, _said), domain_of(domain, os.environ)
         )
-        reading = {
-            "cluster": cluster, "task": task, "map": map, "where": where, "format": format,
-            "labels": None if labels == "strip" else labels,
-            "abstain": abstain, "unparsed": unparsed, "only": only, "drop": drop,
-            "scorer": scorer, "abstain_when": abstain_when,
-        }  # fmt: skip
         request = Request(
             run=run,
             baseline=baseline,
             view=view,
             profile=profile,
-            reading={name: value for name, value in reading.items() if value},
+            reading=stated(reading, Reading),
             asked=NumberOptions(
                 resamples=resamples, seed=seed, level=level, align=align, pool=tuple(pool), unchanged=unchanged
             ),

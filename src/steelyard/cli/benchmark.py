@@ -56,9 +56,7 @@ def benchmark(
         bool, typer.Option("--explain", help="Keep with each score which words matched or were missed: patient data.")
     ] = False,
     by: of.By = None,
-    map_: of.Map = None,
-    where: of.Where = None,
-    lexicon: of.Lexicon = None,
+    reading: of.SuiteReading,
     uncertainty: Intervals,
     plot: Annotated[Path | None, typer.Option("--plot", help="A folder for pictures as PNG, SVG and PDF.")] = None,
     keeping: store.Keeping,
@@ -106,13 +104,11 @@ def benchmark(
             model_id=model_id,
             tasks=task or (),
             by=by or (),
-            lexicon=lexicon or (),
-            map=of.pairs(map_, "map"),
-            where=where,
             settings=uncertainty.settings,
             keep_evidence=keeping.wanted,
             explain=explain,
             progress=bar,
+            **reading.stated,
         )
     document = benchmark_document(result)
     if kept is not None:

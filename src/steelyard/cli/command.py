@@ -27,6 +27,7 @@ from steelyard.cli.options.formats import Format, NoPager, Titles, Wide
 from steelyard.cli.outputs import check_folder, check_outputs
 from steelyard.errors import StorageError, UsageError, printable
 from steelyard.ground.commas import pair_text, split_commas
+from steelyard.records.reading import Reading, options_of
 from steelyard.registry import closest
 from steelyard.retired import deprecated
 
@@ -55,7 +56,15 @@ READS, DOCUMENT, PLUGINS = Reads(), Writes(document=True), Plugins()
 
 
 class Bundle:
-    """Options that belong together: a dataclass of annotated fields, which a command takes as one parameter."""
+    """Options that belong together, which a command takes as one parameter: a dataclass of annotated fields.
+
+    Or any class that says its parameters, and is made of their values by name.
+    """
+
+    @classmethod
+    def parameters(cls) -> list[inspect.Parameter]:
+        hints = get_type_hints(cls, include_extras=True)
+        return [keyword(f.name, hints[f.name], f.default) for f in fields(cls)]  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -119,7 +128,7 @@ class _Shape:
 
     def __init__(self, body: Callable[..., Any], words: Sequence[str], writes: str, prints: bool) -> None:
         self.words, self.writes, self.prints = words, writes, prints
-        self._bundles: dict[str, type[Any]] = {}
+        self._bundles: dict[str, type[Bundle]] = {}
         self._own: list[str] = []
         self.parameters: list[inspect.Parameter] = []
         hints = get_type_hints(body, include_extras=True)
@@ -127,24 +136,24 @@ class _Shape:
             hint = hints[name]
             if isinstance(hint, type) and issubclass(hint, Bundle):
                 self._bundles[name] = hint
-                inner = get_type_hints(hint, include_extras=True)
-                self.parameters += [_keyword(f.name, inner[f.name], f.default) for f in fields(hint)]  # type: ignore[arg-type]
+                self.parameters += hint.parameters()
             else:
                 self._own.append(name)
-                self.parameters.append(_keyword(name, hint, parameter.default))
+                self.parameters.append(keyword(name, hint, parameter.default))
         if writes and "out" not in self._own:
             folder = typer.Option("--out", help="A folder to write the result document to.")
-            self.parameters.append(_keyword("out", Annotated[Path | None, folder], None))
+            self.parameters.append(keyword("out", Annotated[Path | None, folder], None))
         if prints:
-            self.parameters.append(_keyword("format_", Format, None))
+            self.parameters.append(keyword("format_", Format, None))
             flags = {"wide": Wide, "titles": Titles, "no_pager": NoPager}
-            self.parameters += [_keyword(name, hint, False) for name, hint in flags.items()]
+            self.parameters += [keyword(name, hint, False) for name, hint in flags.items()]
 
     def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """What the body is called with."""
         own = {name: given[name] for name in self._own}
-        bundles = {name: kind(**{f.name: given[f.name] for f in fields(kind)}) for name, kind in self._bundles.items()}
-        return {**own, **bundles}
+        return own | {
+            name: kind(**{p.name: given[p.name] for p in kind.parameters()}) for name, kind in self._bundles.items()
+        }
 
     def say_retired(self, given: Mapping[str, Any]) -> None:
         """Say of every hidden option that was given in which version it will be gone, and what to do instead."""
@@ -161,7 +170,8 @@ class _Shape:
                     yield _option(parameter), mark, given[parameter.name]
 
 
-def _keyword(name: str, hint: Any, default: Any) -> inspect.Parameter:
+def keyword(name: str, hint: Any, default: Any) -> inspect.Parameter:
+    """A parameter of a command: its name, its annotation with marks, its default."""
     nothing = default is inspect.Parameter.empty or type(default).__name__ == "_MISSING_TYPE"
     return inspect.Parameter(
         name,
@@ -344,7 +354,8 @@ def allow_plugins(names: Iterable[str]) -> None:
 
 _PARAMETER = re.compile(r"`([a-z_]+)=([^`]*)`")
 _WORD = re.compile(r"[\w…@%+=:,./-]+")
-_OPTIONS = {"task": "task-file", "format": "input-format", "calibrators": "calibration"}
+_OPTIONS = {name: option.spelling for name, option in options_of(Reading).items() if option.spelling}
+_OPTIONS["calibrators"] = "calibration"
 
 
 def as_options(message: str) -> str:

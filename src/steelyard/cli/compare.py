@@ -23,7 +23,7 @@ def compare(
     align: of.Align = "strict",
     by: of.By = None,
     pool: of.Pool = None,
-    reading: of.TornReading,
+    reading: of.Reading,
     uncertainty: Uncertainty,
     unchanged: of.Unchanged = "say",
     keeping: store.Keeping,

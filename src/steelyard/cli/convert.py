@@ -21,14 +21,7 @@ def convert(
         typer.Argument(help="The file to write: .parquet .arrow .jsonl .csv .tsv (text also as .gz), .inspect.json."),
         Writes(),
     ],
-    map_: of.Map = None,
-    where: of.Where = None,
-    only: Annotated[list[str] | None, typer.Option("--only", help="Write only these columns. Repeatable.")] = None,
-    drop: of.Drop = None,
-    input_format: of.InputFormat = None,
-    salvage: of.Salvage = False,
-    scorer: of.Scorer = None,
-    abstain_when: of.AbstainWhen = None,
+    reading: of.ReadingAsIs,
     verbatim: Annotated[
         bool, typer.Option("--verbatim", help="Leave texts in CSV that a spreadsheet would run as formulas.")
     ] = False,
@@ -47,15 +40,8 @@ def convert(
             source,
             target,
             verbatim=verbatim,
-            format=input_format,
-            map=of.pairs(map_, "map"),
-            where=where,
-            salvage=salvage,
-            only=of.names(only or []),
-            drop=of.names(drop or []),
-            scorer=scorer or (),
-            abstain_when=abstain_when or (),
             progress=told,
+            **reading.stated,
         )
     for remark in done.warnings:
         say(as_options(remark))

@@ -22,7 +22,7 @@ def evaluate(
     metric: of.Metrics = None,
     by: of.By = None,
     pool: of.Pool = None,
-    reading: of.TornReading,
+    reading: of.Reading,
     uncertainty: Uncertainty,
     explain: Annotated[
         int,

@@ -72,7 +72,7 @@ def gate(
         list[str] | None, typer.Option("--by", help="Judge every rule also per value of this column. Repeatable.")
     ] = None,
     pool: of.Pool = None,
-    reading: of.TornReading,
+    reading: of.Reading,
     align: of.Align = "strict",
     unchanged: of.Unchanged = "say",
     resamples: Annotated[int | None, typer.Option("--resamples", help="Bootstrap resamples.")] = None,

@@ -14,7 +14,7 @@ from steelyard.cli.options import records as of
 def look(
     *,
     files: Annotated[list[str], typer.Argument(help="Files of answers, of any format; - for standard input."), READS],
-    reading: of.TornReading,
+    reading: of.Reading,
 ) -> Shown:
     """Say what is in a file: what each column would be, what can be computed, what is odd. Nothing is scored."""
     from steelyard.report.look import look_document, look_report

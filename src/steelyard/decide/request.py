@@ -7,7 +7,7 @@ A run is a file of answers, records, a run folder, or a run's id; a baseline may
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from steelyard.errors import UsageError, printable
 from steelyard.records.in_memory import is_frame
 from steelyard.records.readers import read
 from steelyard.records.readers.choosing import is_bundle
+from steelyard.records.reading import Reading
 from steelyard.records.table import Records
 from steelyard.records.unit import Unit, likely_unit
 from steelyard.runs.attempts import counted, tried
@@ -42,7 +43,7 @@ class Request:
     versus: tuple[str, str, str] | None = None  # a column and its values of baseline and run, in one file
     view: View
     profile: str = "default"
-    reading: Mapping[str, Any] = field(default_factory=dict)
+    reading: Reading = field(default_factory=lambda: Reading())
     asked: NumberOptions = field(default_factory=NumberOptions)
 
 
@@ -74,9 +75,10 @@ def judge(gate: Gate, request: Request) -> Judgement:
     if request.versus is not None:
         raise UsageError("versus compares two parts of one file of answers, not of a kept run")
     run = open_run(request.run, request.view, "run")
-    unusable = next((what for what, given in _for_files(request).items() if given), None)
+    for_files = {**request.reading, "align": request.asked.align != "strict", "pool": request.asked.pool}
+    unusable = next((name for name, given in for_files.items() if given), None)
     if unusable is not None:
-        raise UsageError(f"{unusable} is for files of answers; a kept run knows its own")
+        raise UsageError(f"`{unusable}=` is for files of answers; a kept run knows its own")
     baseline = None if request.baseline is None else _baseline(request, run)
     gate = called(gate, run)
     decision = gate.check(of_runs(gate, run, baseline, request.asked))
@@ -108,13 +110,6 @@ def _check_baseline(gate: Gate, request: Request) -> None:
         raise UsageError(f"'{compares}' compares with a baseline, and none was given; name one")
     if request.baseline is not None and request.versus is not None:
         raise UsageError("versus takes the baseline from the same file; leave the other baseline out")
-
-
-def _for_files(request: Request) -> dict[str, Any]:
-    """What only files can use, and whether it was asked for."""
-    words = {"format": "the input format", "task": "the task file", "map": "the map", "salvage": "salvaging"}
-    how = {words.get(name, name): given for name, given in request.reading.items()}
-    return {**how, "align": request.asked.align != "strict", "pool": request.asked.pool}
 
 
 # -- files of answers --------------------------------------------------------------------------------------------------

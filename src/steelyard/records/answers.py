@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 from steelyard.errors import UsageError, counted, printable
 from steelyard.ground.arrays import Mask
 from steelyard.records.labels import encode, is_named
+from steelyard.records.reading import Labelling
 from steelyard.records.schema import kind_of, text_array, texts
 
-Labelling = Literal["exact", "strip", "fold"]
 Column = Any  # an Arrow array
 
 BLANK = r"[\s\x0b\x{a0}\x{feff}]"  # what counts as white space around a value

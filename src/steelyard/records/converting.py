@@ -15,10 +15,10 @@ from typing import Any, Unpack
 from steelyard.ground.arrays import Progress
 from steelyard.ground.files import STANDARD_INPUT
 from steelyard.records.answers import LabelRules
-from steelyard.records.demand import Demand
-from steelyard.records.readers import ReadingAsIs, names_of, read_as_is, unmet
+from steelyard.records.readers import demand_as_is, read_as_is, unmet
 from steelyard.records.readers.choosing import entered
 from steelyard.records.readers.contract import Learned, Parts, Table
+from steelyard.records.reading import ReadingAsIs
 from steelyard.records.renaming import check_renamed
 from steelyard.records.table import Records
 from steelyard.records.writers import write_parts, write_records, writer_of
@@ -78,12 +78,7 @@ class _Stream:
     def __init__(self, source: str, target: Path, reading: ReadingAsIs) -> None:
         self._source, self._target, self._format = source, target, reading.get("format")
         self._names = dict(reading.get("map") or {})
-        self._wanted = Demand(
-            asked=frozenset(self._names),
-            only=frozenset(names_of(reading.get("only"))) or None,
-            drop=frozenset(names_of(reading.get("drop"))),
-            as_is=True,
-        )
+        self._wanted = demand_as_is(reading, self._names)
         self._options: dict[str, Any] = {
             "rename": self._names,
             "salvage": reading.get("salvage", False),

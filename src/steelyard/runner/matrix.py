@@ -32,14 +32,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from steelyard.errors import SteelyardError, StorageError, UsageError, printable
 from steelyard.ground.specs import read_spec
-from steelyard.records.answers import Labelling
 from steelyard.records.conditions import conditions
+from steelyard.records.reading import Option, Reading, options_of
 from steelyard.runs.deciding import Choice
 from steelyard.runs.environment import NO_TENANT
 from steelyard.runs.index import Index, RunEntry
@@ -51,26 +51,42 @@ from steelyard.runs.standing import Standing, compared, ranked
 _SECRET = re.compile(r"(?i)key|token|secret|password|credential")
 
 
-class Evaluate(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What `steelyard evaluate` is given."""
+class Measured(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """What `steelyard evaluate` is given, but for how files are read."""
 
     files: list[str]
     metrics: list[str] = []
     by: list[str] = []
     pool: list[str] = []
-    cluster: str | None = None
-    where: dict[str, str | list[str]] | list[str] | str = {}
-    map: dict[str, str] = {}
-    labels: Labelling | None = None
-    abstain: list[str] = []
-    unparsed: list[str] = []
-    only: list[str] = []
-    drop: list[str] = []
-    scorer: list[str] = []
-    abstain_when: list[str] = []
-    task_file: str | None = None
     resamples: int | None = None
     seed: int | None = None
+
+
+_YAML: dict[str, tuple[Any, Any]] = {
+    **dict.fromkeys(("text", "column", "file"), (str | None, None)),
+    **dict.fromkeys(("texts", "columns", "files"), (list[str], [])),
+    "pairs": (dict[str, str], {}),
+    "conditions": (dict[str, str | list[str]] | list[str] | str, {}),
+    "flag": (bool, False),
+}  # of every kind of option its type in YAML, and what it is where it is not given
+
+
+def _field(name: str, option: Option) -> tuple[str, Any, Any]:
+    kind, absent = _YAML[option.kind]
+    return option.typed(name), Literal[option.one_of] | None if option.one_of else kind, absent
+
+
+if TYPE_CHECKING:
+    Evaluate = Measured
+else:
+    Evaluate = msgspec.defstruct(
+        "Evaluate",
+        [_field(name, option) for name, option in options_of(Reading).items()],
+        bases=(Measured,),
+        forbid_unknown_fields=True,
+        frozen=True,
+        kw_only=True,
+    )
 
 
 class Variant(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -336,6 +352,6 @@ def _check(spec: Spec, path: Path) -> None:
 
 def _check_where(variant: Variant, path: Path) -> None:
     try:
-        conditions(variant.evaluate.where if variant.evaluate else ())
+        conditions(getattr(variant.evaluate, "where", ()))
     except UsageError as problem:
         raise UsageError(f"{printable(path)}: the variant '{variant.name}': {problem}") from None

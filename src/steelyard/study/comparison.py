@@ -15,7 +15,8 @@ from steelyard.ground.arrays import Progress
 from steelyard.metrics.definition import Metric, MetricLike, metric_of
 from steelyard.naming import Expr, slice_text
 from steelyard.records.labels import value_name
-from steelyard.records.readers import Readable, Reading, records_in
+from steelyard.records.readers import Readable, records_in
+from steelyard.records.reading import Reading
 from steelyard.records.schema import CELL, OUTCOMES
 from steelyard.records.table import Records
 from steelyard.study.asking import asked_for, completed, left_open

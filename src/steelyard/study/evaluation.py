@@ -14,7 +14,8 @@ from steelyard.metrics import metrics as registry
 from steelyard.metrics.collector import Collector, side_of
 from steelyard.metrics.definition import Definition, Metric, MetricLike, metric_of, single
 from steelyard.naming import Expr
-from steelyard.records.readers import Readable, Reading, records_in
+from steelyard.records.readers import Readable, records_in
+from steelyard.records.reading import Reading
 from steelyard.records.table import Records
 from steelyard.study.asking import asked_for, completed
 from steelyard.study.cells import applies, joined, slices

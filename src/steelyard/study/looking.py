@@ -15,7 +15,8 @@ import numpy as np
 from steelyard.errors import InputError, SteelyardError, printable
 from steelyard.ground.files import STANDARD_INPUT
 from steelyard.records.labels import value_name
-from steelyard.records.readers import Reading, read, read_as_is
+from steelyard.records.readers import read, read_as_is
+from steelyard.records.reading import Reading, ReadingAsIs, options_of
 from steelyard.records.schema import FIELDS, ITEM_NAMES, SHOWN, field_of, kind_of
 from steelyard.records.table import Records, Source
 from steelyard.records.unit import likely_unit
@@ -65,7 +66,7 @@ class Look:
 
 def look(source: Any, **reading: Unpack[Reading]) -> Look:
     """What is in a file or a frame; takes the options of `read`. Problems are listed, not raised."""
-    kept = {"format", "map", "salvage", "only", "drop", "scorer", "abstain_when"} & set(reading)
+    kept = {*options_of(ReadingAsIs)} & {*reading} - {"where"}  # of what is odd, the rows that are left out have some
     source = source.read_all() if hasattr(source, "read_all") else source  # batches come once
     named = [source] if isinstance(source, str) else source if isinstance(source, list) else []
     again = _rewound() if STANDARD_INPUT in [each for each in named if isinstance(each, str)] else nullcontext

@@ -6,12 +6,11 @@ import gzip
 import json
 import re
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
-from steelyard.cli.options.records import InputFormat
 from steelyard.records.readers import readers
+from steelyard.records.reading import Reading, options_of
 from tests.support.commands import command, steelyard
 
 ROWS = [{"item": n, "target": "A", "prediction": "AB"[n % 2]} for n in range(10)]
@@ -23,8 +22,7 @@ def value(stdout: str) -> float:
 
 
 def test_the_help_lists_every_format_that_there_is() -> None:
-    (option,) = get_args(InputFormat)[1:]
-    listed = option.help.partition(", each")[0]
+    listed = options_of(Reading)["format"].help.partition(", each")[0]
     assert sorted(re.split(r", | or ", listed)) == sorted(readers)
 
 

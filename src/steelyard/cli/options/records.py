@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from steelyard.cli import completing
-from steelyard.cli.command import PLUGINS, READS, Bundle, say, shell_text
+from steelyard.cli.command import PLUGINS, READS, Bundle, keyword, say, shell_text
 from steelyard.errors import UsageError, printable
-from steelyard.ground.commas import listed, pair_of, split_commas, unquoted
+from steelyard.ground.commas import listed, pair_of, pair_text, quoted, split_commas, unquoted
+from steelyard.records import reading
+from steelyard.records.reading import Option, options_of
 
 if TYPE_CHECKING:
     from steelyard.metrics.definition import Metric
@@ -60,132 +62,35 @@ Unchanged = Annotated[
     str,
     typer.Option("--unchanged", help="Runs with the same answers: say so (say), or judge them as any others (judge)."),
 ]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster",
-        autocompletion=completing.columns,
-        help="The column that is resampled as a unit, such as patient. Default: cluster, else task and item.",
-    ),
-]
-Map = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--map", autocompletion=completing.renamings, help="Rename columns: item=item_id,repeat=epoch (known=original)."
-    ),
-]
-Where = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--where",
-        autocompletion=completing.conditions,
-        help='Keep rows: model=a, race=A,B, "age>=65" (= != < <= > >=); all must hold. Repeatable.',
-    ),
-]
-TaskFile = Annotated[
-    Path | None, typer.Option("--task-file", help="YAML with labels, range, direction of the task."), READS
-]
-InputFormat = Annotated[
-    str | None,
-    typer.Option(
-        "--input-format",
-        autocompletion=completing.input_formats,
-        help="csv, tsv, jsonl, json, parquet, arrow, xlsx, inspect, lm-eval, helm, promptfoo, every-eval-ever or phq8, "
-        "each also as .gz or .zst; default: by looking.",
-    ),
-]
-Salvage = Annotated[
-    bool, typer.Option("--salvage", help="Keep the whole lines before a torn last one, and say how many.")
-]
-Labels = Annotated[
-    str,
-    typer.Option(
-        "--labels",
-        help="exact; strip: without white space around them; fold: case and a final full stop make no difference.",
-    ),
-]
-Abstain = Annotated[
-    list[str] | None,
-    typer.Option("--abstain", help='A prediction that means declining, such as "I don\'t know". Repeatable.'),
-]
-Unparsed = Annotated[
-    list[str] | None,
-    typer.Option("--unparsed", help="A prediction that means that the reply could not be read. Repeatable."),
-]
-Only = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--only",
-        autocompletion=completing.columns,
-        help="Of columns outside the vocabulary, hold only these in memory. Repeatable.",
-    ),
-]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option("--drop", autocompletion=completing.columns, help="Do not read these columns. Repeatable."),
-]
-Scorer = Annotated[
-    list[str] | None,
-    typer.Option("--scorer", help="Of a log, the scorer or metric that counts; several are each a task. Repeatable."),
-]
-AbstainWhen = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--abstain-when",
-        help="Replies in a log that mean declining: noanswer, phrases (both by default), empty, /PATTERN/, never.",
-    ),
-]
-Lexicon = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--lexicon",
-        help="A table of clinical terms that metrics of texts know besides their own, or icd10cm. Repeatable.",
-    ),
-    READS,
-]
 Versus = Annotated[
     str | None,
     typer.Option("--versus", autocompletion=completing.conditions, help="Two parts of one table: model=old,new."),
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reading(Bundle):
-    """How files of answers are read."""
+class ReadingAsIs(Bundle):
+    """How a file is read of which every column is kept as it is."""
 
-    cluster: Cluster = None
-    map_: Map = None
-    where: Where = None
-    task_file: TaskFile = None
-    input_format: InputFormat = None
-    labels: Labels = "strip"
-    abstain: Abstain = None
-    unparsed: Unparsed = None
-    only: Only = None
-    drop: Drop = None
-    scorer: Scorer = None
-    abstain_when: AbstainWhen = None
-    lexicon: Lexicon = None
+    options: ClassVar = options_of(reading.ReadingAsIs)
+
+    def __init__(self, **given: Any) -> None:
+        self._given = given
+
+    @classmethod
+    def parameters(cls) -> list[inspect.Parameter]:
+        return [_parameter(name, option) for name, option in cls.options.items()]
 
     @property
-    def stated(self) -> dict[str, Any]:
-        """What `read` is called with: only what was given."""
-        named = {
-            "format": self.input_format,
-            "cluster": self.cluster,
-            "task": self.task_file,
-            "map": pairs(self.map_, "map"),
-            "where": self.where,
-            "labels": self.labels if self.labels != "strip" else None,
-            "abstain": self.abstain,
-            "unparsed": self.unparsed,
-            "only": names(self.only or []),
-            "drop": names(self.drop or []),
-            "scorer": self.scorer,
-            "abstain_when": self.abstain_when,
-            "lexicon": self.lexicon,
-        }
+    def stated(self) -> Any:
+        """What the library is called with: only what was given."""
+        named = {name: _value(option, self._given[option.typed(name)], name) for name, option in self.options.items()}
         return {name: value for name, value in named.items() if value}
+
+
+class Reading(ReadingAsIs):
+    """How files of answers are read."""
+
+    options: ClassVar = options_of(reading.Reading)
 
     def table(self, paths: list[str], columns: Sequence[str] | None) -> Any:
         """The records of some files; `columns` are those outside the vocabulary that are used, None: all are kept."""
@@ -209,15 +114,66 @@ class Reading(Bundle):
         return records
 
 
-@dataclass(frozen=True, kw_only=True)
-class TornReading(Reading):
-    """The same, where the whole lines of a torn file may be kept."""
+class SuiteReading(ReadingAsIs):
+    """How the answers to a suite's tasks are read: what else there is to say, the suite says."""
 
-    salvage: Salvage = False
+    options: ClassVar = {
+        name: option for name, option in Reading.options.items() if name in ("map", "where", "lexicon")
+    }
 
-    @property
-    def stated(self) -> dict[str, Any]:
-        return {**super().stated, **({"salvage": True} if self.salvage else {})}
+
+_COMPLETING = {
+    "column": completing.columns,
+    "columns": completing.columns,
+    "pairs": completing.renamings,
+    "conditions": completing.conditions,
+    "format": completing.input_formats,
+}
+
+
+def _parameter(name: str, option: Option) -> inspect.Parameter:
+    """An option of reading as a command takes it."""
+    one = {"text": str | None, "column": str | None, "file": Path | None, "flag": bool}
+    typed = typer.Option(
+        f"--{option.typed(name).replace('_', '-')}",
+        help=option.help if option.kind in one else f"{option.help} Repeatable.",
+        autocompletion=_COMPLETING.get(name) or _COMPLETING.get(option.kind),
+    )
+    marks = (typed, READS) if option.kind in ("file", "files") else (typed,)
+    hint = Annotated[one.get(option.kind, list[str] | None), *marks]  # type: ignore[valid-type]
+    return keyword(option.typed(name), hint, False if option.kind == "flag" else None)
+
+
+def _value(option: Option, given: Any, name: str) -> Any:
+    """What was typed, as the library takes it."""
+    if option.kind == "pairs":
+        return pairs(given, name)
+    return names(given or []) if option.kind == "columns" else given
+
+
+def words_of(asked: object) -> list[str]:
+    """What is typed to read as the attributes of this object say, which have the names of the options."""
+    words = []
+    for name, option in Reading.options.items():
+        value, flag = getattr(asked, option.typed(name)), f"--{option.typed(name).replace('_', '-')}"
+        if option.kind == "flag":
+            words += [flag] if value else []
+        else:
+            words += [word for text in _texts(option, value) for word in (flag, text)]
+    return words
+
+
+def _texts(option: Option, value: Any) -> list[str]:
+    """The texts that mean a value where it is typed, each with the option before it."""
+    from steelyard.records.conditions import conditions
+
+    if option.kind == "conditions":
+        return [str(condition) for condition in conditions(value)]
+    if option.kind == "pairs":
+        return [pair_text(*pair) for pair in value.items()]
+    if option.kind == "columns":
+        return [name if listed(name) == [name] else quoted(name) for name in value]
+    return [] if value is None else [value] if isinstance(value, str) else list(value)
 
 
 def pairs(texts: list[str] | None, option: str) -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +12,7 @@ import typer
 
 from steelyard.cli.command import READS, Shown, command, say
 from steelyard.cli.options import store
+from steelyard.cli.options.records import words_of
 from steelyard.cli.options.spellings import former, one_of
 from steelyard.cli.progress import progress
 from steelyard.ground.commas import pair_text
@@ -45,29 +45,13 @@ def matrix(
 
 def command_line(variant: Variant, workflow: str, domain: str) -> list[str]:
     """The command that evaluates a variant and keeps its run."""
-    from steelyard.records.conditions import conditions
-
     asked = variant.evaluate
     assert asked is not None
-    words = ["steelyard", "evaluate", *asked.files]
-    lists: Mapping[str, list[str]] = {
-        "--metric": asked.metrics, "--by": asked.by, "--pool": asked.pool,
-        "--abstain": asked.abstain, "--unparsed": asked.unparsed, "--only": asked.only, "--drop": asked.drop,
-        "--scorer": asked.scorer, "--abstain-when": asked.abstain_when,
-    }  # fmt: skip
-    for option, values in lists.items():
+    words = ["steelyard", "evaluate", *asked.files, *words_of(asked)]
+    for option, values in (("--metric", asked.metrics), ("--by", asked.by), ("--pool", asked.pool)):
         words += [part for value in values for part in (option, value)]
-    words += [part for condition in conditions(asked.where) for part in ("--where", str(condition))]
-    words += [part for pair in asked.map.items() for part in ("--map", pair_text(*pair))]
-    single = {
-        "--cluster": asked.cluster,
-        "--labels": asked.labels,
-        "--task-file": asked.task_file,
-        "--resamples": asked.resamples,
-        "--seed": asked.seed,
-    }
-    for option, given in single.items():
-        words += [option, str(given)] if given is not None else []
+    for option, number in (("--resamples", asked.resamples), ("--seed", asked.seed)):
+        words += [option, str(number)] if number is not None else []
     labels = [part for pair in variant.labels.items() for part in ("--label", pair_text(*pair))]
     return [*words, "--save", "--workflow", workflow, "--domain", domain, *labels]
 

@@ -14,14 +14,14 @@ import pkgutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, TypeAlias, Unpack
 
 from steelyard.errors import UsageError, printable
 from steelyard.ground.arrays import Progress
 from steelyard.ground.files import STANDARD_INPUT
 from steelyard.records.admitting import admitted
-from steelyard.records.answers import Labelling, LabelRules, labelled
-from steelyard.records.conditions import Condition, Conditions, conditions
+from steelyard.records.answers import LabelRules, labelled
+from steelyard.records.conditions import Condition, conditions
 from steelyard.records.declared import disagreements
 from steelyard.records.declining import AbstainWhen
 from steelyard.records.demand import Demand
@@ -33,6 +33,7 @@ from steelyard.records.readers.head import Head
 from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.joining import together
 from steelyard.records.readers.packed import inner_name
+from steelyard.records.reading import Reading, ReadingAsIs, described, stated
 from steelyard.records.renaming import check_renamed, renames
 from steelyard.records.schema import IDS, field_of
 from steelyard.records.table import Records, Source
@@ -50,30 +51,6 @@ from steelyard.records.in_memory import ArrowStream, frame_table, is_frame  # no
 Readable: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str] | Mapping[str, object]] | ArrowStream
 
 
-class ReadingAsIs(TypedDict, total=False):
-    """How `read_as_is` is asked to read."""
-
-    format: str | None
-    map: Mapping[str, str] | None
-    where: Conditions | None
-    salvage: bool
-    only: Sequence[str] | str
-    drop: Sequence[str] | str
-    scorer: Sequence[str] | str
-    abstain_when: Sequence[str] | str
-
-
-class Reading(ReadingAsIs, total=False):
-    """How `read` is asked to read: what `evaluate` and `compare` take where they are given a file or a frame."""
-
-    cluster: str | None
-    task: Task | Mapping[str, object] | str | os.PathLike[str] | None
-    labels: Labelling
-    abstain: Sequence[str] | str
-    unparsed: Sequence[str] | str
-    lexicon: Sequence[str] | str
-
-
 def records_in(source: Records | Readable, columns: Sequence[str], reading: Reading) -> Records:
     """The records in what was given: itself, or what is read of it; `columns` are those that will be used."""
     if not isinstance(source, Records):
@@ -83,50 +60,24 @@ def records_in(source: Records | Readable, columns: Sequence[str], reading: Read
     return source
 
 
+@described(Reading)
 def read(
     source: Readable,
     *,
-    format: str | None = None,
-    cluster: str | None = None,
-    task: Task | Mapping[str, object] | str | os.PathLike[str] | None = None,
-    map: Mapping[str, str] | None = None,
-    where: Conditions | None = None,
-    salvage: bool = False,
-    labels: Labelling = "strip",
-    abstain: Sequence[str] | str = (),
-    unparsed: Sequence[str] | str = (),
-    only: Sequence[str] | str = (),
-    drop: Sequence[str] | str = (),
-    scorer: Sequence[str] | str = (),
-    abstain_when: Sequence[str] | str = (),
-    lexicon: Sequence[str] | str = (),
     columns: Sequence[str] | None = None,
     progress: Progress | None = None,
+    **reading: Unpack[Reading],
 ) -> Records:
     """The records in a file, in several, on standard input ("-") or in memory, after every rule at the door.
 
-    source   a path or several; or a pandas or polars frame, an Arrow table, anything with the Arrow stream interface,
-             or a list of dictionaries, in which None, NaN, NaT and pd.NA are missing values
-    format   a reader's name; by default the one that recognises the content, with the suffix as a hint. What is
-             compressed with gzip or zstd is read as what is inside. Some readers take folders and zip archives
-    cluster  the column whose values are resampled together, such as patient
-    task     what is known of the task: a `Task`, a mapping or a file. By default `<stem>.task.yaml` next to
-             the data, else `.task.yaml` in its folder, where there is one, else what the format itself says
-    map      {name here: name in the file}, as in {"item": "item_id"}
-    where    the rows to keep, after all rows have been checked: "age>=65", ["age>=65", "race=A,B"], {column: value}
-             or {column: [value, value]}; `records.conditions` says how values compare
-    salvage  leave out an incomplete last record, with a warning, instead of refusing the file
-    labels   exact: texts are what was written; strip: without white space around them; fold: capital letters and a
-             final full stop make no difference either
-    abstain  predictions that mean that the model declined, such as "I don't know"
-    unparsed predictions that mean that its reply could not be read
-    only     the columns to hold in memory, `drop` those not to
-    scorer   of a log with several scorers, those whose scores count; by default all, each as a task of its own
-    abstain_when   which replies in a log mean declining; `records.declining` says which rules there are
-    lexicon  tables of clinical terms that metrics of texts know besides their own and those that the task names
-    columns  the columns outside the vocabulary that will be used; the others are not held in memory. By default all are
-             kept, and what is wrong with one is said when it is used
-    progress is told the share of the bytes that were read
+    `source` is a path or several; or a pandas or polars frame, an Arrow table, anything with the Arrow stream
+    interface, or a list of dictionaries, in which None, NaN, NaT and pd.NA are missing values. `map` and `where` may be
+    dictionaries, and a task a `Task` or a mapping, too; without one, `<stem>.task.yaml` next to the data is read, else
+    `.task.yaml` in its folder, else what the format itself says. Of columns outside the vocabulary only `columns` are
+    held in memory, where they are given; without them all are kept, and what is wrong with one is said when it is used.
+    `progress` is told the share of the bytes that were read.
+
+    OPTIONS
 
     The rows of several files follow each other. A column that one of them lacks is null there; whole numbers in
     one and fractions in the other become fractions; other kinds do not meet. Every file's sha256 is in `sources`.
@@ -134,82 +85,84 @@ def read(
     >>> read([{"item": 1, "target": "a", "prediction": "a"}, {"item": 2, "target": "b", "prediction": None}])
     Records(2 rows: 1 answered, 1 abstained; columns: item, target, prediction)
     """
+    asked = stated(reading, Reading)
     in_memory = is_frame(source)
     paths = [] if in_memory else [source] if isinstance(source, str | os.PathLike) else _paths(source)
-    names, kept = renames(map), conditions(where or ())
+    names, kept, cluster = renames(asked.get("map")), conditions(asked.get("where") or ()), asked.get("cluster")
     _check_request(paths, names, in_memory=in_memory)
-    stated = task if isinstance(task, Task) else _task(task, paths)
-    rules = _rules(labels, abstain, unparsed, stated)
+    task = asked.get("task")
+    known = task if isinstance(task, Task) else _task(task, paths)
+    rules = _rules(asked, known)
     used = [*(columns or ()), *(each.column for each in kept), *names, *([cluster] if cluster else [])]
     wanted = Demand(
         asked=frozenset(used),
         rest="keep" if columns is None else "skip if scored",
-        only=frozenset(names_of(only)) or None,
-        drop=frozenset(names_of(drop)),
-        units=cluster is None,
+        only=frozenset(names_of(asked.get("only"))) or None,
+        drop=frozenset(names_of(asked.get("drop"))),
+        units=not cluster,
     )
-    logs: dict[str, Any] = {"scorers": names_of(scorer), "abstain_when": AbstainWhen.of(abstain_when)}
-    table, sources = _loaded(source, paths, format, names, wanted, rules, salvage=salvage, logs=logs, progress=progress)
-    known = stated or table.task or Task()
-    if lexicon:
-        known = replace(known, lexicon=(*known.lexicon, *names_of(lexicon)))
-    records = records_of(table, rules, wanted, cluster=cluster, task=known, sources=sources)
+    table, sources = _loaded(source, paths, asked, names, wanted, rules, progress=progress)
+    known = known or table.task or Task()
+    lexicon = names_of(asked.get("lexicon"))
+    records = records_of(
+        table,
+        rules,
+        wanted,
+        cluster=cluster or None,
+        task=replace(known, lexicon=(*known.lexicon, *lexicon)) if lexicon else known,
+        sources=sources,
+    )
     return _kept(records, kept) if kept else records
 
 
-def read_as_is(
-    source: Readable,
-    *,
-    format: str | None = None,
-    map: Mapping[str, str] | None = None,
-    where: Conditions | None = None,
-    salvage: bool = False,
-    only: Sequence[str] | str = (),
-    drop: Sequence[str] | str = (),
-    scorer: Sequence[str] | str = (),
-    abstain_when: Sequence[str] | str = (),
-    progress: Progress | None = None,
-) -> Records:
-    """What is in a file or a frame, all its columns kept as they are: no rule is applied, and no column is required."""
+@described(ReadingAsIs)
+def read_as_is(source: Readable, *, progress: Progress | None = None, **reading: Unpack[ReadingAsIs]) -> Records:
+    """What is in a file or a frame, all its columns kept as they are: no rule is applied, and no column is required.
+
+    OPTIONS
+    """
+    asked = stated(reading, ReadingAsIs)
     in_memory = is_frame(source)
     paths = [] if in_memory else [source] if isinstance(source, str | os.PathLike) else _paths(source)
-    names, kept = map or {}, conditions(where or ())
+    names, kept = asked.get("map") or {}, conditions(asked.get("where") or ())
     _check_request(paths, names, in_memory=in_memory)
-    wanted = Demand(
-        asked=frozenset((*(each.column for each in kept), *names)),
-        only=frozenset(names_of(only)) or None,
-        drop=frozenset(names_of(drop)),
-        as_is=True,
-    )
-    rules = LabelRules(labels="exact")
-    logs: dict[str, Any] = {"scorers": names_of(scorer), "abstain_when": AbstainWhen.of(abstain_when)}
-    table, sources = _loaded(source, paths, format, names, wanted, rules, salvage=salvage, logs=logs, progress=progress)
+    wanted = demand_as_is(asked, [*(each.column for each in kept), *names])
+    table, sources = _loaded(source, paths, asked, names, wanted, LabelRules(labels="exact"), progress=progress)
     records = Records(table.columns, sources=sources, warnings=table.warnings, extras=table.extras)
     return _kept(records, kept) if kept else records
+
+
+def demand_as_is(asked: ReadingAsIs, used: Iterable[str]) -> Demand:
+    """Which columns are held where all are kept as they are."""
+    only, drop = names_of(asked.get("only")), names_of(asked.get("drop"))
+    return Demand(asked=frozenset(used), only=frozenset(only) or None, drop=frozenset(drop), as_is=True)
 
 
 def _loaded(
     source: Any,
     paths: Sequence[str | os.PathLike[str]],
-    format: str | None,
+    asked: ReadingAsIs,
     names: Mapping[str, str],
     wanted: Demand,
     rules: LabelRules,
     *,
-    salvage: bool,
-    logs: Mapping[str, Any],
     progress: Progress | None,
 ) -> tuple[Table, list[Source]]:
     """One table of everything that was given, and where it came from; a frame where there are no paths."""
     tables, sources, neighbours, renamed = [], list[Source](), list[Source](), set[str]()
-    asked: dict[str, Any] = {"rename": names, "demand": wanted, "labels": rules}
+    shared: dict[str, Any] = {"rename": names, "demand": wanted, "labels": rules}
+    logs: dict[str, Any] = {
+        "scorers": names_of(asked.get("scorer")),
+        "abstain_when": AbstainWhen.of(asked.get("abstain_when", ())),
+    }
+    format, salvage = asked.get("format"), asked.get("salvage", False)
     if not paths:
-        table, frame = frame_table(source, **asked)
+        table, frame = frame_table(source, **shared)
         tables, renamed = [table], frame.renamed
     for place, each in enumerate(paths):
         told = None if progress is None else _part_of(progress, place, len(paths))
         path = os.fspath(each)
-        with entered(path, format, salvage=salvage, progress=told, **logs, **asked) as (format_reader, opened):
+        with entered(path, format, salvage=salvage, progress=told, **logs, **shared) as (format_reader, opened):
             table = format_reader.table(opened)
             tables.append(table)
             sources.append(_source(opened, table))
@@ -261,15 +214,13 @@ def records_of(
     )
 
 
-def _rules(
-    labels: Labelling, abstain: Sequence[str] | str, unparsed: Sequence[str] | str, task: Task | None
-) -> LabelRules:
+def _rules(asked: Reading, task: Task | None) -> LabelRules:
     """How labels are written: as asked for, and as the task says."""
     said = task or Task()
     return LabelRules(
-        labels=labels,
-        abstain=tuple(dict.fromkeys((*names_of(abstain), *said.abstain))),
-        unparsed=tuple(dict.fromkeys((*names_of(unparsed), *said.unparsed))),
+        labels=asked.get("labels", "strip"),
+        abstain=tuple(dict.fromkeys((*names_of(asked.get("abstain")), *said.abstain))),
+        unparsed=tuple(dict.fromkeys((*names_of(asked.get("unparsed")), *said.unparsed))),
         spelling=tuple(label for label in said.labels or () if isinstance(label, str)),
     )
 

@@ -15,7 +15,9 @@ from typing import Any, Literal, Protocol
 
 from steelyard.errors import UsageError
 from steelyard.ground.chance import lot
+from steelyard.records.readers import read_as_is
 from steelyard.records.sources import Source
+from steelyard.records.table import Records
 from steelyard.registry import Registry
 
 Label = str | int
@@ -58,6 +60,10 @@ class DataSpec:
     path: str
     map: Mapping[str, str] = field(default_factory=dict)
     where: Sequence[str] | str = ()
+
+    def read(self) -> Records:
+        """What is in it, its columns as they are."""
+        return read_as_is(self.path, map=self.map, where=self.where)
 
 
 class Task(Protocol):

@@ -46,7 +46,6 @@ from steelyard.ground.specs import Place, at, spec_of
 from steelyard.ground.structs import schema
 from steelyard.ground.yaml import load_yaml, places
 from steelyard.records.declining import declines
-from steelyard.records.readers import read_as_is
 from steelyard.records.schema import SHOWN, kind_of
 from steelyard.records.table import Records
 from steelyard.registry import closest
@@ -195,7 +194,7 @@ class FileTask:
     def items(self, data: DataSpec | None, *, size: int | None, seed: int) -> Items:
         """The rows of the data as items: of the task's own file, or of another with the same columns."""
         given = data or DataSpec(path=str(self.path.parent / self.file.data))
-        records = read_as_is(given.path, map=given.map, where=given.where or None)
+        records = given.read()
         left_out: Counter[str] = Counter()
         items = sampled(list(_rows(self, records, left_out)), size, seed)
         if not items:

@@ -26,7 +26,6 @@ from typing import Any, Literal
 
 from steelyard.errors import InputError
 from steelyard.ground.chance import Chance
-from steelyard.records.readers import read_as_is
 from steelyard.records.sources import Source
 from steelyard.records.table import Records
 from steelyard.runner.tasks.contract import DataSpec, Target
@@ -254,7 +253,7 @@ def _filled(text: str, words: Mapping[str, Any]) -> str:
 
 def read_issues(data: DataSpec, asked: Asked) -> Issues:
     """The issues of a table that have a title and what is asked."""
-    records = read_as_is(data.path, map=data.map, where=data.where or None)
+    records = data.read()
     for column in ("title", asked, *(("issue_key",) if asked == "priority" else ())):
         if column not in records:
             raise InputError(records.lacks(column, "an issue"))

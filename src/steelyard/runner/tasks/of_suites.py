@@ -14,7 +14,6 @@ from typing import Any
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.records.labels import value_name
-from steelyard.records.readers import read_as_is
 from steelyard.records.schema import is_group
 from steelyard.records.table import Records
 from steelyard.registry import closest
@@ -55,7 +54,7 @@ class CaseTask:
     def items(self, data: DataSpec | None, *, size: int | None, seed: int) -> Items:
         """The cases as items: of the suite's own file, or of another with the same fields."""
         given = data or DataSpec(path=str(self.task.data))
-        records = read_as_is(given.path, map=given.map, where=given.where or None)
+        records = given.read()
         items = sampled(list(self._rows(records)), size, seed)
         few = size is not None and len(items) < size
         there = "there is 1 item" if len(items) == 1 else f"there are {len(items):,} items"

@@ -23,7 +23,6 @@ import numpy as np
 
 from steelyard.errors import InputError
 from steelyard.ground.randomness import words
-from steelyard.records.readers import read_as_is
 from steelyard.records.sources import Source
 from steelyard.records.table import Records
 from steelyard.runner.tasks.contract import DataSpec
@@ -176,7 +175,7 @@ def _known(creatinine: float, age: float, sex: str) -> float:
 
 def read_patients(data: DataSpec, *, diagnosed: bool) -> Patients:
     """The patients of a table with the columns of UCI's; `diagnosed` leaves out those without a diagnosis."""
-    records = read_as_is(data.path, map=data.map, where=data.where or None)
+    records = data.read()
     columns = {name: _cells(records, column) for name, column in COLUMNS.items() if _is_there(records, name, column)}
     columns["sex"] = _cells(records, "sex") if "sex" in records else [None] * len(records)
     diagnoses = _diagnoses(records, needed=diagnosed)
