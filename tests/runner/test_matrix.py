@@ -74,6 +74,5 @@ def test_a_variant_reads_the_rows_that_are_meant(tmp_path: Path) -> None:
 
 def test_how_labels_are_read_is_passed_on(tmp_path: Path) -> None:
     made = plan(tmp_path, labels="fold", abstain=["I don't know", "pass"], drop=["messages"])
-    words = made.arguments(made.spec.variants[0])
     asked = {option: given(made, option) for option in ("--labels", "--abstain", "--drop")}
     assert asked == {"--labels": ["fold"], "--abstain": ["I don't know", "pass"], "--drop": ["messages"]}
