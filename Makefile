@@ -19,7 +19,7 @@ INTEROP := build/interop
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-lowest interop interop-tools check coverage bench soak simulate docs lock clean
+.PHONY: help demo test test-all explore test-lowest interop interop-tools check coverage bench soak simulate docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -30,8 +30,15 @@ demo: $(VENV)/.run $(TRIAGE)/answers.jsonl ## evaluate the bundled example: tabl
 $(TRIAGE)/answers.jsonl: | $(VENV)/.run
 	$(PY) $(TRIAGE)/make.py
 
-test: $(VENV)/.dev ## run the tests (ARGS="-n 2")
+test: $(VENV)/.dev ## run the tests that a change is judged by: every behaviour once, in minutes (ARGS="-n 2")
 	$(PY) -m pytest $(ARGS)
+
+test-all: $(VENV)/.dev ## run these with more examples, and those marked slow: simulations, shells, LaTeX, models, whole documents
+	$(PY) -m pytest -m "slow or not slow" --hypothesis-profile=more $(ARGS)
+
+# What it finds becomes an example that is written down next to the test; `make test` tries the same ones everywhere.
+explore: $(VENV)/.dev ## look for examples that nobody has tried yet, other ones every time (an hour)
+	$(PY) -m pytest -m hypothesis --hypothesis-profile=explore $(ARGS)
 
 # Old packages call newer ones by names that are going away; what we call so ourselves fails in `make test`.
 test-lowest: $(LOWEST)/.tests ## run the tests with the lowest versions that pyproject.toml allows (Python 3.11)
