@@ -15,6 +15,8 @@ from steelyard.runner.plan import planned
 from steelyard.runner.spec import load_spec
 from tests.support.places import ROOT
 
+pytestmark = pytest.mark.slow
+
 YAML = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 DRAWN_BY = re.compile(r"Matplotlib v[0-9.]+")

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SECONDS = 120  # until a screen that does not change is given up
 BIN = Path(sys.executable).parent
 

@@ -15,7 +15,7 @@ import pytest
 from steelyard.records.readers import read_as_is
 from steelyard.records.schema import text_array
 from steelyard.records.writers import writers
-from tests.support.commands import command, steelyard
+from tests.support.commands import command
 
 ROWS: list[dict[str, Any]] = [
     {"question_id": "a", "label": "Yes", "answer": "yes.", "messages": [{"role": "user"}], "patient_id": "p1"},
@@ -76,7 +76,7 @@ def test_labels_that_may_be_names_are_not_shown(tmp_path: Path) -> None:
 
 
 def test_standard_input_is_looked_at(path: Path) -> None:
-    done = steelyard("look", "-", *MAP, "--format", "json", stdin=path.read_text())
+    done = command("look", "-", *MAP, "--format", "json", stdin=path.read_text())
     assert done.code == 0, done.err
     assert done.json["outcomes"]["answered"] == 5
 
@@ -187,7 +187,7 @@ def test_standard_input_and_a_file_of_the_same_bytes_look_the_same(tmp_path: Pat
     path = tmp_path / "a.csv"
     path.write_text("item,target,prediction\n1,1,1\n2,2, 1\n3,1,2\n4,2,2\n")
     one = command("look", path, "--format", "json").json
-    two = steelyard("look", "-", "--format", "json", stdin=path.read_text()).json
+    two = command("look", "-", "--format", "json", stdin=path.read_text()).json
     for document in (one, two):
         del document["inputs"]
     assert one == two

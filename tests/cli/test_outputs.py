@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.answers import answers, lines
-from tests.support.commands import command as steelyard
+from tests.support.commands import command as command
 
 FEW = ("-m", "accuracy", "--resamples", 100)
 
@@ -25,7 +25,7 @@ def data(tmp_path: Path) -> Path:
 def store(data: Path) -> Path:
     root = data.parent / "store"
     for run in ("base", "new"):
-        done = steelyard("evaluate", data, *FEW, "--save", "--run-id", run, "--root", root, root=data.parent)
+        done = command("evaluate", data, *FEW, "--save", "--run-id", run, "--root", root, root=data.parent)
         assert done.code == 0, done.err
     return root
 
@@ -40,7 +40,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_the_task_file_next_to_the_data_is_an_input(data: Path, name: str, option: str) -> None:
     task = data.parent / name
     task.write_text("direction: higher\n")
-    done = steelyard("gate", "--run", data, "--rule", "accuracy >= 0", option, task, root=data.parent)
+    done = command("gate", "--run", data, "--rule", "accuracy >= 0", option, task, root=data.parent)
     assert done.code == 2
     assert "is what would be read" in done.err
     assert task.read_text() == "direction: higher\n"
@@ -50,7 +50,7 @@ def test_a_step_summary_of_actions_may_not_be_a_task_file(data: Path) -> None:
     task = data.parent / "a.task.yaml"
     task.write_text("direction: higher\n")
     actions = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(task)}
-    done = steelyard("gate", "--run", data, "--rule", "accuracy >= 0", root=data.parent, **actions)
+    done = command("gate", "--run", data, "--rule", "accuracy >= 0", root=data.parent, **actions)
     assert done.code == 2
     assert task.read_text() == "direction: higher\n"
 
@@ -69,7 +69,7 @@ def test_a_step_summary_of_actions_may_not_be_a_task_file(data: Path) -> None:
 def test_nothing_is_written_into_the_store(data: Path, store: Path, place: str) -> None:
     before = contents(store)
     asked = ("gate", "--run", "new", "--baseline", "base", "--root", store, "--rule", "accuracy >= 0")
-    done = steelyard(*asked, "--output", store / place, root=data.parent)
+    done = command(*asked, "--output", store / place, root=data.parent)
     assert done.code == 2
     assert "belongs to a run that was kept" in done.err
     assert contents(store) == before
@@ -79,17 +79,17 @@ def test_nothing_is_written_into_the_store(data: Path, store: Path, place: str) 
 def test_a_run_is_not_kept_where_its_outputs_cannot_be_written(data: Path, out: str, code: int) -> None:
     root = data.parent / "store"
     asked = ("evaluate", data, *FEW, "--save", "--run-id", "once", "--root", root)
-    done = steelyard(*asked, "--out", data.parent / out, root=data.parent)
+    done = command(*asked, "--out", data.parent / out, root=data.parent)
     assert done.code == code
     assert not root.exists()
-    assert steelyard(*asked, "--out", data.parent / "o", root=data.parent).code == 0
+    assert command(*asked, "--out", data.parent / "o", root=data.parent).code == 0
 
 
 def test_several_outputs_are_written_all_or_not_at_all(data: Path) -> None:
     blocked = data.parent / "blocked"
     blocked.write_text("")
     asked = ("gate", "--run", data, "--rule", "accuracy >= 0", "--junit", data.parent / "new" / "x.xml")
-    done = steelyard(*asked, "--output", blocked / "no.json", root=data.parent)
+    done = command(*asked, "--output", blocked / "no.json", root=data.parent)
     assert done.code == 5, done.err
     assert not (data.parent / "new").exists()
 
@@ -100,7 +100,7 @@ def test_a_run_that_cannot_be_used_is_named_where_runs_are_chosen(data: Path, st
     document["Metrics"]["accuracy"] = 0.99
     path.write_text(json.dumps(document))
     for asked in (("compare",), ("best",), ("decide",)):
-        done = steelyard("runs", *asked, "-m", "accuracy", "--root", store, root=data.parent)
+        done = command("runs", *asked, "-m", "accuracy", "--root", store, root=data.parent)
         assert done.code == 0, done.err
         assert "cannot be used: run new" in done.err
 
@@ -114,13 +114,13 @@ def test_every_format_that_is_named_is_written_next_to_the_document(data: Path) 
         (("--format", "table,csv,html"), {"evaluation.json", "evaluation.txt", "evaluation.csv", "evaluation.html"}),
     ):
         out = folder / f"out{len(asked and asked[1])}"
-        done = steelyard("evaluate", data, *FEW, *asked, "--out", out, root=folder)
+        done = command("evaluate", data, *FEW, *asked, "--out", out, root=folder)
         assert done.code == 0, done.err
         assert {path.name for path in out.iterdir()} == names
-    assert steelyard("evaluate", data, *FEW, "--format", "table,csv", root=folder).code == 2
+    assert command("evaluate", data, *FEW, "--format", "table,csv", root=folder).code == 2
 
 
 def test_titles_and_names_of_metrics(data: Path) -> None:
     for asked, word in (((), "accuracy"), (("--titles",), "Accuracy")):
-        done = steelyard("evaluate", data, *FEW, "--format", "csv", *asked, root=data.parent)
+        done = command("evaluate", data, *FEW, "--format", "csv", *asked, root=data.parent)
         assert done.out.splitlines()[1].startswith(word)

@@ -25,6 +25,8 @@ from tests.support.known_model import (
 )
 from tests.support.llama_server import LlamaServer
 
+pytestmark = pytest.mark.slow
+
 LABEL_TOKENS = {
     label: [token.replace("▁", " ") for token, (meaning, _) in FIRST_TOKENS.items() if meaning == label]
     for label in LABELS

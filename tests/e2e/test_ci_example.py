@@ -9,7 +9,11 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 from tests.support.places import EXAMPLES
+
+pytestmark = pytest.mark.slow
 
 SCRIPT = EXAMPLES / "ci" / "ci.sh"
 SAID = {

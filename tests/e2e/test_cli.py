@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.answers import answers, lines
-from tests.support.commands import SCRIPT, steelyard
+from tests.support.commands import SCRIPT, command, steelyard
 from tests.support.places import SHARED
 
 
@@ -26,8 +26,8 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_help_and_version_are_immediate_and_import_nothing_heavy() -> None:
-    assert "evaluate" in steelyard("--help").stdout
-    assert steelyard("--version").stdout.startswith("steelyard 0.")
+    assert "evaluate" in command("--help").stdout
+    assert command("--version").stdout.startswith("steelyard 0.")
     heavy = "('numpy', 'scipy', 'pyarrow', 'numba')"
     code = f"import sys; import steelyard.cli.main; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -36,8 +36,8 @@ def test_help_and_version_are_immediate_and_import_nothing_heavy() -> None:
 
 def test_json_is_the_written_document_byte_by_byte_and_the_same_twice(data: Path, tmp_path: Path) -> None:
     arguments = ("evaluate", data, "--cluster", "patient", "--by", "group.site", "--format", "json", "--resamples", 500)
-    one = steelyard(*arguments, "--out", tmp_path / "out")
-    two = steelyard(*arguments)
+    one = command(*arguments, "--out", tmp_path / "out")
+    two = command(*arguments)
     assert one.returncode == two.returncode == 0, one.stderr
     assert one.stdout == two.stdout == (tmp_path / "out" / "evaluation.json").read_text()
     assert os.listdir(tmp_path / "out") == ["evaluation.json"]
@@ -61,7 +61,7 @@ def test_json_is_the_written_document_byte_by_byte_and_the_same_twice(data: Path
 
 
 def test_a_stack_is_chosen_from_the_columns_and_said_why(data: Path) -> None:
-    done = steelyard("evaluate", data, "--resamples", 200)
+    done = command("evaluate", data, "--resamples", 200)
     assert done.returncode == 0
     assert "accuracy" in done.stdout
     assert "the targets are labels" in done.stderr
@@ -73,8 +73,8 @@ def test_standard_input_and_several_files_are_one_table(tmp_path: Path) -> None:
     for i, part in enumerate((rows[:40], rows[40:])):
         (tmp_path / f"{i}.jsonl").write_text(lines(part))
     arguments = ("-m", "accuracy", "-m", "aurc", "--format", "json", "--resamples", 200)
-    whole = steelyard("evaluate", "-", *arguments, stdin=lines(rows))
-    parts = steelyard("evaluate", tmp_path / "0.jsonl", tmp_path / "1.jsonl", *arguments)
+    whole = command("evaluate", "-", *arguments, stdin=lines(rows))
+    parts = command("evaluate", tmp_path / "0.jsonl", tmp_path / "1.jsonl", *arguments)
     assert whole.returncode == parts.returncode == 0, whole.stderr + parts.stderr
     for a, b in zip(*(json.loads(r.stdout)["estimates"] for r in (whole, parts)), strict=True):
         assert a["value"] == pytest.approx(b["value"], abs=1e-12)
@@ -89,8 +89,8 @@ def test_compare_two_files_and_two_parts_of_one(tmp_path: Path) -> None:
     both = [{**r, "model": "a"} for r in base] + [{**r, "model": "b"} for r in new]
     (tmp_path / "all.jsonl").write_text(lines(both))
     arguments = ("--metric", "accuracy", "--cluster", "patient", "--format", "json")
-    two = steelyard("compare", tmp_path / "old.jsonl", tmp_path / "new.jsonl", *arguments, "--out", tmp_path)
-    one = steelyard("compare", tmp_path / "all.jsonl", "--versus", "model=a,b", *arguments)
+    two = command("compare", tmp_path / "old.jsonl", tmp_path / "new.jsonl", *arguments, "--out", tmp_path)
+    one = command("compare", tmp_path / "all.jsonl", "--versus", "model=a,b", *arguments)
     assert two.returncode == one.returncode == 0, two.stderr + one.stderr
     delta, same = (json.loads(r.stdout)["deltas"][0] for r in (two, one))
     assert {"metric", "slice", "base", "new", "delta", "se", "interval", "p_value", "better", "verdict", "note"} <= set(
@@ -107,12 +107,12 @@ def test_a_metric_from_a_module_in_the_working_folder(data: Path, tmp_path: Path
         "from steelyard import metric\n\n@metric(better='lower', bounds=(0, 1))\ndef gap(confidence, correct):\n"
         "    '''Distance of confidence and correctness.'''\n    return abs(confidence - correct)\n"
     )
-    done = steelyard("evaluate", data, "--metric", "mine:gap", "--format", "json", cwd=tmp_path)
+    done = command("evaluate", data, "--metric", "mine:gap", "--format", "json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     (estimate,) = json.loads(done.stdout)["estimates"]
     assert estimate["metric"] == "mine:gap"
     assert estimate["interval"] is not None
-    assert steelyard("metrics", "mine:gap", cwd=tmp_path).returncode == 0
+    assert command("metrics", "mine:gap", cwd=tmp_path).returncode == 0
 
 
 def test_a_metric_from_an_installed_package(data: Path, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_metric_from_an_installed_package(data: Path, tmp_path: Path) -> None:
 def test_failures_have_a_class_and_one_clear_line(
     data: Path, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
-    done = steelyard(*(a.format(data=data) for a in arguments))
+    done = command(*(a.format(data=data) for a in arguments))
     assert done.returncode == code, done.stderr
     assert message in done.stderr
     assert "Traceback" not in done.stderr
@@ -167,21 +167,21 @@ def test_undefined_metrics_are_null_with_a_reason_and_exit_zero(tmp_path: Path) 
     rows = [{"item": i, "target": "a", "prediction": None, "confidence": None} for i in range(5)]
     (tmp_path / "silent.jsonl").write_text(lines(rows))
     names = ("selective_accuracy", "ece", "balanced_accuracy", "f1.b", "aurc", "auroc", "cmax")
-    done = steelyard("evaluate", tmp_path / "silent.jsonl", *[x for n in names for x in ("-m", n)], "--format", "json")
+    done = command("evaluate", tmp_path / "silent.jsonl", *[x for n in names for x in ("-m", n)], "--format", "json")
     assert done.returncode == 0, done.stderr
     found = {e["metric"]: e for e in json.loads(done.stdout)["estimates"]}
     for name in names[:-1]:
         assert found[name]["value"] is None
         assert found[name]["note"].startswith("undefined")
     assert found["cmax"]["value"] == 0.0
-    table = steelyard("evaluate", tmp_path / "silent.jsonl", "-m", "ece").stdout
+    table = command("evaluate", tmp_path / "silent.jsonl", "-m", "ece").stdout
     assert "n/a" in table
 
 
 def test_everything_failed_is_not_a_crash(tmp_path: Path) -> None:
     rows = [{"item": i, "target": "a", "prediction": None, "outcome": "failed"} for i in range(5)]
     (tmp_path / "failed.jsonl").write_text(lines(rows))
-    done = steelyard("evaluate", tmp_path / "failed.jsonl", "--format", "json")
+    done = command("evaluate", tmp_path / "failed.jsonl", "--format", "json")
     assert done.returncode == 0, done.stderr
     found = {e["metric"]: e["value"] for e in json.loads(done.stdout)["estimates"]}
     assert found["accuracy"] is None
@@ -198,7 +198,7 @@ def test_control_characters_from_data_never_reach_the_terminal(tmp_path: Path) -
     ]
     (tmp_path / "hostile.jsonl").write_text(lines(rows))
     for style in ("table", "markdown"):
-        done = steelyard(
+        done = command(
             "evaluate", tmp_path / "hostile.jsonl", "-m", "accuracy", "--by", "group.site", "--format", style
         )
         assert done.returncode == 0
@@ -218,7 +218,7 @@ def test_values_of_the_data_never_reach_a_message(tmp_path: Path) -> None:
         {"should_abstain": secret},
     ):
         (tmp_path / "bad.jsonl").write_text(lines([good, {**good, "item": "q2", **bad}]))
-        done = steelyard("evaluate", tmp_path / "bad.jsonl", "-m", "accuracy")
+        done = command("evaluate", tmp_path / "bad.jsonl", "-m", "accuracy")
         assert done.returncode == 3
         assert secret not in done.stdout + done.stderr
         assert "bad.jsonl:2" in done.stderr
@@ -300,7 +300,7 @@ def test_gpqa_means_and_paired_difference() -> None:
     if not path.exists():
         pytest.skip("needs ../shared/data")
     renamed = ("--map", "item=item_id,repeat=epoch,model=model_id", "--format", "json")
-    done = steelyard("evaluate", path, *renamed, "-m", "mean(score, better=higher)")
+    done = command("evaluate", path, *renamed, "-m", "mean(score, better=higher)")
     assert done.returncode == 0, done.stderr
     nano, mini = json.loads(done.stdout)["estimates"]
     assert nano["value"] == pytest.approx(0.6758, abs=5e-5)
@@ -308,21 +308,21 @@ def test_gpqa_means_and_paired_difference() -> None:
     assert mini["value"] == pytest.approx(0.6172, abs=5e-5)
     assert mini["se"] == pytest.approx(0.0296, abs=5e-5)
     versus = ("--versus", "model=openai/gpt-5.4-mini-2026-03-17,openai/gpt-5-nano-2025-08-07")
-    done = steelyard("compare", path, *renamed, *versus, "-m", "mean(score, better=higher)")
+    done = command("compare", path, *renamed, *versus, "-m", "mean(score, better=higher)")
     (delta,) = json.loads(done.stdout)["deltas"]
     assert delta["delta"] == pytest.approx(0.0586, abs=5e-5)
     assert delta["se"] == pytest.approx(0.0278, abs=5e-5)
     # the published t interval is [.0038, .1134]; two pseudo-clusters, one up, one down, move a bounded delta a little
     assert delta["interval"] == pytest.approx([0.0032, 0.1128], abs=5e-5)
     assert delta["p_value"] == pytest.approx(0.038, abs=0.006)
-    done = steelyard("compare", path, *renamed, *versus, "-m", "mean(score, better=higher)", "--method", "percentile")
+    done = command("compare", path, *renamed, *versus, "-m", "mean(score, better=higher)", "--method", "percentile")
     (delta,) = json.loads(done.stdout)["deltas"]
     assert delta["interval"] == pytest.approx([0.003, 0.112], abs=0.004)
 
 
 def test_odd_column_names_are_scores_too(tmp_path: Path) -> None:
     (tmp_path / "scores.csv").write_text("item,bleu-4,my score\n1,0.5,1\n2,0.25,0\n")
-    done = steelyard("evaluate", tmp_path / "scores.csv", "--format", "json")
+    done = command("evaluate", tmp_path / "scores.csv", "--format", "json")
     assert done.returncode == 0, done.stderr
     assert [e["metric"] for e in json.loads(done.stdout)["estimates"]] == ['mean("bleu-4")', 'mean("my score")']
 
@@ -342,5 +342,5 @@ def test_columns_of_lists_are_refused_where_they_mean_nothing(tmp_path: Path) ->
     rows = [{"item": i, "target": ["a"], "prediction": ["a"], "tags": ["x"]} for i in range(3)]
     (tmp_path / "lists.jsonl").write_text(lines(rows))
     for arguments in (("-m", "mae"), ("-m", "accuracy"), ("-m", "answer_rate", "--by", "tags"), ("--cluster", "tags")):
-        done = steelyard("evaluate", tmp_path / "lists.jsonl", *arguments)
+        done = command("evaluate", tmp_path / "lists.jsonl", *arguments)
         assert done.returncode == 3, done.stderr

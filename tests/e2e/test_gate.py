@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from tests.support.answers import answer_files, lines, rows_of
-from tests.support.commands import command, steelyard
+from tests.support.commands import command
 from tests.support.gates import HOSTILE
 from tests.support.shelf import foreign_run
 
@@ -62,7 +62,7 @@ def test_files_are_gated_with_exit_codes_for_the_three_verdicts(
     ],
 )
 def test_the_process_ends_with_the_documented_code(files: Path, tmp_path: Path, run: str, rule: str, code: int) -> None:
-    done = steelyard("gate", "--run", run, "--rule", rule, "--cluster", "patient", "--root", tmp_path, cwd=files)
+    done = command("gate", "--run", run, "--rule", rule, "--cluster", "patient", "--root", tmp_path, cwd=files)
     assert done.returncode == code, done.stdout + done.stderr
     assert bool(done.stdout) == (code in (0, 1, 6))
     assert bool(done.stderr) == (code in (2, 3, 5))
@@ -129,7 +129,7 @@ def test_everything_that_ci_reads_is_written(files: Path, tmp_path: Path) -> Non
         for i, r in enumerate(rows_of(2, 0.8))
     ]
     (tmp_path / "new.jsonl").write_text(lines(rows))
-    done = steelyard(
+    done = command(
         "gate", "--run", "new.jsonl", "--rule", "accuracy >= 0.99 for each group.site", "--rule", "accuracy >= 0.1",
         "--rule", "low(accuracy) >= 0.76", "--cluster", "patient", "--resamples", 200, "--junit", "out/gate.xml",
         "--summary", "out/gate.md", "--output", "out/acceptance_gate.json", "--github", "--format", "json",
@@ -202,7 +202,7 @@ def test_a_metric_from_a_module_in_the_working_folder_can_be_gated(tmp_path: Pat
     )
     (tmp_path / "new.jsonl").write_text(lines(rows_of(2, 0.8)))
     # in a process of its own: what it registers must not stay in this one
-    done = steelyard("gate", "--run", "new.jsonl", "--rule", "high(mine:gap) <= 1", "--resamples", 200, cwd=tmp_path)
+    done = command("gate", "--run", "new.jsonl", "--rule", "high(mine:gap) <= 1", "--resamples", 200, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -277,8 +277,8 @@ def test_baselines_by_every_name_mean_the_same_run_and_attempts_count_up(own: Pa
 
 def test_the_second_look_is_said(own: Path) -> None:
     arguments = ("gate", "--run", "new", "--baseline", "old", "--rule", "delta(accuracy) >= 0", "--root", own)
-    assert "attempt" not in steelyard(*arguments).stdout
-    assert "attempt 2 on these data against this baseline" in steelyard(*arguments).stdout
+    assert "attempt" not in command(*arguments).stdout
+    assert "attempt 2 on these data against this baseline" in command(*arguments).stdout
 
 
 @pytest.mark.parametrize(

@@ -392,6 +392,7 @@ def cells(line: str) -> int:
     return len(re.findall(r"(?<!\\)(?:\\\\)*\|", line))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex is installed here")
 def test_pdflatex_sets_the_report_of_every_command(worlds: tuple[World, World], tmp_path: Path) -> None:
     plain, pages = worlds[0], list[str]()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.commands import command, steelyard
+from tests.support.commands import command
 from tests.support.retrieval import FAST, World, schema
 
 STYLES = ("table", "json", "markdown")
@@ -105,7 +105,7 @@ def test_the_same_command_prints_the_same_bytes(world: World) -> None:
         assert one.out == two.out
         assert "map@1" in one.out.replace("\\", "")
         assert ("| " in one.out) == (style == "markdown")
-    real = steelyard(*arguments, "--format", "json", STEELYARD_ROOT=str(world.root))
+    real = command(*arguments, "--format", "json", STEELYARD_ROOT=str(world.root))
     assert real.returncode == 0, real.stderr
     assert json.loads(real.stdout) == world.ok(*arguments, "--format", "json")
 

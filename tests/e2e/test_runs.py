@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.answers import answers, lines
-from tests.support.commands import command, steelyard
+from tests.support.commands import command
 
 
 @pytest.fixture
@@ -97,23 +97,23 @@ def test_every_list_has_every_format(data: Path, format_: str) -> None:
 def test_the_root_comes_from_the_environment_the_option_or_the_repository(data: Path, tmp_path: Path) -> None:
     save(data, "m1")
     root, own = str(data / "store"), {"STEELYARD_TENANT": "acme"}
-    assert "Triage" in steelyard("runs", "list", STEELYARD_ROOT=root, **own).stdout
-    assert "Triage" not in steelyard("runs", "list", STEELYARD_ROOT=root).stdout
-    assert "Triage" not in steelyard("runs", "list", "--tenant", "other", STEELYARD_ROOT=root).stdout
-    assert "Triage" not in steelyard("runs", "list", STEELYARD_ROOT=root, STEELYARD_TENANT="b").stdout
-    assert "Triage" in steelyard("runs", "list", "--root", root, STEELYARD_ROOT=str(tmp_path / "x"), **own).stdout
+    assert "Triage" in command("runs", "list", STEELYARD_ROOT=root, **own).stdout
+    assert "Triage" not in command("runs", "list", STEELYARD_ROOT=root).stdout
+    assert "Triage" not in command("runs", "list", "--tenant", "other", STEELYARD_ROOT=root).stdout
+    assert "Triage" not in command("runs", "list", STEELYARD_ROOT=root, STEELYARD_TENANT="b").stdout
+    assert "Triage" in command("runs", "list", "--root", root, STEELYARD_ROOT=str(tmp_path / "x"), **own).stdout
     inner = data / "store" / "deep" / "er"
     inner.mkdir(parents=True)
-    assert "Triage" in steelyard("runs", "list", cwd=inner, **own).stdout
+    assert "Triage" in command("runs", "list", cwd=inner, **own).stdout
 
 
 def test_a_failed_save_says_so_and_leaves_nothing(data: Path) -> None:
     save(data, "m1", "--run-id", "first")
-    again = steelyard("evaluate", data / "m1.jsonl", "-m", "accuracy", "--save", "--workflow", "Triage", "--tenant",
+    again = command("evaluate", data / "m1.jsonl", "-m", "accuracy", "--save", "--workflow", "Triage", "--tenant",
                       "acme", "--run-id", "first", "--root", data / "store", "--resamples", 100)  # fmt: skip
     assert again.returncode == 5
     assert "never written over" in again.stderr
-    hostile = steelyard("evaluate", data / "m1.jsonl", "-m", "accuracy", "--save", "--workflow", "../up",
+    hostile = command("evaluate", data / "m1.jsonl", "-m", "accuracy", "--save", "--workflow", "../up",
                         "--root", data / "store", "--resamples", 100)  # fmt: skip
     assert hostile.returncode == 2
     assert not (data / "store" / "results" / "up").exists()
@@ -140,11 +140,11 @@ promote: {{metric: accuracy, eps: 0.001}}
 
 def test_a_matrix_goes_on_compares_and_promotes(data: Path) -> None:
     (data / "m.yaml").write_text(SPEC.format(on_failure="continue"))
-    dry = steelyard("runs", "matrix", "--spec", data / "m.yaml", "--dry", "--root", data / "store")
+    dry = command("runs", "matrix", "--spec", data / "m.yaml", "--dry", "--root", data / "store")
     assert dry.returncode == 0
     assert "then promote the best by accuracy" in dry.stdout
     assert not (data / "store").exists()
-    done = steelyard("runs", "matrix", "--spec", data / "m.yaml", "--root", data / "store", "--format", "json")
+    done = command("runs", "matrix", "--spec", data / "m.yaml", "--root", data / "store", "--format", "json")
     assert done.returncode == 1, done.stderr
     result = json.loads(done.stdout)
     assert [v["status"] for v in result["variants"]] == ["succeeded", "failed", "timed out", "succeeded"]
@@ -155,13 +155,13 @@ def test_a_matrix_goes_on_compares_and_promotes(data: Path) -> None:
     assert len(result["runs"]) == 2
     assert result["decision"]["action"] == "Promote"
     assert [run["variant"] for run in result["runs"]] == ["second", "first"]
-    now = steelyard("runs", "active", "--root", data / "store", "--format", "json")
+    now = command("runs", "active", "--root", data / "store", "--format", "json")
     assert json.loads(now.stdout)["run_id"] == result["runs"][0]["run_id"]
 
 
 def test_a_matrix_stops_at_the_first_failure_if_told_so(data: Path) -> None:
     (data / "m.yaml").write_text(SPEC.format(on_failure="stop"))
-    done = steelyard("runs", "matrix", "--spec", data / "m.yaml", "--root", data / "store", "--format", "json")
+    done = command("runs", "matrix", "--spec", data / "m.yaml", "--root", data / "store", "--format", "json")
     assert done.returncode == 1
     assert [v["status"] for v in json.loads(done.stdout)["variants"]] == ["succeeded", "failed", "skipped", "skipped"]
 
@@ -182,6 +182,6 @@ def test_a_matrix_stops_at_the_first_failure_if_told_so(data: Path) -> None:
 )
 def test_a_spec_that_cannot_be_run_is_refused(data: Path, text: str, said: str) -> None:
     (data / "m.yaml").write_text(text)
-    done = steelyard("runs", "matrix", "--spec", data / "m.yaml", "--root", data / "store")
+    done = command("runs", "matrix", "--spec", data / "m.yaml", "--root", data / "store")
     assert done.returncode == 2, done.stderr
     assert said in done.stderr

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.commands import steelyard
+from tests.support.commands import command
 from tests.support.retrieval import FAST, World, schema
 
 DOCUMENTED = (
@@ -164,7 +164,7 @@ def test_shifted_vectors_that_are_not_finite_are_not_written(world: World, tmp_p
     np.savez(queries, vectors=np.ones((3, 2), np.float32))
     shift.write_text(json.dumps({"vector": [1e39, 0.0]}))  # more than single precision can hold
     arguments = ("shift", "apply", shift, "--queries", queries, "-o", tmp_path / "out.npz")
-    done = steelyard(*arguments, STEELYARD_ROOT=str(world.root))
+    done = command(*arguments, STEELYARD_ROOT=str(world.root))
     assert done.returncode in (2, 3), done.stderr
     assert not (tmp_path / "out.npz").exists()
     assert "Warning" not in done.stderr

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.answers import answers, lines
 from tests.support.commands import Done
-from tests.support.commands import command as steelyard
+from tests.support.commands import command as command
 from tests.support.exports import estimate, written
 
 FEW = ("-m", "accuracy", "--resamples", 100)
@@ -19,17 +19,17 @@ TO = ("--to", "every-eval-ever", "--about", "model=acme/m1")
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     (tmp_path / "a.jsonl").write_text(lines(answers()))
-    done = steelyard("evaluate", "a.jsonl", *FEW, "--out", "out", cwd=tmp_path, root=tmp_path)
+    done = command("evaluate", "a.jsonl", *FEW, "--out", "out", cwd=tmp_path, root=tmp_path)
     assert done.code == 0, done.err
     for tenant in ("-", "other"):
         kept = ("--save", "--run-id", "r1" if tenant == "-" else "hidden", "--tenant", tenant)
         asked = ("evaluate", "a.jsonl", *FEW, *kept, "--label", "model=acme/m2")
-        assert steelyard(*asked, cwd=tmp_path, root=tmp_path).code == 0
+        assert command(*asked, cwd=tmp_path, root=tmp_path).code == 0
     return tmp_path
 
 
 def export(place: Path, *arguments: object) -> Done:
-    return steelyard("export", *arguments, cwd=place, root=place)
+    return command("export", *arguments, cwd=place, root=place)
 
 
 def test_a_file_and_a_run_by_id_folder_and_file(place: Path) -> None:
@@ -93,7 +93,7 @@ def test_what_is_refused_leaves_nothing(place: Path, arguments: tuple[str, ...],
 
 def test_a_comparison_is_no_evaluation(place: Path) -> None:
     asked = ("compare", "a.jsonl", "a.jsonl", *FEW, "--out", "out")
-    assert steelyard(*asked, cwd=place, root=place).code == 0
+    assert command(*asked, cwd=place, root=place).code == 0
     done = export(place, "out/comparison.json", "x.json", *TO)
     assert done.code == 2
     assert "export the evaluation of each run" in done.err

@@ -240,6 +240,7 @@ def rows(path: Path) -> int:
         return int(connection.execute("SELECT count(*) FROM replies").fetchone()[0])
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_it_is_whole(tmp_path: Path) -> None:
     path, rng = tmp_path / "c.sqlite", random.Random(0)
     for cycle in range(8):

@@ -20,6 +20,8 @@ from steelyard.runs.layout import View
 from steelyard.uncertainty.settings import Settings
 from tests.support.places import EXAMPLES
 
+pytestmark = pytest.mark.slow
+
 MODELS: dict[str, Any] = runpy.run_path(str(EXAMPLES / "ckd" / "models.py"))
 
 

@@ -26,6 +26,7 @@ def server(tmp_path: Path) -> Iterator[ModelServer]:
         yield running
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_a_run_loses_and_doubles_nothing(tmp_path: Path, server: ModelServer) -> None:
     """All of it, with 10,000 records, is `make soak`."""
     undisturbed = finished(write_spec(tmp_path, server, 200), tmp_path / "left", server)

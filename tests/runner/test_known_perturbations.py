@@ -23,6 +23,8 @@ from steelyard.uncertainty.settings import Settings
 from tests.support.known_model import LABELS, answer_of, write_known_model
 from tests.support.llama_server import LlamaServer, serving
 
+pytestmark = pytest.mark.slow
+
 EACH = 6  # items of a kind
 KINDS = {
     "It is so: a crash": "Critical",

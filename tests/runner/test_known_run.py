@@ -15,6 +15,8 @@ from steelyard.uncertainty.settings import Settings
 from tests.support.known_model import DECLINED, EVIDENCE, LABELS, answer_of, label_confidences, write_known_model
 from tests.support.llama_server import LlamaServer, serving
 
+pytestmark = pytest.mark.slow
+
 WORDS = [*EVIDENCE] * 6
 
 

@@ -134,6 +134,7 @@ def test_regression(tmp_path: Path, case: dict[str, Any]) -> None:
         asked.same(f"mae_by_bin.{label}", wanted)
 
 
+@pytest.mark.slow
 def test_robustness(tmp_path: Path) -> None:
     """All cases in one run: a thousand items, and a model per case that is right as often as the case says."""
     _write(tmp_path / "data.jsonl", ({"n": n, "text": f"question {n}", "target": "yes"} for n in range(1000)))

@@ -285,6 +285,7 @@ def test_what_is_missing_has_a_reason(reply: Reply, value_at: Any, missing: str,
 # -- a real server -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("report", [*EVIDENCE, "crash and typo", "slow, slow, data loss", "illegible crash", "fine"])
 def test_a_real_reply_has_the_designed_confidences(known_server: LlamaServer, report: str) -> None:
     body = {

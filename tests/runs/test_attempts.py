@@ -30,6 +30,7 @@ def test_attempts_are_counted_for_the_same_baseline_and_data(tmp_path: Path) -> 
     assert set(document["Attempts"][0]) == {"AtUtc", "Baseline", "RunId", "Data", "Rules", "Verdict"}
 
 
+@pytest.mark.slow
 def test_racing_attempts_are_all_counted(tmp_path: Path) -> None:
     root = tmp_path / "store"
     code = """

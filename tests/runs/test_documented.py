@@ -26,7 +26,7 @@ from steelyard.runs.saved import Clock, SavedRun, compare_runs, save
 from steelyard.study.evaluation import evaluate
 from steelyard.study.results import Evaluation
 from tests.support.answers import lines
-from tests.support.commands import steelyard
+from tests.support.commands import command
 
 
 def rows(**more: Any) -> dict[str, list[Any]]:
@@ -378,10 +378,10 @@ def test_the_command_shows_a_confusion_matrix_where_it_is_asked_for(tmp_path: Pa
     table = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     (tmp_path / "run.jsonl").write_text(lines(table))
     asked = ("evaluate", tmp_path / "run.jsonl", "--where", "model=m1", "--resamples", "100", "-m")
-    out = steelyard(*asked, "confusion_matrix").stdout
+    out = command(*asked, "confusion_matrix").stdout
     assert out.index("f1_macro") < out.index("confusion_matrix") < out.index("no answer")
-    assert "no answer" not in steelyard(*asked, "f1_macro").stdout
-    out = steelyard(*asked, "confusion_matrix(answered_only=true)", "--format", "json").stdout
+    assert "no answer" not in command(*asked, "f1_macro").stdout
+    out = command(*asked, "confusion_matrix(answered_only=true)", "--format", "json").stdout
     (estimate,) = json.loads(out)["estimates"]
     assert estimate["metric"] == "f1_macro(answered_only=true)"
     assert len(estimate["detail"]["confusion_matrix"]) == 3

@@ -271,6 +271,7 @@ print(json.dumps(codes))
     assert before.items() <= tree(root).items()
 
 
+@pytest.mark.slow
 def test_processes_killed_in_the_middle_of_saves_lose_nothing_that_was_saved(tmp_path: Path) -> None:
     root = tmp_path / "store"
     said: list[str] = []

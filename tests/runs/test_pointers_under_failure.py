@@ -24,6 +24,7 @@ from tests.support.stores import call, kept, leftovers, linked, printed, raised,
 # -- racing and failing writers ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_racing_promotions_make_one_line(tmp_path: Path) -> None:
     root = tmp_path / "store"
     for number in range(4):
@@ -47,6 +48,7 @@ print(json.dumps(seen))
     assert leftovers(root) == []
 
 
+@pytest.mark.slow
 def test_racing_promotions_and_rollbacks_make_one_line(tmp_path: Path) -> None:
     root = tmp_path / "store"
     for number in range(4):
@@ -149,6 +151,7 @@ print(json.dumps(seen))
     assert leftovers(root) == []
 
 
+@pytest.mark.slow
 def test_processes_killed_in_the_middle_of_promotions_leave_a_line(tmp_path: Path) -> None:
     root = tmp_path / "store"
     for name in ("one", "two"):

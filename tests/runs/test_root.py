@@ -13,7 +13,7 @@ import pytest
 from steelyard.records.readers import read
 from steelyard.runs.saved import SavedRun
 from tests.support.answers import lines
-from tests.support.commands import steelyard
+from tests.support.commands import command
 from tests.support.stores import (
     kept,
     listed,
@@ -40,7 +40,7 @@ def test_root_and_tenant_come_from_the_environment_and_options_override_them(tmp
     )
     environment = {"STEELYARD_ROOT": str(here), "STEELYARD_TENANT": "acme"}
     for more in ((), ("--root", there), ("--tenant", "other")):
-        done = steelyard(*arguments, "--run-id", "run", *more, cwd=work, **environment)
+        done = command(*arguments, "--run-id", "run", *more, cwd=work, **environment)
         assert done.returncode == 0, done.stderr
     assert (here / "results/evaluation/tenants/acme/runs/W/run/run.json").is_file()
     assert (there / "results/evaluation/tenants/acme/runs/W/run/run.json").is_file()
@@ -48,7 +48,7 @@ def test_root_and_tenant_come_from_the_environment_and_options_override_them(tmp
     (work / ".git").mkdir()
     (work / "deep").mkdir()
     none = {"STEELYARD_ROOT": "", "STEELYARD_TENANT": ""}
-    done = steelyard(*arguments, "--run-id", "run", "--save-records", cwd=work / "deep", **none)
+    done = command(*arguments, "--run-id", "run", "--save-records", cwd=work / "deep", **none)
     assert done.returncode == 0, done.stderr
     folder = work / "results/evaluation/runs/W/run"
     assert sorted(os.listdir(folder)) == ["evaluation.json", "evidence.npz", "records.parquet", "run.json"]

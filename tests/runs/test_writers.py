@@ -28,6 +28,8 @@ from tests.support.stores import (
     problems,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def test_eight_processes_save_a_hundred_runs_each_and_none_is_lost(tmp_path: Path) -> None:
     root = tmp_path / "store"

@@ -121,6 +121,7 @@ def test_a_table_that_cannot_be_read_says_so(tmp_path: Path, content: bytes | No
         sy.explain("clinical_accuracy", "a", "b", lexicon=str(table))
 
 
+@pytest.mark.slow
 def test_icd_titles_are_diagnoses() -> None:
     pytest.importorskip("simple_icd_10_cm")
     titles = lexicon(("icd10cm",))

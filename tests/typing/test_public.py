@@ -8,7 +8,11 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
 import steelyard
+
+pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

@@ -17,6 +17,8 @@ from bench.simulate.populations import GAP, PAIRINGS, POPULATIONS, STABLE, WORST
 from bench.simulate.study import FIRST, NOW, Plan, Tally, comparisons, evaluations, true_deltas, true_values
 from steelyard.records.table import Records
 
+pytestmark = pytest.mark.slow
+
 PLAN = Plan(replications=240, resamples=500, truth_clusters=20_000, seed=7)
 EVERY = range(PLAN.replications)
 RARE = 0.001

@@ -11,7 +11,7 @@ import pytest
 
 from steelyard.records.readers import readers
 from steelyard.records.reading import Reading, options_of
-from tests.support.commands import command, steelyard
+from tests.support.commands import command
 
 ROWS = [{"item": n, "target": "A", "prediction": "AB"[n % 2]} for n in range(10)]
 
@@ -42,7 +42,7 @@ def test_standard_input_is_read_as_what_it_is(format: str) -> None:
         "csv": "item,target,prediction\n" + "".join(f"{','.join(map(str, row.values()))}\n" for row in ROWS),
         "columns": json.dumps({name: [row[name] for row in ROWS] for name in ROWS[0]}),
     }
-    done = steelyard("evaluate", "-", "-m", "accuracy", "--resamples", 100, "--format", "json", stdin=texts[format])
+    done = command("evaluate", "-", "-m", "accuracy", "--resamples", 100, "--format", "json", stdin=texts[format])
     assert (done.code, value(done.stdout)) == (0, 0.5), done.stderr
 
 

@@ -258,6 +258,7 @@ print(json.dumps([[k.py_func.__name__, sum(k.stats.cache_hits.values()), sum(k.s
 """
 
 
+@pytest.mark.slow
 def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
     def run() -> list[tuple[str, int, int]]:
         environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}

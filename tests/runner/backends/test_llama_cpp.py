@@ -25,6 +25,8 @@ from tests.support.known_model import EVIDENCE, LABELS, answer_of, write_known_m
 from tests.support.llama_server import LlamaServer, serving
 from tests.support.places import ROOT
 
+pytestmark = pytest.mark.slow
+
 ASKED = Inference(temperature=0.0, max_tokens=16, logprobs=True, top_logprobs=20)
 
 
