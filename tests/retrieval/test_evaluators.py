@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError, UsageError
@@ -53,6 +53,14 @@ def problems(draw: Any) -> dict[str, Any]:
     }
 
 
+@example(  # two references tie but for rounding
+    {
+        "queries": [[1, -1, 1]], "refs": [[-1, -2, 2], [0, 0, 1]], "relevant": [], "k": 0, "mrr_index": 0,
+        "factor": [-1.0] * 3, "offset": [-1.0] * 3,
+    },
+    np.float64,
+    "none",
+)  # fmt: skip
 @given(problems(), st.sampled_from([np.float64, np.float32]), st.sampled_from(["none", "additive", "multiplicative"]))
 def test_against_loops(problem: dict[str, Any], kind: Any, how: str) -> None:
     queries, refs = np.array(problem["queries"], kind), np.array(problem["refs"], kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 from hypothesis import strategies as st
@@ -15,8 +16,16 @@ def naive_cosine(q: Sequence[float], d: Sequence[float]) -> float:
 
 
 def naive_order(q: Sequence[float], docs: Sequence[Sequence[float]]) -> list[int]:
-    """Documents by cosine downwards; Python's sort is stable, so equal ones stay in document order."""
-    return sorted(range(len(docs)), key=lambda j: -naive_cosine(q, docs[j]))
+    """Documents by cosine downwards, compared exactly; Python sorts stably, so equal ones stay in document order."""
+    return sorted(range(len(docs)), key=lambda j: -_signed_square(q, docs[j]))
+
+
+def _signed_square(q: Sequence[float], d: Sequence[float]) -> Fraction:
+    """The square of the cosine with its sign: without roots, so that nothing is rounded."""
+    left, right = [Fraction(float(x)) for x in q], [Fraction(float(x)) for x in d]
+    lengths = sum(x * x for x in left) * sum(x * x for x in right)
+    dot = sum((x * y for x, y in zip(left, right, strict=True)), Fraction(0))
+    return dot * abs(dot) / lengths if lengths else Fraction(0)
 
 
 def naive_rank(q: Sequence[float], docs: Sequence[Sequence[float]], gold: int) -> int:
