@@ -90,3 +90,8 @@ def test_families_need_a_member_where_one_number_is_meant() -> None:
     for text in ("fairness_gap(latency, by=group.site)", "stability(f1).mean", "worst_group(precision, by=group.site)"):
         with pytest.raises(UsageError, match="stands for several metrics"):
             metric_of(text)
+
+
+def test_half_a_character_in_a_label_is_its_escape() -> None:
+    assert parse(r'f1."\ud800"') == parse(r'f1."\\ud800"')
+    assert str(parse(r'f1."\ud800"')) == r'f1."\\ud800"'

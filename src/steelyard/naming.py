@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from steelyard.errors import UsageError, printable
+from steelyard.halves import whole_text
 
 RESERVED = frozenset({"low", "high", "delta"})
 
@@ -326,7 +327,7 @@ class _Scanner:
 
     def unquote(self, text: str) -> str:
         try:
-            return str(json.loads(text))
+            return whole_text(str(json.loads(text)))
         except ValueError:
             raise self.error("this is not a valid quoted string") from None
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from steelyard.halves import whole
 from steelyard.records.readers import read_as_is
-from steelyard.records.schema import text_array
 from steelyard.records.writers import writers
 from tests.support.commands import command
 
@@ -96,12 +96,10 @@ def test_every_format_holds_what_was_there(path: Path, suffix: str) -> None:
     read_back = [json.loads(line) for line in back.read_text().splitlines()]
     rows = [{name: value for name, value in row.items() if value is not None} for row in read_back]
     for row, wanted in zip(rows, ROWS, strict=True):
-        known = {name: value for name, value in wanted.items() if value is not None}
+        known = {name: whole(value) for name, value in wanted.items() if value is not None}
         if suffix in (".jsonl", ".ndjson", ".jsonl.gz"):
             assert row == known
         plain = {n: v for n, v in known.items() if n in ("question_id", "label", "answer", "patient_id", "n", "ok")}
-        if "sv" in suffix:  # half a character is no UTF-8: its escape is written
-            plain["answer"] = plain["answer"].replace("\ud800", "\\ud800")
         assert {n: row[n] for n in plain} == plain
     if suffix.endswith(".gz"):
         with gzip.open(target) as file:
@@ -114,7 +112,7 @@ def test_formulas_are_neutralised_in_cells_and_said(path: Path) -> None:
     assert (
         "1 texts that a spreadsheet would run as formulas begin with an apostrophe now; --verbatim leaves" in done.err
     )
-    assert "'=1+1" in target.read_bytes().decode("utf-8", "surrogatepass")
+    assert "'=1+1" in target.read_text()
 
 
 def test_rows_and_columns_are_chosen(path: Path) -> None:
@@ -146,25 +144,17 @@ def test_columns_that_hold_what_they_should_not_are_converted_too(tmp_path: Path
     assert target.read_text() == "item,'=x,confidence,should_abstain\n1,-0.5,0.5,maybe\n2,'=1,high,true\n3,2,,\n"
 
 
-def test_half_characters_and_numbers_that_are_not_finite(tmp_path: Path) -> None:
-    table = pa.table({"item": [1, 2], "x": [0.5, float("nan")], "words": text_lists([["\ud800", "b"], None])})
+def test_numbers_that_are_not_finite(tmp_path: Path) -> None:
+    table = pa.table({"item": [1, 2], "x": [0.5, float("nan")], "words": [["a", "b"], None]})
     path = tmp_path / "a.parquet"
     pq.write_table(table, path)
     done = command("convert", path, tmp_path / "b.jsonl")
     assert done.code == 0, done.err
     assert "1 numbers that are not finite are written as missing" in done.err
     rows = [json.loads(line) for line in (tmp_path / "b.jsonl").read_text().splitlines()]
-    assert rows == [{"item": 1, "x": 0.5, "words": ["\ud800", "b"]}, {"item": 2, "x": None}] or rows[1] == {"item": 2}
+    assert rows == [{"item": 1, "x": 0.5, "words": ["a", "b"]}, {"item": 2, "x": None}] or rows[1] == {"item": 2}
     assert command("convert", path, tmp_path / "b.csv").code == 0
     assert (tmp_path / "b.csv").read_text().splitlines()[2] == "2,,"
-
-
-def text_lists(rows: list[list[str] | None]) -> pa.Array:
-    flat = text_array([part for row in rows for part in row or ()])
-    ends = [0]
-    for row in rows:
-        ends.append(ends[-1] + len(row or ()))
-    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), flat, mask=pa.array([row is None for row in rows]))
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,10 @@ class World:
     def file(self, name: str) -> str:
         return f"{FILE if self.hostile else 'word'}{name}"
 
+    def named(self, name: str) -> str:
+        """A file that another one names: in a text, half a character is its escape."""
+        return self.file(name).replace("\udc9b", "x")
+
     def write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text)
 
@@ -116,11 +120,11 @@ class World:
         rng = np.random.default_rng(0)
         docs, gold = rng.normal(size=(12, 6)), rng.integers(0, 12, 40)
         queries = docs[gold] + 0.4 * rng.normal(size=(40, 6)) + 2.0 * np.eye(6)[0]
-        ids = [self.word("doc", i).replace("\ud800", "x") for i in range(12)]
+        ids = [self.word("doc", i) for i in range(12)]
         texts = [{"id": i, "vector": list(v)} for i, v in zip(ids, docs, strict=True)]
         self.write(self.file("docs.json"), json.dumps(texts))
         rows = [
-            {"id": self.word("query", i).replace("\ud800", "x"), "vector": list(v), "relevantDocId": ids[g]}
+            {"id": self.word("query", i), "vector": list(v), "relevantDocId": ids[g]}
             for i, (v, g) in enumerate(zip(queries, gold, strict=True))
         ]
         self.write(self.file("queries.json"), json.dumps(rows))
@@ -151,19 +155,19 @@ class World:
             }
             for i in range(24)
         ]
-        self.write(self.file("items.jsonl"), "".join(json.dumps(row) + "\n" for row in rows))
+        self.write(self.named("items.jsonl"), "".join(json.dumps(row) + "\n" for row in rows))
         labels = [self.word("label", 1), self.word("label", 3)]
         prompt = "{{ number }}: {{ question }}"
-        task = {"name": "t", "data": self.file("items.jsonl"), "id": "id", "question": "text", "target": "label",
+        task = {"name": "t", "data": self.named("items.jsonl"), "id": "id", "question": "text", "target": "label",
                 "labels": labels, "groups": ["site"], "prompt": prompt}  # fmt: skip
-        self.write(self.file("t.task.yaml"), json.dumps(task))
+        self.write(self.named("t.task.yaml"), json.dumps(task))
         self.write("rules.py", RULES)
         models = [
             {"name": self.word("model", i), "backend": "callable",
              "options": {"function": "rules.py:rule", "labels": labels, "step": i}}
             for i in (3, 5)
         ]  # fmt: skip
-        spec = {"id": "s", "description": self.word("description", 3), "task": self.file("t.task.yaml"),
+        spec = {"id": "s", "description": self.word("description", 3), "task": self.named("t.task.yaml"),
                 "models": models, "metrics": ["accuracy", "f1"], "save": {"labels": {"note": self.word("note", 3)}},
                 "adaptation": {"strategy": ["zero-shot", "few-shot-2"]},
                 "perturbations": ["upper", "name_prefix"]}  # fmt: skip
@@ -180,7 +184,7 @@ class World:
         }
         tasks = []
         for task, rows in cases.items():
-            data = self.file(f"{task}.cases.jsonl").replace("\udc9b", "x")
+            data = self.named(f"{task}.cases.jsonl")
             self.write(data, "".join(json.dumps(row) + "\n" for row in rows))
             tasks.append({"name": task, "type": "qa", "data": data, "metrics": ["accuracy", "f1_macro"],
                           "fields": {"group.site": "site"}, "description": self.word("about", 3)})  # fmt: skip
@@ -244,7 +248,7 @@ CASES: dict[str, Case] = {
     ],
     "reparse": lambda w, f: (w.asked, "--root", w.file("asked"), *FEW),
     "doctor": lambda w, f: (w.file("run.yaml"), "--root", w.file("other")),
-    "tasks": lambda w, f: [(), (w.file("t.task.yaml"),)],
+    "tasks": lambda w, f: [(), (w.named("t.task.yaml"),)],
     "prompts": lambda w, f: (w.file("run.yaml"), "-n", "2"),
     "benchmark": lambda w, f: [
         (w.file("suite.yaml"), "--model", w.file("c.answers.jsonl"), "--baseline", w.file("d.answers.jsonl"),

@@ -14,6 +14,7 @@ import pytest
 
 from steelyard.errors import UsageError
 from steelyard.exports import Place, Subject, exporters
+from steelyard.halves import whole_text
 from steelyard.metrics.definition import metric_of
 from steelyard.study.evaluation import evaluate
 from tests.support.exports import CREATED, estimate, subject
@@ -283,7 +284,8 @@ def test_values_tell_evaluations_of_frames_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [*PAYLOADS, "x" * 10_000, "..", ".", "CON", "data", "nul.txt", " a ", "a//b", "/", "é" * 99]
+    "name",
+    [*map(whole_text, PAYLOADS), "x" * 10_000, "..", ".", "CON", "data", "nul.txt", " a ", "a//b", "/", "é" * 99],
 )
 def test_hostile_names_stay_in_their_folder(name: str) -> None:
     given = subject([estimate(f"f1.{json.dumps(name)}", slice={"group.x": name, "task": name})], about={"task": name})

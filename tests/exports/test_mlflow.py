@@ -15,6 +15,7 @@ import pytest
 from steelyard.errors import StorageError, UsageError
 from steelyard.exports import Place, exporters
 from steelyard.exports.contract import Exported
+from steelyard.halves import whole_text
 from tests.support.commands import command
 from tests.support.exports import CREATED, estimate, subject, written
 from tests.support.hostile import PAYLOADS
@@ -86,9 +87,10 @@ def test_params_metrics_tags_and_artifacts(store: Path) -> None:
 
 @real
 def test_hostile_names_thousands_of_numbers_and_a_second_run(store: Path) -> None:
-    labels = [*PAYLOADS, "x" * 10_000, *(f"label {i}" for i in range(600))]
+    payloads = [*map(whole_text, PAYLOADS)]
+    labels = [*payloads, "x" * 10_000, *(f"label {i}" for i in range(600))]
     estimates = [estimate(f"f1.{json.dumps(label)}", i / 1000) for i, label in enumerate(labels)]
-    given = subject(estimates, labels={payload: payload * 2000 for payload in PAYLOADS})
+    given = subject(estimates, labels={payload: payload * 2000 for payload in payloads})
     first, second = export(given, store), export(given, store)
     assert first.about["run_id"] != second.about["run_id"]
     run, client = run_of(store, second.about["run_id"])

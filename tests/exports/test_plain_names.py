@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from steelyard.exports.mlflow import ENDINGS, metrics_of, names_document
 from steelyard.exports.plain_names import plain_names
+from steelyard.halves import whole_text
 from steelyard.metrics.definition import metric_of
 from steelyard.study.evaluation import evaluate
 from steelyard.study.wire import flat_key
@@ -86,7 +87,10 @@ def test_every_estimate_of_every_metric_has_a_legal_name() -> None:
         assert numbers[name] == estimates[flat_key(meant["metric"], meant["slice"])].value
 
 
-@given(st.lists(TEXTS, unique=True, max_size=8), st.lists(st.text("aA-.é ", max_size=4), unique=True, max_size=8))
+@given(
+    st.lists(TEXTS.map(whole_text), unique=True, max_size=8),
+    st.lists(st.text("aA-.é ", max_size=4), unique=True, max_size=8),
+)
 def test_whatever_labels_hold_no_two_names_meet(labels: list[str], more: list[str]) -> None:
     each = [flat_key("f1", {"group.x": label}) for label in dict.fromkeys([*labels, *more])]
     each += [f"f1.{label}" for label in more]
@@ -94,7 +98,7 @@ def test_whatever_labels_hold_no_two_names_meet(labels: list[str], more: list[st
 
 
 def test_hostile_and_endless_labels() -> None:
-    labels = (*PAYLOADS, "x" * 10_000, "\x00" * 10_000)
+    labels = (*map(whole_text, PAYLOADS), "x" * 10_000, "\x00" * 10_000)
     keys = [flat_key("accuracy", {"group.site": label}) for label in labels]
     names = plain_names(keys, ENDINGS)
     check(names)

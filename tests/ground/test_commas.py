@@ -84,3 +84,8 @@ def test_deep_nesting_costs_no_stack_and_no_square() -> None:
     text = "(" * 50_000 + "a,b" + ")" * 50_000
     assert split_commas(text) == [text]
     assert sum(outside("[" * 100_000)) == 100_000
+
+
+def test_half_a_character_in_quotes_is_its_escape() -> None:
+    assert unquoted(r'"a\ud800"') == "a\\ud800"
+    assert pair_of(r'"\ud800"="\ud83e\udd94"') == ("\\ud800", "🦔")

@@ -25,3 +25,8 @@ def test_yaml_surprises_are_refused_with_the_line(document: str, problem: str) -
     with pytest.raises(UsageError, match=problem) as caught:
         parse_yaml(document, source="x.yaml")
     assert "x.yaml" in str(caught.value)
+
+
+def test_half_a_character_is_its_escape_and_two_halves_are_one_character() -> None:
+    document = parse_yaml(r'{"a\ud800": ["\udfff", "\ud83e\udd94", \ud800]}', source="x.yaml")
+    assert document == {"a\\ud800": ["\\udfff", "🦔", "\\ud800"]}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import steelyard as sy
 from steelyard import UsageError, read
 from steelyard.records.answers import LabelRules, stripped
-from steelyard.records.schema import text_array, texts
+from steelyard.records.schema import text_array
 from tests.support.commands import command
 
 BLANKS = " \t\n\r\x0b\x0c\u00a0\ufeff"
@@ -41,7 +41,7 @@ def files(folder: Path, targets: list[Any], predictions: list[Any]) -> list[Any]
 def test_white_space_is_removed_as_it_says(values: list[str | None]) -> None:
     column, count = stripped(text_array(values))
     expected = [None if value is None else value.strip(BLANKS) for value in values]
-    assert texts(column) == expected
+    assert column.to_pylist() == expected
     assert count == sum(one != two for one, two in zip(values, expected, strict=True))
 
 

@@ -248,7 +248,7 @@ def test_slices_are_columns_of_the_index_whatever_their_values(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("column", ["item", "group.site", "model", "target"])
-def test_half_characters_in_the_data_are_kept_and_stop_no_list(tmp_path: Path, column: str) -> None:
+def test_half_characters_in_the_data_stop_no_list(tmp_path: Path, column: str) -> None:
     columns = {
         "item": [f"q{i}" for i in range(8)],
         "target": ["a", "b"] * 4,

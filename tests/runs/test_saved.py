@@ -10,6 +10,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from steelyard.errors import InputError, StorageError
@@ -161,6 +164,34 @@ def test_records_whose_digest_is_right_and_that_are_none_are_a_storage_error(tmp
     opened.verify()
     with pytest.raises(StorageError, match="not the records of a run"):
         _ = opened.records
+
+
+def test_half_characters_that_earlier_versions_kept(tmp_path: Path) -> None:
+    """They stood in JSON as they were, under a digest of that; in the rows as bytes that are no UTF-8."""
+    folder = with_records(tmp_path)
+    written = pa.array([b"\xed\xa0\x80"])
+    column = pa.Array.from_buffers(pa.string(), 1, written.buffers())
+    metadata = pq.read_schema(folder / "records.parquet").metadata
+    pq.write_table(pa.table({"item": column}).replace_schema_metadata(metadata), folder / "records.parquet")
+    evidence = dict(np.load(folder / "evidence.npz"))
+    header = bytes(evidence["header"]).replace(b'"q1"', b'"q1\\ud800"')
+    np.savez(folder / "evidence.npz", **{**evidence, "header": np.frombuffer(header, np.uint8)})
+    document = json.loads((folder / "run.json").read_text())
+    document["Labels"] = {"half\ud800": "\udfff"}
+    document["Files"] = {n: hashlib.sha256((folder / n).read_bytes()).hexdigest() for n in document["Files"]}
+    del document["Digest"]
+    digest = hashlib.sha256(json.dumps(document, sort_keys=True, default=str).encode()).hexdigest()
+    (folder / "run.json").write_text(json.dumps({**document, "Digest": digest}))
+    run = SavedRun.at(folder)
+    assert run.run.labels == {"half\\ud800": "\\udfff"}
+    assert header != bytes(evidence["header"])
+    assert any(("q1\\ud800",) in tuple(part.ids) for part in run.kept)
+    with pytest.raises(StorageError, match="its texts are not UTF-8"):
+        _ = run.records
+    document["Labels"] = {"half\ud801": "\udfff"}
+    (folder / "run.json").write_text(json.dumps({**document, "Digest": digest}))
+    with pytest.raises(StorageError, match="was changed after it was written"):
+        SavedRun.at(folder)
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x05\x06" + bytes(18), b"noise" * 100])

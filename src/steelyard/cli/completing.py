@@ -16,6 +16,8 @@ from typing import Any
 
 import typer
 
+from steelyard.halves import whole
+
 VARIABLE = "_STEELYARD_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 _HEAD = 1 << 20  # bytes of a file that are looked at for its columns
@@ -147,9 +149,9 @@ def _columns(path: Path) -> list[str]:
     if suffix in (".csv", ".tsv"):
         return next(csv.reader(io.StringIO(head), delimiter="\t" if suffix == ".tsv" else ","), [])
     if suffix in (".jsonl", ".ndjson"):
-        return _fields(json.loads(head.partition("\n")[0]))
+        return _fields(whole(json.loads(head.partition("\n")[0])))
     if suffix == ".json":
-        rows = json.loads(head)
+        rows = whole(json.loads(head))
         return _fields(rows[0]) if isinstance(rows, list) and rows else []
     return []
 

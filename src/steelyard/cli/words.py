@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import typer.core
 
 from steelyard.errors import UsageError, printable
+from steelyard.halves import whole_text
 
 # groups of commands by the first part of names with a hyphen, where a group here is called differently
 _GROUPS = {"posneg": "shift"}
@@ -35,7 +38,7 @@ class Words(typer.core.TyperGroup):
     """The root of the commands: `runs-compare` is `runs compare`, `help X` explains X, a wrong word gets a hint."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, spelled(self, args))
+        return super().parse_args(ctx, spelled(self, [*map(as_text, args)]))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         if ctx.resilient_parsing or self.get_command(ctx, args[0]) is not None:
@@ -51,6 +54,13 @@ class Group(typer.core.TyperGroup):
             return super().resolve_command(ctx, args)
         own = [(str(ctx.info_name), *path) for path in paths(self)]
         raise UsageError(unknown(args[0], list(paths(ctx.find_root().command)), own=own))
+
+
+def as_text(word: str) -> str:
+    """A word of the line: bytes that are no UTF-8 stand in what leads to a file only, elsewhere they become escapes."""
+    paths = [path for each in (word, word.partition("=")[2]) for path in (each, *map(str, Path(each).parents))]
+    leads = any(path != whole_text(path) and os.path.lexists(path) for path in paths)
+    return word if leads else whole_text(word)
 
 
 def paths(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

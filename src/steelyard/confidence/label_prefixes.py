@@ -107,7 +107,7 @@ def _fitting(before: bytes, text: str, label_of: Mapping[str, str]) -> list[str]
     beginning = {
         label: None
         for key, label in label_of.items()
-        if key.startswith(spelled) and key[len(spelled) :].encode(errors="surrogatepass").startswith(fragment)
+        if key.startswith(spelled) and key[len(spelled) :].encode().startswith(fragment)
     }
     if beginning:
         return list(beginning)

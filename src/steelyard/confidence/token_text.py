@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from steelyard.halves import whole_text
+
 _FRAGMENT = re.compile(r"(?:<0x[0-9A-F]{2}>)+")
 
 
@@ -25,7 +27,7 @@ def token_text(token: Any) -> str | None:
     if isinstance(given, Sequence) and given and all(type(byte) is int and 0 <= byte < 256 for byte in given):
         return text_of_bytes(bytes(given))
     text = field(token, "token", "text")
-    return text if isinstance(text, str) else None
+    return whole_text(text) if isinstance(text, str) else None
 
 
 def text_of_bytes(given: bytes) -> str:
@@ -44,7 +46,7 @@ def bytes_of_text(text: str) -> bytes:
     """
     if _FRAGMENT.fullmatch(text):
         return bytes(int(text[at + 3 : at + 5], 16) for at in range(0, len(text), 6))
-    return text.encode(errors="surrogatepass")
+    return text.encode()
 
 
 def field(token: Any, *names: str) -> Any:

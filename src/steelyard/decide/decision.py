@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from steelyard.decide.numbers import GateNumber, slice_names
 from steelyard.errors import counted
-from steelyard.ground.frames import arrow_table
 from steelyard.ground.showing import Shows
 from steelyard.naming import slice_text
 
@@ -87,7 +86,7 @@ class Decision(Shows):
     def to_arrow(self) -> pa.Table:
         """One row per rule and slice: the verdict, the number, its interval, the threshold and why."""
         rows = [(v, v.number) for v in self.rules]
-        return arrow_table(
+        return pa.table(
             {
                 "rule": pa.array([v.rule for v, _ in rows], pa.string()),
                 "slice": pa.array([slice_text(slice_names(v.slice)) for v, _ in rows], pa.string()),

@@ -19,7 +19,7 @@ from typing import Any
 
 from steelyard.errors import UsageError
 from steelyard.exports.contract import Exported, Place, Subject, exporter
-from steelyard.ground.json import dumps, plain, whole, whole_text
+from steelyard.ground.json import dumps, plain
 from steelyard.metrics.definition import Bounds, Metric
 from steelyard.metrics.options import option_text
 from steelyard.naming import slice_text
@@ -99,7 +99,7 @@ class _Record:
     """The record of one model."""
 
     def __init__(self, subject: Subject, model: str, estimates: Sequence[Estimate], facts: Mapping[str, str]) -> None:
-        self.subject, self.model, self.facts = subject, whole_text(model), facts
+        self.subject, self.model, self.facts = subject, model, facts
         self.estimates = [estimate for estimate in estimates if estimate.value is not None]
         self.is_part = len(estimates) < len(subject.evaluation)  # there are other models
         self.empty = [estimate for estimate in estimates if estimate.value is None]
@@ -114,7 +114,7 @@ class _Record:
         tasks = {source.about.get("task", "") for source in sources}
         task = tasks.pop() if len(tasks) == 1 else ""
         stem = Path(sources[0].name).name.partition(".")[0] if sources else ""
-        return whole_text(task or stem.strip("<>") or "evaluation")
+        return task or stem.strip("<>") or "evaluation"
 
     @property
     def path(self) -> Path:
@@ -175,7 +175,7 @@ class _Record:
             },
             "evaluation_results": [self._result(estimate) for estimate in self.estimates],
         }
-        return dict(whole(plain(document)))
+        return dict(plain(document))
 
     def _result(self, estimate: Estimate) -> dict[str, Any]:
         slice_ = {column: value for column, value in estimate.slice.items() if column != "model"}
@@ -295,8 +295,8 @@ def _texts(told: Mapping[str, Any]) -> dict[str, str]:
 
 def _folder(name: str) -> str:
     """A name that any file system takes for one folder; one that had to be cut ends in digits of its own."""
-    safe = _NOT_IN_NAMES.sub("_", whole_text(name)).rstrip(". ")
+    safe = _NOT_IN_NAMES.sub("_", name).rstrip(". ")
     cut = safe.encode()[:_LONGEST].decode(errors="ignore")
     if cut == safe and not _RESERVED.fullmatch(safe) and safe.strip(" .") == safe:
         return safe
-    return f"_{cut.strip(' .')}-{hashlib.sha256(whole_text(name).encode()).hexdigest()[:8]}"
+    return f"_{cut.strip(' .')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

@@ -20,7 +20,8 @@ from typing import Any
 from steelyard.errors import StorageError, UsageError, printable
 from steelyard.exports.contract import Exported, Place, Subject, exporter
 from steelyard.exports.plain_names import plain_names
-from steelyard.ground.json import dumps, plain, whole, whole_text
+from steelyard.ground.json import dumps, plain
+from steelyard.halves import whole_text
 from steelyard.records.labels import value_name
 from steelyard.study.wire import flat_key
 from steelyard.uncertainty.number import Estimate
@@ -57,8 +58,8 @@ def mlflow(subject: Subject, place: Place, facts: Mapping[str, str]) -> Exported
         with _as_storage(place):
             experiment_id = _experiment(client, experiment)
             begun = int(subject.created.timestamp() * 1000)
-            name = facts.get("run_name") or subject.run_id or Path(subject.name).stem
-            run = client.create_run(experiment_id, start_time=begun, tags=_tags(subject), run_name=whole_text(name))
+            name = facts.get("run_name") or subject.run_id or whole_text(Path(subject.name).stem)
+            run = client.create_run(experiment_id, start_time=begun, tags=_tags(subject), run_name=name)
             try:
                 _log(client, run.info.run_id, subject, numbers, begun)
                 client.set_terminated(run.info.run_id, "FINISHED", end_time=begun)
@@ -128,7 +129,7 @@ def _tags(subject: Subject) -> dict[str, str]:
 
 def _texts(told: Mapping[str, Any], longest: int) -> dict[str, str]:
     known = {name: value for name, value in told.items() if value is not None and value != ""}
-    texts = {name: whole_text(str(value)) for name, value in known.items()}
+    texts = {name: str(value) for name, value in known.items()}
     return {name: text if len(text) <= longest else f"{text[: longest - 1]}…" for name, text in texts.items()}
 
 
@@ -195,7 +196,7 @@ def _log(client: Any, run_id: str, subject: Subject, numbers: Mapping[str, float
         client.log_batch(run_id, params=some)
     for some in _batches([Metric(name, value, time, 0) for name, value in numbers.items()], _METRICS_AT_ONCE):
         client.log_batch(run_id, metrics=some)
-    client.log_text(run_id, dumps(whole(plain(names_document(subject.evaluation.estimates)))), NAMES)
+    client.log_text(run_id, dumps(plain(names_document(subject.evaluation.estimates))), NAMES)
     client.log_text(run_id, subject.text, "evaluation.json")
 
 

@@ -47,5 +47,5 @@ def _name(key: str) -> str:
 
 
 def _marked(name: str, key: str) -> str:
-    digits = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    digits = hashlib.sha256(key.encode()).hexdigest()[:8]
     return name if name.endswith(f"-{digits}") else f"{name[:_LONGEST].strip('-.')}-{digits}"

@@ -16,6 +16,7 @@ import re
 from itertools import accumulate
 
 from steelyard.errors import UsageError, printable
+from steelyard.halves import whole_text
 
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"' + r"|'[^']*'", re.DOTALL)
 _BEFORE = frozenset(",=<>!.:*([{")  # after these, or at the very beginning, a quote opens
@@ -106,6 +107,6 @@ def _plain(text: str) -> str:
     if part.startswith("'"):
         return part[1:-1]
     try:
-        return str(json.loads(part, strict=False))
+        return whole_text(str(json.loads(part, strict=False)))
     except ValueError:
         raise UsageError(f"{printable(part)} is not a valid quoted text; single quotes take it as it is") from None

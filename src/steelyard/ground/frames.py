@@ -1,8 +1,7 @@
-"""Columns as Arrow tables, and these as frames of libraries that need not be installed."""
+"""Arrow tables as frames of libraries that need not be installed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -10,16 +9,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from steelyard.errors import UsageError
-from steelyard.ground.json import whole_text
 
 if TYPE_CHECKING:
     import pandas
     import polars
-
-
-def arrow_table(columns: Mapping[str, pa.Array]) -> pa.Table:
-    """Columns as one table; half a character in a name, which Arrow cannot hold, is its escape."""
-    return pa.table({whole_text(name): column for name, column in columns.items()})
 
 
 def to_pandas(table: pa.Table) -> pandas.DataFrame:

@@ -15,7 +15,6 @@ next writer takes away. A row in the middle that was damaged is refused: it may 
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import zlib
@@ -29,6 +28,7 @@ import msgspec
 
 from steelyard.errors import StorageError, printable
 from steelyard.ground.files import exclusive, flush_folder, reason
+from steelyard.halves import mended
 
 EVERY = 0.2  # seconds between two syncs, at most
 MUCH = 512  # rows that are not left waiting
@@ -243,10 +243,7 @@ def is_journal(path: str | os.PathLike[str]) -> bool:
 
 
 def _line(payload: Mapping[str, Any]) -> bytes:
-    try:
-        data = msgspec.json.encode(payload)
-    except UnicodeEncodeError:  # half a character, which only json writes
-        data = json.dumps(payload, allow_nan=False, separators=(",", ":")).encode()
+    data = msgspec.json.encode(payload)
     return b"%08x %s\n" % (zlib.crc32(data), data)
 
 
@@ -257,10 +254,8 @@ def _payload(line: bytes) -> bytes | None:
 
 
 def _decoded(payload: bytes) -> dict[str, Any] | None:
-    row: Any = None
     try:
-        row = msgspec.json.decode(payload)
+        row = msgspec.json.decode(mended(payload))
     except (msgspec.DecodeError, UnicodeDecodeError):
-        with suppress(ValueError):
-            row = json.loads(payload)
+        return None
     return row if isinstance(row, dict) else None

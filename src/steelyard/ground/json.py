@@ -1,8 +1,8 @@
 """JSON, strictly: the only place that parses documents, and the only one that writes them.
 
 Reading: a duplicate key, NaN and Infinity, numbers too large to be kept, which the usual parsers let pass silently, are
-each left in place as a `Flaw`, so that whoever walks the object can say in which field it is. Nothing here repeats a
-value in a message.
+each left in place as a `Flaw`, so that whoever walks the object can say in which field it is. Half a character in a
+text becomes its escape. Nothing here repeats a value in a message.
 
 Writing: JSON's own types only, null for what is not finite, and a head that says what the document is. Equal documents
 give equal bytes.
@@ -25,6 +25,7 @@ import numpy as np
 import steelyard
 from steelyard.errors import InputError
 from steelyard.ground.files import opened, read_plain
+from steelyard.halves import mended
 
 SCHEMA_VERSION = "1"
 SUPPORTED = ("1",)  # versions of documents that are read
@@ -50,7 +51,7 @@ class NotJsonError(ValueError):
 
 
 def parse_line(raw: bytes) -> dict[str, Any] | Flaw:
-    """The object on a line; lone surrogates and control characters in its strings are kept as they are."""
+    """The object on a line; control characters in its strings are kept as they are."""
     try:
         value = _parsed(raw)
     except json.JSONDecodeError as problem:
@@ -104,8 +105,9 @@ def without_flaws(value: Any) -> Any:
 
 def _parsed(raw: bytes) -> Any:
     try:
+        raw.decode()  # the places of bad bytes are those of what was given
         return json.loads(
-            raw.decode(),
+            mended(raw).decode(),
             object_pairs_hook=_object,
             parse_constant=lambda _: Flaw("a finite number is expected (null where a value is missing)"),
             parse_float=_float,
@@ -208,27 +210,10 @@ def plain(value: Any) -> Any:
     return value
 
 
-def whole(value: Any) -> Any:
-    """Plain data whose texts UTF-8 can hold, for readers that refuse half a character."""
-    if isinstance(value, str):
-        return whole_text(value)
-    if isinstance(value, Mapping):
-        return {whole_text(str(key)): whole(part) for key, part in value.items()}
-    return [whole(part) for part in value] if isinstance(value, list) else value
-
-
-def whole_text(text: str) -> str:
-    """A text that UTF-8 can hold: half a character (a lone surrogate) is written as its escape."""
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
 def dumps(document: Any) -> str:
     """The document as text: strict JSON, indented, ending in a newline."""
-    compact = json.dumps(document, allow_nan=False, ensure_ascii=True).encode()
-    try:
-        text = msgspec.json.format(compact, indent=2).decode()  # json indents in Python, this does not
-    except msgspec.DecodeError:  # half a character in a text, which only json writes
-        text = json.dumps(document, indent=2, allow_nan=False, ensure_ascii=True)
+    compact = mended(json.dumps(document, allow_nan=False, ensure_ascii=True).encode())  # a path may be no UTF-8
+    text = msgspec.json.format(compact, indent=2).decode()  # json indents in Python, this does not
     return text.replace("\x7f", "\\u007f") + "\n"  # the one control character that JSON lets stand
 
 

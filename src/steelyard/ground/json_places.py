@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from steelyard.halves import whole
+
 Path = tuple[str | None, ...]  # names of members; None for every element of a list
 Place = tuple[int, ...]  # the index in each list on the way
 
@@ -92,12 +94,12 @@ def members_at(text: str, at: int) -> tuple[dict[str, Member], int] | None:
         at = walk.blank(at + 1)
         while text[at] != "}" or members:
             key, at = _STRICT(text, at)
-            at = walk.blank(at)
+            key, at = whole(key), walk.blank(at)
             if not isinstance(key, str) or key in members or text[at] != ":":
                 return None
             start = walk.blank(at + 1)
             value, at = _STRICT(text, start)
-            members[key] = Member(value, (start, at))
+            members[key] = Member(whole(value), (start, at))
             at = walk.blank(at)
             if text[at] == "}":
                 break

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from steelyard.errors import UsageError, printable
+from steelyard.halves import whole_text
 
 _LARGEST = 1_000_000
 _SURPRISES = re.compile(r"(?i:yes|no|on|off|y|n)|[+-]?0[0-9_]+|[+-]?[0-9][0-9_]*(:[0-5]?[0-9])+|0x\w+|0b\w+|0o\w+")
@@ -50,7 +51,7 @@ def places(path: Path) -> dict[tuple[str | int, ...], int]:
         place, node = waiting.pop()
         if isinstance(node, yaml.MappingNode):
             for key, value in node.value:
-                below = (*place, key.value)
+                below = (*place, whole_text(key.value))
                 found[below] = key.start_mark.line + 1
                 waiting.append((below, value))
         elif isinstance(node, yaml.SequenceNode):
@@ -68,6 +69,9 @@ class _StrictLoader(yaml.SafeLoader):
             event = self.peek_event()  # type: ignore[no-untyped-call]
             raise yaml.composer.ComposerError(None, None, "aliases are not allowed", event.start_mark)
         return super().compose_node(parent, index)
+
+    def construct_scalar(self, node: Any) -> Any:
+        return whole_text(super().construct_scalar(node))
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         seen = set()

@@ -24,7 +24,7 @@ from steelyard.errors import UsageError, counted, printable
 from steelyard.ground.arrays import Mask
 from steelyard.records.labels import encode, is_named
 from steelyard.records.reading import Labelling
-from steelyard.records.schema import kind_of, text_array, texts
+from steelyard.records.schema import kind_of, text_array
 
 Column = Any  # an Arrow array
 
@@ -98,12 +98,12 @@ def stripped(column: Column, *, leave_blank: bool = False) -> tuple[Column, int]
     edged = _edged(column)
     if leave_blank and edged.any():
         rows = np.flatnonzero(edged)
-        edged[rows] = [bool(_EDGES.sub("", text or "")) for text in texts(column.take(pa.array(rows)))]
+        edged[rows] = [bool(_EDGES.sub("", text or "")) for text in column.take(pa.array(rows)).to_pylist()]
     count = int(edged.sum())
     if not count:
         return column, 0
     rows = pa.array(np.flatnonzero(edged))
-    values = [_EDGES.sub("", text or "") for text in texts(column.take(rows))]
+    values = [_EDGES.sub("", text or "") for text in column.take(rows).to_pylist()]
     return pc.replace_with_mask(column, pa.array(edged), text_array(values).cast(column.type)), count
 
 
@@ -122,7 +122,7 @@ def _edged(column: Column) -> Mask:
     first, last = data[offsets[:-1][rows]], data[offsets[1:][rows] - 1]
     maybe = rows[(first <= _FIRST[0]) | np.isin(first, _FIRST[1:]) | (last <= _LAST[0]) | np.isin(last, _LAST[1:])]
     if len(maybe):
-        suspects = texts(column.take(pa.array(maybe)))
+        suspects = column.take(pa.array(maybe)).to_pylist()
         edged[maybe] = [text is not None and _EDGES.search(text) is not None for text in suspects]
     return edged
 
@@ -195,7 +195,7 @@ def _spelt_alike(columns: Mapping[str, Column], spelling: Iterable[str]) -> tupl
         if name not in columns or kind_of(columns[name]) != "text":
             continue
         encoded = columns[name].dictionary_encode()
-        before = texts(encoded.dictionary)
+        before = encoded.dictionary.to_pylist()
         after = [named.get(_folded(text or ""), _folded(text or "")) for text in before]
         codes = pc.fill_null(encoded.indices, len(before)).to_numpy(zero_copy_only=False)
         if before != after:

@@ -68,7 +68,7 @@ def _of_labels(labels: Labels) -> Digests:
 
 
 def _text(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def _mixed(one: Digests, two: Digests) -> Digests:

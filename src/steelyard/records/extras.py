@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from steelyard.errors import InputError
-from steelyard.records.schema import text_array, texts
+from steelyard.records.schema import text_array
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,4 @@ class Extra:
 
 def json_texts(column: Any) -> pa.Array:
     """Every value of a column as JSON text; null stays null."""
-    values = texts(column) if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) else None
-    rows = column.to_pylist() if values is None else values
-    return text_array([None if value is None else json.dumps(value, default=str) for value in rows])
+    return text_array([None if value is None else json.dumps(value, default=str) for value in column.to_pylist()])

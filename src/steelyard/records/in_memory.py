@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.ground.arrays import Mask
 from steelyard.ground.json import TOO_LARGE, Flaw
+from steelyard.halves import whole_text
 from steelyard.records.answers import LabelRules
 from steelyard.records.demand import Demand
 from steelyard.records.extras import Extra
@@ -28,7 +29,7 @@ from steelyard.records.readers.arrow_columns import BROKEN, columns_of, flattene
 from steelyard.records.readers.contract import Column, Table
 from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.jsonl import Lines
-from steelyard.records.schema import text_array
+from steelyard.records.schema import arrow_array, text_array
 
 _ROWS = 10_000  # of a list at a time
 _TABLES = {
@@ -115,7 +116,7 @@ def _without_nan(column: Any) -> Any:
 def _of_pandas(given: Any, source: Input) -> Table:
     """A frame, or a series as a table of one column."""
     frame = given if hasattr(given, "columns") else given.to_frame(given.name if given.name is not None else "item")
-    names = [str(name) for name in frame.columns]
+    names = [whole_text(str(name)) for name in frame.columns]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError("the column appears twice", field=twice)
@@ -169,9 +170,7 @@ def _array(series: Any) -> Column:
         return pa.array(series, from_pandas=True)
     except (*_NO_COLUMN, UnicodeEncodeError):
         missing = series.isna().to_numpy()
-        values = [None if lacks else value for value, lacks in zip(series, missing, strict=True)]
-        is_text = all(value is None or isinstance(value, str) for value in values)
-        return text_array(values) if is_text else pa.array(values)
+        return arrow_array([None if lacks else value for value, lacks in zip(series, missing, strict=True)])
 
 
 def _texts(series: Any) -> Column:
@@ -206,7 +205,7 @@ def _of_rows(rows: Iterable[Any], source: Input) -> Table:
 def _plain_row(row: Any, number: int) -> dict[str, Any]:
     if not isinstance(row, Mapping):
         raise InputError("a dictionary is expected, as in the rows before", line=number)
-    return {str(key): _plain(value) for key, value in row.items()}
+    return {whole_text(str(key)): _plain(value) for key, value in row.items()}
 
 
 def _plain(value: Any) -> Any:
@@ -214,17 +213,17 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return str(value)
+        return whole_text(str(value))
     if isinstance(value, int):
         return value if -(2**63) <= value < 2**63 else Flaw(TOO_LARGE)
     if isinstance(value, float | Decimal | Fraction):
         return None if value != value else float(value)
     if isinstance(value, Mapping):
-        return {str(key): _plain(part) for key, part in value.items()}
+        return {whole_text(str(key)): _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple | set | np.ndarray):
         return [_plain(part) for part in value]
     if isinstance(value, np.generic):
         return None if value != value else _plain(value.item())
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
-    return value.isoformat() if isinstance(value, date | time) else str(value)
+    return value.isoformat() if isinstance(value, date | time) else whole_text(str(value))

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from steelyard.errors import InputError
 from steelyard.ground.arrays import Codes
-from steelyard.records.schema import kind_of, texts
+from steelyard.records.schema import kind_of
 
 _NARROW = 100_000  # a range of whole numbers this small needs no dictionary
 _LONGEST_NAME, _MOST_WORDS = 60, 5  # characters and words of one label
@@ -190,7 +190,7 @@ def encode(column: pa.Array) -> Labels:
     place[order.to_numpy()] = np.arange(len(order))
     place[-1] = -1
     codes = pc.fill_null(encoded.indices, len(order)).to_numpy(zero_copy_only=False)
-    named = texts(values) if kind == "text" else values.to_pylist()
+    named = values.to_pylist()
     return Labels(frozen(place[codes]), tuple(map(_whole, named) if kind == "float" else named))
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from steelyard.errors import InputError, printable
+from steelyard.halves import whole
 from steelyard.registry import closest
 
 KEY = ("model", "strategy", "task", "item", "repeat", "perturbation")
@@ -159,13 +160,11 @@ def _from_list(name: str, values: list[Any], where: Where) -> pa.Array:
     kinds = {_python_kind(t) for t in types}
     if kinds <= {"int", "float"} or len(kinds) == 1:
         try:
-            return text_array(values) if kinds == {"text"} else _plain(name, pa.array(values))
+            return text_array(values) if kinds == {"text"} else _plain(name, arrow_array(values))
         except (pa.ArrowInvalid, OverflowError):
             raise _first_offender(name, values, kinds, where) from None
         except pa.ArrowTypeError:
             raise InputError("the lists in this column hold mixed kinds", field=name) from None
-        except UnicodeEncodeError:
-            raise InputError("a text in these lists is half a character (a lone surrogate)", field=name) from None
     raise _first_offender(name, values, kinds, where)
 
 
@@ -212,18 +211,16 @@ def _python_kind(kind: type) -> str:
 
 
 def text_array(values: Sequence[str | None]) -> pa.Array:
-    """Strings as Arrow text, lone surrogates included (kept as their three-byte form)."""
+    """Strings as Arrow text."""
+    return arrow_array(values, pa.string())
+
+
+def arrow_array(values: Sequence[Any], kind: Any = None) -> pa.Array:
+    """Python values as an Arrow array, half a character in a text as its escape."""
     try:
-        return pa.array(values, pa.string())
+        return pa.array(values, kind)
     except UnicodeEncodeError:
-        raw = pa.array([None if v is None else v.encode("utf-8", "surrogatepass") for v in values], pa.binary())
-        return pa.Array.from_buffers(pa.string(), len(raw), raw.buffers(), raw.null_count)
-
-
-def texts(array: pa.Array) -> list[str | None]:
-    """The Python strings of a text column; the reverse of `text_array`."""
-    raw = array.cast(pa.large_binary()) if pa.types.is_large_string(array.type) else array.view(pa.binary())
-    return [None if v is None else v.decode("utf-8", "surrogatepass") for v in raw.to_pylist()]
+        return pa.array([whole(v.tolist() if isinstance(v, np.ndarray) else v) for v in values], kind)
 
 
 def _plain(name: str, array: pa.Array) -> pa.Array:

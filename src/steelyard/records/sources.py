@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.halves import whole_text
 from steelyard.records.declared import Declared
 from steelyard.records.schema import Where
 
@@ -48,7 +49,7 @@ class Source:
     def to_dict(self) -> dict[str, Any]:
         """Plain data: what was read."""
         return {
-            "path": self.name,
+            "path": whole_text(self.name),
             "sha256": self.sha256,
             "rows": self.rows,
             **({"about": dict(self.about)} if self.about else {}),

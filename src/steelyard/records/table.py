@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.ground.arrays import Codes, Floats, Mask
-from steelyard.ground.frames import arrow_table
 from steelyard.ground.showing import Json, Shows, not_over_input
+from steelyard.halves import whole_text
 from steelyard.records import derive
 from steelyard.records.clusters import Clusters
 from steelyard.records.conditions import Conditions, meeting
@@ -88,7 +88,8 @@ class Records(Shows):
         from steelyard.records.admitting import admitted
 
         where = where_of(sources)
-        arrays = {str(name): to_arrow(str(name), values, where) for name, values in columns.items()}
+        names = {whole_text(str(name)): values for name, values in columns.items()}
+        arrays = {name: to_arrow(name, values, where) for name, values in names.items()}
         sizes = {name: len(array) for name, array in arrays.items()}
         if len(set(sizes.values())) > 1:
             shown = ", ".join(f"{printable(name)} {size}" for name, size in sizes.items())
@@ -324,9 +325,9 @@ class Records(Shows):
         return extra if self._rows is None else replace(extra, column=extra.column.take(pa.array(self._rows)))
 
     def to_arrow(self) -> pa.Table:
-        """The table with all its columns, those that cannot be read too; half a character in a name is its escape."""
+        """The table with all its columns, those that cannot be read too."""
         columns = {name: self.column(name) for name in self._base}
-        return arrow_table({**columns, **{name: self.extra(name).column for name in self._extras}})
+        return pa.table({**columns, **{name: self.extra(name).column for name in self._extras}})
 
     def to_dict(self) -> Json:
         """What is known of the table without its rows: counts, columns with their kinds, clusters, sources."""

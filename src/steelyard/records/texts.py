@@ -12,7 +12,7 @@ import pyarrow as pa
 from steelyard.errors import InputError, printable
 from steelyard.ground.arrays import Codes
 from steelyard.records.labels import are_names
-from steelyard.records.schema import SHOWN, kind_of, texts
+from steelyard.records.schema import SHOWN, kind_of
 
 if TYPE_CHECKING:
     from steelyard.records.table import Records
@@ -84,7 +84,7 @@ def texts_of(records: Records, name: str, *, needed_by: str = "this") -> Texts:
         raise InputError(f"{needed_by} needs text; '{printable(name)}' holds {SHOWN[kind]}", file=records.name)
     encoded = column.dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return Texts(codes, tuple(str(text) for text in texts(encoded.dictionary)), records.kept_of_texts)
+    return Texts(codes, tuple(encoded.dictionary.to_pylist()), records.kept_of_texts)
 
 
 def holds_texts(records: Records) -> bool:

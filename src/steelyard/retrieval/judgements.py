@@ -17,7 +17,6 @@ import pyarrow as pa
 from steelyard.errors import InputError
 from steelyard.records.rankings import gains_of
 from steelyard.records.readers.trec_lines import LARGEST_GRADE, WHOLE, read_columns
-from steelyard.records.schema import texts
 from steelyard.records.table import Source
 from steelyard.retrieval.search import Codes
 
@@ -58,7 +57,7 @@ def read_judgements(path: str | os.PathLike[str]) -> Judgements:
     wrong = (number != np.round(number)) | (np.abs(number) > LARGEST_GRADE)
     if wrong.any():
         raise InputError(WHOLE, **table.place(int(np.argmax(wrong)), "grade"))
-    topics, documents = texts(table.topic.values), texts(table.document.values)
+    topics, documents = table.topic.values.to_pylist(), table.document.values.to_pylist()
     grades: dict[str, dict[str, int]] = {}
     for topic, document, grade in zip(table.topic.codes, table.document.codes, number, strict=True):
         grades.setdefault(str(topics[topic]), {})[str(documents[document])] = int(grade)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.ground.json import Flaw, NotJsonError, first_flaw, parse_document, parse_line
 from steelyard.ground.json_places import element_lines
+from steelyard.halves import mended
 from steelyard.records.readers.inputs import LONGEST_LINE, Input
 from steelyard.texts.vectors import Matrix, first_repeat, opened
 
@@ -57,7 +58,7 @@ class Row:
             raise self.error("text is expected", field)
         if not value.strip():
             raise self.error("the text is empty", field)
-        return self._unicode(field, value)
+        return value
 
     def label(self, field: str, value: Any = None) -> str | None:
         """A name or a number, as text; None where there is none or it is blank."""
@@ -66,7 +67,7 @@ class Row:
             return None
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise self.error("text or a number is expected", field)
-        return self._unicode(field, str(value))
+        return str(value)
 
     def vector(self, field: str) -> Matrix | None:
         """A list of numbers that has a direction."""
@@ -82,13 +83,6 @@ class Row:
         if not vector.any():
             raise self.error("zero vector: it has no direction", field)
         return vector
-
-    def _unicode(self, field: str, value: str) -> str:
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise self.error("not valid Unicode: half of a surrogate pair stands alone", field) from None
-        return value
 
 
 def unique_ids(rows: Sequence[Row]) -> tuple[str, ...]:
@@ -151,7 +145,7 @@ def _lines(source: Input) -> Iterator[tuple[int, dict[str, Any]]]:
 def _quickly(raw: bytes) -> dict[str, Any] | None:
     """The object on a line as msgspec reads it, where it cannot be wrong about it: vectors are long."""
     try:
-        row = msgspec.json.decode(raw)
+        row = msgspec.json.decode(mended(raw))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if not isinstance(row, dict) or raw.count(b":") != len(row):  # a key could be a duplicate

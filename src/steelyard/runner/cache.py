@@ -31,6 +31,7 @@ from typing import Self
 
 from steelyard.errors import printable
 from steelyard.ground.files import PATIENCE, reason
+from steelyard.halves import mended
 from steelyard.runner.backends.contract import Backend, Reply, Request, fingerprint
 
 VERSION = 1
@@ -86,7 +87,7 @@ class ReplyCache:
         if data is None:
             return None
         try:
-            reply = Reply.of(json.loads(data))
+            reply = Reply.of(json.loads(mended(data)))
         except ValueError:
             self.damaged += 1
             return None

@@ -147,8 +147,8 @@ def value_tokens(
     if begins is None or not value:
         return None
     first += len(text[first:last]) - len(value)
-    start = begins + len(_bytes(text[len(text) - len(text.lstrip()) : first]))
-    end = start + len(_bytes(value.rstrip()))
+    start = begins + len(text[len(text) - len(text.lstrip()) : first].encode())
+    end = start + len(value.rstrip().encode())
     at, until = bisect_right(starts, start) - 1, bisect_right(starts, end - 1)
     return [_without(tokens[at], pieces[at][: start - starts[at]]), *tokens[at + 1 : until]], list(tokens[until:])
 
@@ -158,7 +158,7 @@ def _beginning(text: str, said: bytes, starts: Sequence[int], *, after_reasoning
 
     After reasoning the last one comes first: thoughts may begin as the answer does.
     """
-    wanted = _bytes(text.strip())
+    wanted = text.strip().encode()
     if not wanted:
         return None
     blank = len(said) - len(said.lstrip())
@@ -194,7 +194,3 @@ def _of_labels(values: Mapping[str, float], masses: LabelMasses, prediction: str
     if prediction is not None:
         values["label_confidence"] = masses.confidences[str(prediction)]
     return ReplySignals(values=values)
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode(errors="surrogatepass")

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from steelyard.errors import StorageError, UsageError, printable
+from steelyard.halves import mended
 from steelyard.naming import slice_text, split_slice
 from steelyard.records.schema import CELL
 from steelyard.registry import closest
@@ -150,8 +151,6 @@ class Index:
         """The rows of a query; what a damaged file cannot say, the folders can."""
         try:
             return self._connection.execute(query, list(values)).fetchall()
-        except UnicodeEncodeError:  # half a character: nothing is called that
-            return []
         except sqlite3.DatabaseError:
             _remove(results(self.root) / ".index" / "runs.sqlite")
             self._without_file()
@@ -206,7 +205,7 @@ class Index:
         columns = ", ".join(CELL)
         query = f"SELECT path, metric_name, value, slice, {columns} FROM metrics WHERE slice != ''"
         for path, name, value, slice_, *cell in self._asked(query):
-            if path in parts and slice_ == _storable(slice_text(_named(cell))):  # else it is a part of a cell
+            if path in parts and slice_ == slice_text(_named(cell)):  # else it is a part of a cell
                 parts[path].setdefault(tuple(cell), {})[name] = value
         rows = []
         for path, (run_id, workflow, domain) in who.items():
@@ -276,7 +275,7 @@ class Index:
             f"INSERT INTO metrics VALUES ({', '.join('?' * 13)})",
             ((*row, path) for row in _metric_rows(run)),
         )
-        labels = [(run.run_id, _storable(key), _storable(value), path) for key, value in run.labels.items()]
+        labels = [(run.run_id, key, value, path) for key, value in run.labels.items()]
         self._connection.executemany("INSERT INTO labels VALUES (?, ?, ?, ?)", labels)
 
 
@@ -316,24 +315,15 @@ def _listed(root: Path, row: tuple[Any, ...]) -> RunEntry:
 
 
 def _decoded(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:  # half a character in a text
-        return json.loads(text)
-
-
-def _storable(text: str) -> str:
-    """A text as SQLite takes it: half characters are written out."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    return msgspec.json.decode(mended(text.encode()))
 
 
 def _metric_rows(run: Run) -> Iterable[tuple[Any, ...]]:
     for key, value in run.metrics.items():
         name, slice_ = split_slice(key)
         low, high = run.intervals.get(key, (None, None))
-        name = _storable(name)
-        cell = [_storable(slice_[column]) if column in slice_ else None for column in CELL]
-        text = _storable(slice_text(slice_))
+        cell = [slice_.get(column) for column in CELL]
+        text = slice_text(slice_)
         yield (run.run_id, name, value, low, high, run.counts.get(key), *cell, text, run.completed_at or run.started_at)
 
 

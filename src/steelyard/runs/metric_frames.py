@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import pyarrow as pa
 
 from steelyard.errors import UsageError
-from steelyard.ground.frames import arrow_table, to_pandas, to_polars
+from steelyard.ground.frames import to_pandas, to_polars
 from steelyard.naming import slice_text
 from steelyard.runs.index import METRIC_COLUMNS, Index
 
@@ -82,7 +82,7 @@ def _checked(as_: str) -> None:
 
 
 def _frame(columns: dict[str, pa.Array], as_: As) -> Frame:
-    table = arrow_table(columns)
+    table = pa.table(columns)
     if as_ == "auto":
         as_ = "pandas" if find_spec("pandas") else "polars" if find_spec("polars") else "dicts"
     if as_ == "dicts":

@@ -17,7 +17,7 @@ from types import EllipsisType
 from typing import Any
 
 from steelyard.errors import StorageError, UsageError, counted, printable
-from steelyard.ground.digests import CHANGED, digest_of
+from steelyard.ground.digests import CHANGED, digest_of, is_sealed
 from steelyard.ground.files import exclusive, write_atomic
 from steelyard.ground.json import dumps, read_json, refusal
 from steelyard.runs.index import Index, Problem, RunEntry
@@ -201,7 +201,7 @@ class Pointers:
 
     def _path(self, metric: str, profile: str) -> Path:
         plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", metric).strip("-.")[:60] or "metric"
-        name = f"{plain}-{hashlib.sha256(metric.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}.json"
+        name = f"{plain}-{hashlib.sha256(metric.encode()).hexdigest()[:8]}.json"
         return inside(self._scope.root, self._scope.active / checked("profile", profile) / name)
 
 
@@ -271,7 +271,7 @@ def pointer_document(pointer: Pointer) -> dict[str, Any]:
 def _read(path: Path) -> Pointer:
     try:
         document = read_json(path)
-        if document.get("Digest") != digest_of(document):
+        if not is_sealed(document, document.get("Digest")):
             raise StorageError(f"{printable(path)}: {CHANGED}; restore it, or remove it")
         future = refusal(document)
         if future:

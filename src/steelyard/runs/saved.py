@@ -348,6 +348,11 @@ def _records(data: bytes, name: str) -> Records:
         about = strict(table.schema.metadata[b"steelyard"], name)
     except (pa.ArrowException, InputError, KeyError, TypeError, ValueError):
         raise StorageError(f"{printable(name)}: not the records of a run") from None
+    try:
+        table.validate(full=True)
+    except pa.ArrowInvalid:
+        said = "its texts are not UTF-8: they hold half characters as versions before 0.11.0 wrote them"
+        raise StorageError(f"{printable(name)}: {said}") from None
     cluster, unread = about["cluster"], about.get("extras", {})
     columns = {column: table.column(column) for column in table.column_names if column not in unread}
     extras = {

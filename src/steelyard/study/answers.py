@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import InputError, UsageError, counted, printable
+from steelyard.halves import whole_text
 from steelyard.records.conditions import Conditions
 from steelyard.records.labels import value_name
 from steelyard.records.plan import Plan
 from steelyard.records.readers import read_as_is
 from steelyard.records.readers.packed import inner_name
-from steelyard.records.schema import FIELDS, ITEM_NAMES, kind_of, texts
+from steelyard.records.schema import FIELDS, ITEM_NAMES
 from steelyard.records.sources import Source
 from steelyard.records.table import Records
 from steelyard.records.task import Task
@@ -182,7 +183,7 @@ def _model(tables: Sequence[Records], stated: str | None, source: Path) -> str:
         raise UsageError(
             f"the answers are of {len(named)} models; a benchmark is of one: choose it with `where=model=NAME`"
         )
-    return stated or next(iter(named), None) or Path(inner_name(source.resolve().name)).stem
+    return stated or next(iter(named), None) or whole_text(Path(inner_name(source.resolve().name)).stem)
 
 
 # -- cases and answers joined ------------------------------------------------------------------------------------------
@@ -273,9 +274,8 @@ def _cases(task: SuiteTask, cases: Records) -> dict[str, dict[str, Any]]:
 
 
 def stated_values(table: Records, name: str) -> list[Any]:
-    """A column's values as they were stated, half characters of texts too."""
-    column = table.column(name)
-    return list(texts(column)) if kind_of(column) == "text" else list(column.to_pylist())
+    """A column's values as they were stated."""
+    return list(table.column(name).to_pylist())
 
 
 def item_column(table: Records) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 
 from steelyard.errors import counted
-from steelyard.ground.frames import arrow_table
 from steelyard.records.labels import value_name
 from steelyard.uncertainty.number import Delta, Estimate, Number
 
@@ -39,7 +38,7 @@ def _table(numbers: Sequence[Estimate | Delta], fields: Sequence[str], more: Map
     for name in fields:
         key = name if name not in columns else f"{name}_"  # a slice column of that name comes first
         columns[key] = [_field(number, name) for number in numbers]
-    return arrow_table({name: pa.array(values, _KINDS.get(name)) for name, values in columns.items()})
+    return pa.table({name: pa.array(values, _KINDS.get(name)) for name, values in columns.items()})
 
 
 def main_lines(numbers: Sequence[Estimate | Delta], *, most: int = 6) -> list[str]:

@@ -17,7 +17,7 @@ from steelyard.metrics.options import Constants
 from steelyard.records.clusters import Clusters
 from steelyard.records.derive import ANSWERED, FAILED
 from steelyard.records.digests import Digests, column_digests, row_digests
-from steelyard.records.schema import KEY, PAIRED, is_group, kind_of, texts
+from steelyard.records.schema import KEY, PAIRED, is_group, kind_of
 from steelyard.records.table import Records
 from steelyard.uncertainty.sampling import Sample
 
@@ -156,11 +156,8 @@ def _row_texts(records: Records) -> list[bytes]:
         if name in records and kind_of(records.column(name)) != "null":
             column = records.column(name)
             numeric = name == "target" and kind_of(column) in ("int", "float")
-            text = kind_of(column) == "text"
-            columns.append(
-                records.stated_numbers(name).tolist() if numeric else texts(column) if text else column.to_pylist()
-            )
-    return [json.dumps(row).encode("utf-8", "surrogatepass") for row in zip(*columns, strict=True)]
+            columns.append(records.stated_numbers(name).tolist() if numeric else column.to_pylist())
+    return [json.dumps(row).encode() for row in zip(*columns, strict=True)]
 
 
 def _digests(rows: Sequence[bytes], cluster: npt.NDArray[np.int64], inside: npt.NDArray[np.bool_], size: int) -> bytes:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import StorageError
+from steelyard.halves import mended
 from steelyard.metrics.evidence.codec import kind, kind_named, kind_of, reading_name, reading_named
 from steelyard.records.clusters import Clusters
 from steelyard.records.labels import Labels
@@ -42,7 +43,7 @@ def packed(parts: Sequence[KeptSlice]) -> bytes:
     header = {"version": VERSION, "parts": [writer.take(part) for part in parts]}
     buffer = BytesIO()
     arrays = {f"a{i}": array for i, array in enumerate(writer.arrays)}
-    text = np.frombuffer(json.dumps(header).encode("utf-8", "surrogatepass"), np.uint8)
+    text = np.frombuffer(json.dumps(header).encode(), np.uint8)
     # numpy before 2.1 takes allow_pickle for the name of an array; `_Writer` gives it none that holds objects
     np.savez_compressed(buffer, header=text, **arrays)
     return buffer.getvalue()
@@ -55,7 +56,7 @@ def unpacked(data: bytes) -> list[KeptSlice]:
             if any(member.file_size > LARGEST for member in archive.infolist()):
                 raise StorageError("the evidence is larger than this program reads")
         with np.load(BytesIO(data), allow_pickle=False) as loaded:
-            header = json.loads(loaded["header"].tobytes().decode("utf-8", "surrogatepass"))
+            header = json.loads(mended(loaded["header"].tobytes()))
             if header["version"] not in VERSIONS:
                 raise StorageError(
                     f"the evidence has version {header['version']}; this program reads {VERSIONS[0]} to {VERSIONS[-1]}"

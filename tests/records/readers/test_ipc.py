@@ -18,7 +18,6 @@ import pytest
 
 from steelyard.errors import InputError, UsageError
 from steelyard.records.readers import read
-from steelyard.records.schema import text_array, texts
 
 SECRET = "SECRET-PATIENT"
 Write = Callable[[pa.Table], bytes]
@@ -160,13 +159,19 @@ def test_chunks_and_an_index_of_pandas(tmp_path: Path) -> None:
     }
 
 
-def test_half_characters_are_kept_and_other_bytes_refused(tmp_path: Path) -> None:
-    path = written(tmp_path, file(pa.table({"item": [1, 2], "x": text_array(["\ud800", None])})))
-    assert texts(read(path).column("x")) == ["\ud800", None]
-    raw = pa.array([b"a", b"\xff"], pa.binary())
+@pytest.mark.parametrize("wrong", [b"\xff", "\ud800".encode("utf-8", "surrogatepass")])
+def test_bytes_that_are_no_utf_8_are_refused(tmp_path: Path, wrong: bytes) -> None:
+    raw = pa.array([b"a", wrong], pa.binary())
     bad = pa.Array.from_buffers(pa.string(), 2, raw.buffers())
     with pytest.raises(InputError, match=r"answers\.arrow:2: x: not UTF-8 text"):
         read(written(tmp_path, file(pa.table({"item": [1, 2], "x": bad}))))
+    ends = pa.array([0, 0, 2], pa.int32())
+    objects = pa.ListArray.from_arrays(
+        ends, pa.StructArray.from_arrays([bad], ["a"])
+    )  # what Arrow itself checks in files
+    for place, column in (("row 2: x", bad), ("row 2: x", pa.ListArray.from_arrays(ends, bad)), ("x", objects)):
+        with pytest.raises(InputError, match=f"^{place}: not UTF-8 text"):
+            read(pa.table({"item": [1, 2], "x": column}))
 
 
 BAD: dict[str, tuple[Any, int | None, str]] = {

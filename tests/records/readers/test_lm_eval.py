@@ -358,10 +358,11 @@ def test_a_torn_last_line_is_an_error_or_left_out(tmp_path: Path) -> None:
 def test_blank_lines_numbers_that_are_none_and_half_characters(tmp_path: Path) -> None:
     samples = [choice(n, (-1, -2, -3), 0) for n in range(3)]
     samples[1]["doc"]["weight"] = math.nan
-    samples[2]["doc"]["question"] = "\ud800"
+    samples[2]["doc"]["question"] = samples[0]["filter"] = "\ud800"
     path = tmp_path / "samples_x.jsonl"
     path.write_text("\n" + "\n\n".join(json.dumps(each) for each in samples))
     records = sy.read(path, columns=["doc.weight", "doc.question"])
+    assert column(records, "doc.question")[2] == "\\ud800"
     assert column(records, "mark") == [1.0, 1.0, 1.0]
     assert [records.where(row)[1] for row in range(3)] == [2, 4, 6]
 

@@ -214,8 +214,7 @@ def test_half_characters_become_escapes(tmp_path: Path) -> None:
     assert sample["id"] == "q\\ud800"
     assert sample["output"]["completion"] == "\\udfffx"
     assert sample["metadata"]["note"] == "\\ud800\\ud801"
-    what = "samples hold half characters (lone surrogates), which Inspect cannot read; their escapes are written"
-    assert said == [f"1 {what}"]
+    assert said == []
 
 
 def test_equal_answers_give_equal_logs(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -132,12 +133,6 @@ def test_the_format(listener: Listener) -> None:
     replies(listener.url, request(format="json"), request(format="text", schema=SCHEMA), request(top_logprobs=3))
     assert [body.get("response_format") for body in listener.bodies] == [{"type": "json_object"}, None, None]
     assert "top_logprobs" not in listener.bodies[2]
-
-
-def test_half_a_character_can_be_sent(listener: Listener) -> None:
-    asked = Request(model="m", messages=(Message(role="user", content="a\ud800"),))
-    assert replies(listener.url, asked)[0].text == "yes"
-    assert listener.bodies[0]["messages"][0]["content"] == "a\ud800"
 
 
 def test_no_key_is_sent_where_none_is_named(listener: Listener) -> None:
@@ -289,8 +284,14 @@ def test_cut_while_thinking_is_a_reply_without_an_answer() -> None:
     assert (reply.failure, reply.text, reply.reasoning) == ("", "", "Well")
 
 
-def test_half_a_character_in_a_reply_is_kept() -> None:
-    assert read(json.dumps(changed(message={"content": "a\ud800"})).encode()).text == "a\ud800"
+def test_half_a_character_in_a_reply_is_its_escape() -> None:
+    logprobs = {"content": [{"token": "a\ud800", "logprob": -1}]}
+    reply = read(json.dumps(changed(message={"content": "a\ud800"}, logprobs=logprobs)).encode())
+    assert (reply.text, reply.tokens) == ("a\\ud800", (Token(text="a\\ud800", logprob=-1.0),))
+
+
+def test_a_number_that_is_not_finite_beside_the_reply_is_no_fault() -> None:
+    assert read(json.dumps({**changed(message={"content": "a\ud800"}), "load": math.nan}).encode()).text == "a\\ud800"
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner, max_size=3)

@@ -26,6 +26,10 @@ def test_any_value_is_shown_as_it_is(value: str) -> None:
     assert made("[{{ a }}]", a=value) == f"[{value}]"
 
 
+def test_half_a_character_that_a_template_says_is_its_escape() -> None:
+    assert made(r"""{{ "\ud800" }} \ud800""") == r"\ud800 \ud800"
+
+
 def test_names_are_those_that_must_be_given() -> None:
     prompt = Prompt("{% for v in visits %}{{ v.egfr }}{{ loop.index }}{% endfor %}{{ age|round }}", source="x")
     assert prompt.names == {"visits", "age"}

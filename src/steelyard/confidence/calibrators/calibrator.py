@@ -20,7 +20,7 @@ from steelyard.confidence.calibrators.contract import methods
 from steelyard.errors import InputError, printable
 from steelyard.ground.arrays import Floats
 from steelyard.records.derive import ANSWERED
-from steelyard.records.schema import kind_of, texts
+from steelyard.records.schema import kind_of
 from steelyard.records.table import Records
 
 Target = Literal["correctness", "near_correct", "loss"]
@@ -203,7 +203,7 @@ def _comparable(records: Records, name: str) -> list[Any]:
     if kind_of(records.column(name)) in ("int", "float"):
         return [None if np.isnan(x) else x for x in records.stated_numbers(name).tolist()]
     column = records.column(name)
-    return list(texts(column)) if kind_of(column) == "text" else list(column.to_pylist())
+    return list(column.to_pylist())
 
 
 def cluster_digests(records: Records) -> bytes:
@@ -213,8 +213,7 @@ def cluster_digests(records: Records) -> bytes:
 
 
 def _digest(values: Sequence[Any]) -> bytes:
-    text = json.dumps(list(values))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:DIGEST]
+    return hashlib.sha256(json.dumps(list(values)).encode()).digest()[:DIGEST]
 
 
 def _common(one: bytes, other: bytes) -> int:

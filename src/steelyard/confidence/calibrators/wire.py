@@ -10,7 +10,7 @@ import msgspec
 from steelyard.confidence.calibrators import Calibrator, Method, methods
 from steelyard.confidence.calibrators.calibrator import DIGEST
 from steelyard.errors import InputError, StorageError, UsageError, counted, printable
-from steelyard.ground.digests import CHANGED, digest_of
+from steelyard.ground.digests import CHANGED, digest_of, is_sealed
 from steelyard.ground.json import DIALECT, plain, refusal, strict
 from steelyard.ground.structs import schema_parts
 
@@ -54,7 +54,7 @@ def read_calibrator(path: Path) -> Calibrator:
     try:
         calibrator = msgspec.convert(raw, Calibrator)
         _check(calibrator)
-        if raw.get("digest") != digest_of(raw):
+        if not is_sealed(raw, raw.get("digest")):
             raise UsageError(f"{CHANGED}; fit it again")
     except msgspec.ValidationError as problem:
         raise StorageError(f"{printable(path)}: {_said(str(problem))}") from None

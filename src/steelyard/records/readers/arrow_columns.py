@@ -87,6 +87,7 @@ def columns_of(source: Input, table: Any, unwanted: Sequence[str] = ()) -> Table
                 problems.append(placed)
             else:
                 extras[name] = Extra(chunks.combine_chunks(), placed)
+                _check_encoding(source, name, extras[name].column)
             continue
         _check_encoding(source, name, columns[name])
     return Table(columns, table.num_rows, problems=tuple(problems), extras=extras, skipped=tuple(skipped))
@@ -155,7 +156,7 @@ def _is_plain(kind: Any) -> bool:
 
 
 def _check_encoding(source: Input, name: str, column: Column) -> None:
-    """Arrow's own check refuses lone surrogates, which are data; anything else that is not UTF-8 is not."""
+    """Refuse texts that are no UTF-8, which Arrow itself does not look at before."""
     rows = None
     try:
         column.validate(full=True)
@@ -164,9 +165,11 @@ def _check_encoding(source: Input, name: str, column: Column) -> None:
         if pa.types.is_nested(column.type):
             rows = pc.list_parent_indices(column).to_numpy()
             column = column.flatten()
+        if pa.types.is_nested(column.type):
+            raise source.error("not UTF-8 text", field=name) from None
     for row, value in enumerate(column.cast(pa.large_string()).view(pa.large_binary()).to_pylist(), 1):
         try:
-            (value or b"").decode("utf-8", "surrogatepass")
+            (value or b"").decode()
         except UnicodeDecodeError:
             line = row if rows is None else int(rows[row - 1]) + 1
             raise source.error("not UTF-8 text", line=line, field=name) from None

@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any, BinaryIO, Literal
 
 from steelyard.ground.json import Flaw, NotJsonError, parse_line
+from steelyard.halves import whole_text
 
 SIZE = 2**16
 MOST_NAMES = 1_000
@@ -193,7 +194,7 @@ def _pairs(text: str) -> Iterable[tuple[str, str]]:
                 return
         elif token == ":" and depth == 1 and last[:1] == '"':
             try:
-                yield json.loads(last, strict=False), text[match.end() : match.end() + _FAR].lstrip()[:1]
+                yield whole_text(json.loads(last, strict=False)), text[match.end() : match.end() + _FAR].lstrip()[:1]
             except ValueError:
                 return
         last = token

@@ -27,6 +27,7 @@ from typing import Any
 import msgspec
 
 from steelyard.errors import printable
+from steelyard.halves import mended
 from steelyard.records.declared import Declared
 from steelyard.records.readers.contract import Certainty, Table, reader
 from steelyard.records.readers.head import Head
@@ -120,7 +121,7 @@ class _Run:
         file = self._source.member(f"{self._folder}{_SPEC}")
         text = file.text(_LARGEST)
         try:
-            return msgspec.json.decode(text, type=Spec)
+            return msgspec.json.decode(mended(text), type=Spec)
         except msgspec.ValidationError as problem:
             raise unexpected(file, problem) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

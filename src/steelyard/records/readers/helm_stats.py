@@ -23,6 +23,7 @@ import numpy as np
 
 from steelyard.errors import InputError
 from steelyard.ground.json import NotJsonError, parse_document, without_flaws
+from steelyard.halves import mended
 from steelyard.records.declared import Declared
 from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.json_elements import BrokenError, Elements
@@ -104,7 +105,7 @@ def _decoded(
     file: Input, decoder: msgspec.json.Decoder[_Element], raw: bytes, kind: type[_Element], number: int
 ) -> _Element:
     try:
-        return decoder.decode(raw)
+        return decoder.decode(mended(raw))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     try:
@@ -113,8 +114,6 @@ def _decoded(
         raise file.error(problem.problem, line=number) from None
     except msgspec.ValidationError as problem:
         raise unexpected(file, problem, number) from None
-    except UnicodeEncodeError:
-        raise file.error("the name of a field holds half a character (a lone surrogate)", line=number) from None
 
 
 def unexpected(file: Input, problem: msgspec.ValidationError, number: int | None = None) -> InputError:

@@ -10,12 +10,14 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
 from steelyard.errors import InputError
+from steelyard.halves import mended
 from steelyard.records.readers.inspect_scores import SCORER, number, parts
 from steelyard.records.readers.log_values import real
 from steelyard.records.token_signals import token_energy, token_msp, token_pe
@@ -27,7 +29,6 @@ _ABSENT = msgspec.Raw(b"null")
 _REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _BLOCK = 200  # samples that are compressed together
 _PIECE = 2**20
-_MENDED = 32 * 2**20  # bytes of a sample that are parsed whole where nothing else helps
 _NOT_FINITE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|-?Infinity|NaN', re.DOTALL)
 _ATTACHMENT = re.compile(r"(?:attachment|tc)://([0-9a-f]+)")
 _LEAST, _MOST = -1e9, 1e-3  # a log-probability, with what rounding may add
@@ -126,25 +127,16 @@ def _check_encoding(raw: bytes | bytearray, refuse: Refuse) -> None:
 
 
 def _parsed(raw: bytes | bytearray, refuse: Refuse) -> _Text:
-    """The parts of a sample; NaN, which stands for a score that was not made, and halves of characters are no fault."""
+    """The parts of a sample; NaN, which stands for a score that was not made, is no fault."""
+    text = mended(raw)
+    with suppress(*_REFUSED):
+        return _TEXT.decode(text)
     try:
-        return _TEXT.decode(raw)
-    except _REFUSED:
-        pass
-    mended = _finite(raw)
-    try:
-        return _TEXT.decode(mended)
+        return _TEXT.decode(_finite(text))
     except msgspec.ValidationError:
         raise refuse("an object is expected", None) from None
     except _REFUSED:
-        pass
-    if len(raw) > _MENDED:
-        raise refuse("not valid JSON, or half a character in a text", None)
-    whole = _loaded(mended, refuse)
-    if not isinstance(whole, dict):
-        raise refuse("an object is expected", None)
-    named = {key: part for key, part in whole.items() if key in _Text.__struct_fields__}
-    return _Text(**{key: msgspec.Raw(json.dumps(part).encode()) for key, part in named.items()})
+        raise refuse("not valid JSON", None) from None
 
 
 def _finite(raw: bytes | bytearray) -> bytes:
@@ -165,11 +157,12 @@ def _loaded(raw: bytes, refuse: Refuse) -> Any:
 
 
 def value(raw: bytes | msgspec.Raw, refuse: Refuse) -> Any:
-    """The value of a JSON text, NaN and halves of characters included."""
+    """The value of a JSON text, NaN included."""
+    text = mended(bytes(raw))
     try:
-        return msgspec.json.decode(raw)
+        return msgspec.json.decode(text)
     except _REFUSED:
-        return _loaded(bytes(raw), refuse)
+        return _loaded(text, refuse)
 
 
 def _object(raw: msgspec.Raw, field: str, refuse: Refuse) -> dict[str, Any]:
@@ -333,7 +326,7 @@ class Held:
     def add(self, sample: Sample) -> None:
         try:
             self._open.append(msgspec.json.encode(sample))
-        except (UnicodeEncodeError, OverflowError):  # half a character, a whole number beyond 64 bits
+        except OverflowError:  # a whole number beyond 64 bits
             self._open.append(json.dumps(msgspec.to_builtins(sample)).encode())
         self._count += 1
         if len(self._open) == _BLOCK:

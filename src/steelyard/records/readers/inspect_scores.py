@@ -130,7 +130,7 @@ def stated(results: Any) -> list[Stated]:
     for entry in entries if isinstance(entries, list) else ():
         try:
             found.append(msgspec.convert(entry, Stated))
-        except (msgspec.ValidationError, UnicodeEncodeError):  # half a character in a text
+        except msgspec.ValidationError:
             continue
     return found
 

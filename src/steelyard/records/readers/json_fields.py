@@ -28,7 +28,7 @@ from steelyard.ground.json import TOO_LARGE, Flaw
 from steelyard.records.demand import Want
 from steelyard.records.extras import json_texts
 from steelyard.records.readers.contract import Column, joined
-from steelyard.records.schema import LARGEST_INT, SHOWN, expected, field_of, text_array, texts
+from steelyard.records.schema import LARGEST_INT, SHOWN, expected, field_of, text_array
 
 _INT = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _TYPES: dict[str, Any] = {"text": str, "int": _INT, "float": float, "bool": bool, "null": None}
@@ -37,7 +37,7 @@ _ARROW: dict[str, Any] = {
     "json": pa.string(),
 }  # fmt: skip
 KINDS = {str: "text", bool: "bool", int: "int", float: "float", list: "list", dict: "object", type(None): "null"}
-_UNSAYABLE = re.compile(r'[\x00-\x1f"\\\ud800-\udfff]')  # msgspec takes no such character in a field's name
+_UNSAYABLE = re.compile(r'[\x00-\x1f"\\]')  # msgspec takes no such character in a field's name
 
 
 class MisfitError(ValueError):
@@ -230,7 +230,7 @@ def _objects(node: Node, batch: Batch) -> list[dict[str, Any] | None]:
             parts[key] = _objects(child, batch)
         elif child.column in batch.arrays:
             chunk = batch.arrays.pop(child.column)
-            values = texts(chunk) if pa.types.is_string(chunk.type) else chunk.to_pylist()
+            values = chunk.to_pylist()
             is_json = child.column in batch.json
             parts[key] = [None if v is None else json.loads(v) for v in values] if is_json else values
     rows = ({key: values[row] for key, values in parts.items() if values[row] is not None} for row in range(batch.rows))
@@ -267,17 +267,9 @@ def _array(leaf: Leaf, rows: list[Any], get: Callable[[Any], Any], keys: npt.NDA
     values = list(map(get, rows))
     try:
         return pa.array(values, kind)
-    except (pa.ArrowException, UnicodeEncodeError):  # Arrow takes neither UNSET nor lone surrogates
+    except pa.ArrowException:  # Arrow does not take UNSET
         keys -= _absent(values)
-        values = [None if value is UNSET else value for value in values]
-    if kind == pa.string():
-        return text_array(values)
-    if kind == pa.list_(pa.string()):
-        flat = text_array([part for value in values for part in value or ()])
-        ends = np.cumsum([0, *(len(value or ()) for value in values)])
-        missing = pa.array([value is None for value in values])
-        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), flat, mask=missing)
-    return pa.array(values, kind)
+        return pa.array([None if value is UNSET else value for value in values], kind)
 
 
 def _absent(values: list[Any]) -> npt.NDArray[np.bool_]:

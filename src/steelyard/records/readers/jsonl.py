@@ -24,6 +24,7 @@ import pyarrow as pa
 from steelyard.errors import InputError
 from steelyard.ground.arrays import Codes, Mask
 from steelyard.ground.json import Flaw, NotJsonError, parse_line
+from steelyard.halves import mended
 from steelyard.records.extras import Extra, json_texts
 from steelyard.records.readers.contract import Certainty, Column, Table, give_back, joined, reader
 from steelyard.records.readers.head import Head
@@ -132,7 +133,8 @@ class Lines:
             raise self._source.not_utf8(block.offset + problem.start, line=line) from None
 
     def _read(self, block: Block) -> None:
-        rows = self._at_once(block.data)
+        text = mended(block.data)
+        rows = self._at_once(text)
         if rows is not None:
             self._close(rows, block.data, self._next)
             self._next += len(rows)
@@ -141,7 +143,7 @@ class Lines:
         if not lines[-1]:
             lines.pop()
         number, self._next = self._next, self._next + len(lines)
-        pending = iter(lines)
+        pending = iter(text.split(b"\n")[: len(lines)])
         rows = []
         objects: list[tuple[int, dict[str, Any]]] = []  # the next rows, waiting for a Struct to be made for them
         first = blank = 0  # the batch's first line, and how many of its lines were blank

@@ -32,6 +32,7 @@ import numpy as np
 import pyarrow as pa
 
 from steelyard.errors import InputError, counted, printable
+from steelyard.halves import whole_text
 from steelyard.records.declared import Declared
 from steelyard.records.readers.contract import Certainty, Column, Table, reader
 from steelyard.records.readers.head import Head
@@ -188,7 +189,7 @@ class _Log:
             self._source.warnings += file.warnings
 
     def _setup(self, file: Input, results: Results | None, lines: Sequence[Line]) -> Setup:
-        folder, name = os.path.split(file.name)
+        folder, name = os.path.split(whole_text(file.name))
         named = _SAMPLES.search(name)
         task = named["task"] if named else None
         if task is None and results is not None and len(results.tasks()) == 1:

@@ -15,6 +15,7 @@ import msgspec
 
 from steelyard.errors import InputError
 from steelyard.ground.json import Flaw, NotJsonError, parse_line, without_flaws
+from steelyard.halves import mended
 from steelyard.records.readers.head import SIZE, Head
 from steelyard.records.readers.inputs import LONGEST_LINE, Block, Input
 from steelyard.records.readers.log_values import real
@@ -50,7 +51,7 @@ _arguments = msgspec.json.Decoder(dict[str, _Arguments]).decode
 
 
 def _value(raw: bytes | msgspec.Raw) -> Any:
-    """A JSON value; half a character in a text is kept, and a whole number of thousands of digits is null."""
+    """A JSON value; a whole number of thousands of digits is null."""
     try:
         return msgspec.json.decode(raw)
     except _REFUSED:
@@ -124,7 +125,7 @@ def lines_of(file: Input) -> Iterator[list[Line]]:
         if len(block.data) > LONGEST_LINE and block.data.find(b"\n", 0, LONGEST_LINE + 1) < 0:
             raise file.error(f"the line is longer than {LONGEST_LINE // 2**20} MiB", line=number + 1)
         _check_encoding(file, block, number)
-        texts = block.data.split(b"\n")
+        texts = mended(block.data).split(b"\n")
         lines = []
         for place, text in enumerate(texts, number + 1):
             if text.strip():
@@ -204,7 +205,7 @@ class Choices(NamedTuple):
         if metric == "acc_mutual_info" and self.alone:
             return [log - alone for log, alone in zip(self.logs, self.alone, strict=True)]
         if metric in BY_LENGTH and self.are_named:
-            coded = [text.encode(errors="surrogatepass") if metric == "acc_bytes" else text for text in self.texts]
+            coded = [text.encode() if metric == "acc_bytes" else text for text in self.texts]
             return [log / len(text) if text else -math.inf for log, text in zip(self.logs, coded, strict=True)]
         return self.logs
 

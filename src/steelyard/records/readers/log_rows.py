@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from steelyard.ground.arrays import Mask
 from steelyard.ground.json import Flaw, NotJsonError, parse_line
+from steelyard.halves import mended
 from steelyard.records.readers.contract import Column, Table
 from steelyard.records.readers.inputs import LONGEST_LINE, Input
 from steelyard.records.readers.json_elements import BrokenError, Elements
@@ -40,12 +41,12 @@ class Shape(Generic[Row]):
     def of(self, raw: bytes, number: int | None = None) -> Row:
         """The Struct of an object's text; NotJsonError where it is none. Numbers that are not finite become null."""
         try:
-            return self._decoder.decode(raw)
+            return self._decoder.decode(mended(raw))
         except _REFUSED:
             values = parse_line(raw)
         try:
             return msgspec.convert(self._cleaned(values, number), self._kind)
-        except (msgspec.ValidationError, UnicodeEncodeError, RecursionError) as problem:  # the second: half a character
+        except (msgspec.ValidationError, RecursionError) as problem:
             place = _PLACE.search(str(problem))
             expected = re.match(r"Expected `([^`]*)`", str(problem))
             what = f": {expected[1]} is expected" if expected else ""

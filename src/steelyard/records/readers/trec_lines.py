@@ -24,7 +24,7 @@ from steelyard.ground.json import NotJsonError, first_flaw, parse_document
 from steelyard.records.rankings import first_twice
 from steelyard.records.readers.inputs import LONGEST_LINE, Block, Input
 from steelyard.records.readers.packed import look_inside
-from steelyard.records.schema import text_array, texts
+from steelyard.records.schema import text_array
 from steelyard.records.table import Source
 
 Codes = npt.NDArray[np.int64]
@@ -96,7 +96,7 @@ class Columns:
         """Where a row is: its line and field; in JSON, which has no lines here, its topic."""
         if self.places is not None:
             return {"file": self.source.name, "line": int(self.places.line(row)), "field": field}
-        return {"file": self.source.name, "field": texts(self.topic.values)[self.topic.codes[row]]}
+        return {"file": self.source.name, "field": self.topic.values[self.topic.codes[row]].as_py()}
 
 
 def read_columns(path: str | os.PathLike[str], columns: tuple[str, ...]) -> Columns:

@@ -33,7 +33,7 @@ def _cells(parts: Iterable[Records], path: Path, delimiter: str, *, verbatim: bo
     formulas = 0
     _first, parts = some(parts)
     with opened(path) as file:
-        text = io.TextIOWrapper(file, "utf-8", errors="backslashreplace", newline="")
+        text = io.TextIOWrapper(file, "utf-8", newline="")
         out = csv.writer(text, delimiter=delimiter, lineterminator="\n")
         for place, (names, rows) in enumerate(chain.from_iterable(batches(records, str) for records in parts)):
             for row in rows if place else chain([names], rows):

@@ -23,14 +23,11 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from steelyard.errors import UsageError, printable
 from steelyard.ground.files import replacing
-from steelyard.ground.json import whole_text
-from steelyard.records.schema import texts
 from steelyard.records.table import Records
 from steelyard.registry import Registry
 
@@ -116,26 +113,14 @@ def writer(
 def batches(records: Records, raw: Callable[[str], Any]) -> Iterator[tuple[list[str], Iterator[tuple[Any, ...]]]]:
     """The rows, some at a time, with the names of their columns; `raw` is what JSON text becomes."""
     table = records.to_arrow()
-    jsons = {whole_text(name) for name in records.extras if records.extra(name).is_json}
+    jsons = {name for name in records.extras if records.extra(name).is_json}
     for start in range(0, table.num_rows, _ROWS):
         part = table.slice(start, _ROWS)
         columns = []
         for name, column in zip(part.column_names, part.columns, strict=True):
-            chunk = column.combine_chunks()
-            values = _values(chunk)
+            values = column.to_pylist()
             columns.append([None if v is None else raw(v) for v in values] if name in jsons else values)
         yield part.column_names, zip(*columns, strict=True)
-
-
-def _values(chunk: Any) -> list[Any]:
-    """The values of an array; half characters in its texts are kept."""
-    if pa.types.is_string(chunk.type) or pa.types.is_large_string(chunk.type):
-        return texts(chunk)
-    if pa.types.is_list(chunk.type) and pa.types.is_string(chunk.type.value_type):
-        parts, ends = texts(chunk.flatten()), np.cumsum(pc.fill_null(pc.list_value_length(chunk), 0).to_numpy())
-        lists = [parts[start:end] for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)]
-        return [None if missing else each for each, missing in zip(lists, chunk.is_null().to_pylist(), strict=True)]
-    return list(chunk.to_pylist())
 
 
 def _not_finite(table: Any) -> int:

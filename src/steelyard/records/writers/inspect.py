@@ -37,7 +37,8 @@ import steelyard
 from steelyard.errors import UsageError
 from steelyard.ground.arrays import Floats
 from steelyard.ground.files import written_at
-from steelyard.ground.json import plain, whole, whole_text
+from steelyard.ground.json import plain
+from steelyard.halves import whole_text
 from steelyard.records.admitting import admitted
 from steelyard.records.derive import FAILED
 from steelyard.records.labels import value_name
@@ -68,14 +69,14 @@ _PLACED = frozenset(
 def inspect(parts: Iterable[Records], path: Path, _: bool) -> list[str]:
     """Write the rows as the samples of an Inspect log."""
     records, _all = some(parts)
-    log, texts = _Log(_one_cell(_checked(records)), records.sources), _Texts()
+    log, encoded = _Log(_one_cell(_checked(records)), records.sources), msgspec.json.Encoder(enc_hook=str).encode
     with open(path, "wb") as file:
-        file.write(texts.encoded(whole(log.head()))[:-1] + b',"samples":[')
+        file.write(encoded(log.head())[:-1] + b',"samples":[')
         for place, sample in enumerate(log.samples()):
-            file.write((b",\n" if place else b"\n") + texts.encoded(sample))
+            file.write((b",\n" if place else b"\n") + encoded(sample))
         file.write(b"\n]}\n")
     unheard = "replies that the table does not have (declined, or not to be read) are told in brackets in their place"
-    return [*log.said, *([f"{log.unheard:,} {unheard}"] if log.unheard else []), *texts.said]
+    return [*log.said, *([f"{log.unheard:,} {unheard}"] if log.unheard else [])]
 
 
 def _checked(records: Records) -> Records:
@@ -99,25 +100,6 @@ def _one_cell(records: Records) -> Records:
                 f"for each, with `where={name}=…`"
             )
     return records
-
-
-class _Texts:
-    """Writes JSON that Inspect reads: half a character, which its parser refuses, becomes its escape."""
-
-    def __init__(self) -> None:
-        self._encoder, self._halves = msgspec.json.Encoder(enc_hook=str), 0
-
-    def encoded(self, document: Mapping[str, Any]) -> bytes:
-        try:
-            return self._encoder.encode(document)
-        except UnicodeEncodeError:
-            self._halves += 1
-            return self._encoder.encode(whole(document))
-
-    @property
-    def said(self) -> list[str]:
-        what = "samples hold half characters (lone surrogates), which Inspect cannot read; their escapes are written"
-        return [f"{self._halves:,} {what}"] if self._halves else []
 
 
 @dataclass(frozen=True)
@@ -161,7 +143,7 @@ class _Log:
         if stated is None and len(about) == 1:
             stated = about.pop()
         if stated is None and name == "task":
-            stated = Path(self.sources[0].name if self.sources else "").name.partition(".")[0]
+            stated = whole_text(Path(self.sources[0].name if self.sources else "").name.partition(".")[0])
         return stated or (NO_MODEL if name == "model" else "answers")
 
     # -- scores ------------------------------------------------------------------------------------------------------
@@ -322,4 +304,4 @@ def _target(value: Any) -> str | list[str]:
 
 def _hex(*parts: str) -> str:
     """An id that depends on what it names alone."""
-    return hashlib.sha256(whole_text("\0".join(parts)).encode()).hexdigest()[:22]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:22]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from steelyard.ground.json import plain
 from steelyard.records.table import Records
 from steelyard.records.writers.contract import batches, opened, some, writer
 
@@ -25,13 +22,5 @@ def jsonl(parts: Iterable[Records], path: Path, _: bool) -> list[str]:
             objects = [{n: v for n, v in zip(names, row, strict=True) if v is not None} for row in rows]
             if is_first:
                 objects[0], is_first = dict.fromkeys(names) | objects[0], False
-            try:
-                file.write(encoder.encode_lines(objects))
-            except UnicodeEncodeError:  # half a character, which only json writes
-                lines = (json.dumps(plain(_loaded(each)), default=str, allow_nan=False) for each in objects)
-                file.write("".join(f"{line}\n" for line in lines).encode())
+            file.write(encoder.encode_lines(objects))
     return []
-
-
-def _loaded(row: dict[str, Any]) -> dict[str, Any]:
-    return {n: json.loads(bytes(v)) if isinstance(v, msgspec.Raw) else v for n, v in row.items()}

@@ -18,6 +18,7 @@ import msgspec
 
 from steelyard.errors import UsageError
 from steelyard.ground.http import FailedRequestError, Server
+from steelyard.halves import mended
 from steelyard.runner.backends.contract import Backend, Finding, Inference, Message, Options, Reply, Request
 
 NOT_A_CHAT = "the answer is not the JSON of a chat completion"
@@ -102,7 +103,7 @@ def further(options: Options, backend: str, own: Sequence[str]) -> dict[str, Any
             raise UsageError(f"the option '{name}' of the backend '{backend}' is for the spec's inference to say")
     try:
         msgspec.json.encode(options.options)
-    except (TypeError, UnicodeEncodeError):
+    except TypeError:
         raise UsageError(f"the options of the backend '{backend}' are sent as JSON, which cannot hold them") from None
     return dict(options.options)
 
@@ -119,22 +120,19 @@ def said(request: Request) -> list[dict[str, str]]:
 
 
 def encoded(body: Mapping[str, Any]) -> bytes:
-    try:
-        return msgspec.json.encode(body)
-    except UnicodeEncodeError:  # half a character in a text, which only json writes
-        return json.dumps(body).encode()
+    return msgspec.json.encode(body)
 
 
 def decoded(body: bytes, kind: type[_Document]) -> _Document | None:
     """The document in the body of an answer, None where it is not of this kind."""
+    whole = mended(body)
     try:
-        return msgspec.json.decode(body, type=kind)
+        return msgspec.json.decode(whole, type=kind)
     except msgspec.ValidationError:
         return None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # half a character in a text, which only json reads
-        with suppress(ValueError, RecursionError):
-            return msgspec.convert(json.loads(body), kind)
+        with suppress(ValueError, RecursionError):  # a number that is not finite, which only json reads
+            return msgspec.convert(json.loads(whole), kind)
         return None
 
 

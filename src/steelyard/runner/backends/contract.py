@@ -25,6 +25,7 @@ from steelyard.confidence.token_text import token_text
 from steelyard.errors import UsageError, printable
 from steelyard.ground.http import Limits
 from steelyard.ground.keys import is_variable
+from steelyard.halves import whole_text
 from steelyard.registry import Registry, closest
 
 Role = Literal["system", "user", "assistant"]
@@ -132,6 +133,9 @@ class Reply:
     cached: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("text", "reasoning", "finish", "model"):
+            if isinstance(text := getattr(self, name), str):
+                object.__setattr__(self, name, whole_text(text))
         for name in ("input_tokens", "output_tokens"):
             count = getattr(self, name)
             if count is not None and not (type(count) is int and 0 <= count <= _MOST_TOKENS):

@@ -24,6 +24,7 @@ from steelyard.confidence.token_text import field
 from steelyard.errors import BackendError, UsageError, counted, printable
 from steelyard.ground.http import FailedRequestError, Server
 from steelyard.ground.keys import bearer
+from steelyard.halves import mended
 from steelyard.runner.backends.chat import (
     AN_ERROR,
     NO_TEXT,
@@ -140,7 +141,7 @@ class Ollama(ChatServer):
         """What the server is, and whether it is too old to give log-probabilities."""
         answer = await self._server.get("/api/version")
         try:
-            version = str(json.loads(answer.body)["version"])
+            version = str(json.loads(mended(answer.body))["version"])
         except (ValueError, KeyError, TypeError):
             text = f"{self._server.name} does not say its version; is it Ollama?"
             return (Finding(about="server", level="problem", text=text),)
@@ -155,7 +156,7 @@ class Ollama(ChatServer):
         """Whether the model is there; Ollama lists all that are."""
         answer = await self._server.get("/api/tags")
         try:
-            names = {str(entry["name"]) for entry in json.loads(answer.body)["models"]}
+            names = {str(entry["name"]) for entry in json.loads(mended(answer.body))["models"]}
         except (ValueError, KeyError, TypeError):
             return ()
         whole = model if ":" in model.rpartition("/")[2] else f"{model}:latest"

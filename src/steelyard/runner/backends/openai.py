@@ -20,6 +20,7 @@ import msgspec
 from steelyard.errors import BackendError, counted, printable
 from steelyard.ground.http import FailedRequestError, Server
 from steelyard.ground.keys import bearer
+from steelyard.halves import mended
 from steelyard.runner.backends.chat import (
     AN_ERROR,
     NO_TEXT,
@@ -110,7 +111,7 @@ class OpenAI(ChatServer):
         """Whether the server lists the model; many do not list any."""
         try:
             answer = await self._server.get("/models")
-            names = {entry["id"] for entry in json.loads(answer.body)["data"]}
+            names = {entry["id"] for entry in json.loads(mended(answer.body))["data"]}
         except FailedRequestError as problem:
             return () if problem.status else (Finding(about="server", level="problem", text=str(problem)),)
         except (ValueError, KeyError, TypeError):

@@ -14,6 +14,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import UsageError, printable
+from steelyard.halves import whole_text
 
 if TYPE_CHECKING:
     from jinja2 import Template, nodes
@@ -87,7 +88,7 @@ class Prompt:
             raise self._refused(f"'{printable(str(problem))}' is a method, and no part of a value") from None
         except Exception as problem:  # whatever it does with a value; the message might show the value
             raise self._refused(f"the prompt of an item cannot be made ({type(problem).__name__})") from None
-        return "".join(parts).strip()
+        return whole_text("".join(parts).strip())  # a quoted text in a template may say half a character
 
     @cached_property
     def _parsed(self) -> nodes.Template:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from steelyard.errors import InputError
-from steelyard.records.schema import kind_of, texts
+from steelyard.records.schema import kind_of
 from steelyard.records.table import Records
 
 
@@ -14,7 +14,7 @@ def values_of(records: Records, column: str) -> list[Any]:
     values = records.column(column)
     if kind_of(values) != "text":
         return list(values.to_pylist())
-    return [None if text is None or not text.strip() else text for text in texts(values)]
+    return [None if text is None or not text.strip() else text for text in values.to_pylist()]
 
 
 def names_of_rows(records: Records, column: str, what: str) -> list[str | int]:

@@ -92,10 +92,6 @@ class Checked:
         for id, text in zip(ids, texts, strict=True):
             if not text.strip():
                 raise empty(what, id)
-            try:
-                text.encode()
-            except UnicodeEncodeError:
-                raise InputError(f"{what}: the text of '{printable(id)}' is not valid Unicode") from None
         vectors = checked(self.inner.embed(ids, texts, what=what, progress=progress), f"the vectors of {what}")
         if len(vectors) != len(texts):
             raise InputError(
