@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import pytest
@@ -35,7 +35,8 @@ def check(
     rules: Sequence[str] | str,
     baseline: Any = None,
     inconclusive: str = "fail",
-    allow_missing: float = 0.05,
+    allow: Sequence[str] | Mapping[str, float] | str = (),
+    allow_missing: float | None = None,
     allow_inconclusive: bool = False,
     by: Sequence[str] | str = (),
     pool: Sequence[str] = (),
@@ -53,12 +54,15 @@ def check(
     """The decision of a gate; a failed test with the table of rules where it does not pass.
 
     Files are read as `steelyard.read` reads them, with the same options.
-    `allow_inconclusive=True` is the earlier form of `inconclusive="pass"`.
+    `allow` says which cautions about the rows bar no rule, as `--allow` does: ["excerpt", "failed=0.1"].
+    `allow_missing=0.1` is the earlier form of `allow="missing=0.1"`, and `allow_inconclusive=True` of
+    `inconclusive="pass"`.
     """
     __tracebackhide__ = True
     from dataclasses import replace
     from pathlib import Path
 
+    from steelyard.decide.allowing import allowed
     from steelyard.decide.decision import INCONCLUSIVE
     from steelyard.decide.gate import Gate
     from steelyard.decide.request import Request, judge
@@ -77,11 +81,20 @@ def check(
         )
         warnings.warn(said, DeprecationWarning, stacklevel=2)
         inconclusive = "pass"
+    if allow_missing is not None:
+        said = deprecated(
+            "steelyard_gate allow_missing=",
+            f"give allow='missing={allow_missing}'",
+            typed=f"allow_missing={allow_missing}",
+        )
+        warnings.warn(said, DeprecationWarning, stacklevel=2)
     if inconclusive not in _INCONCLUSIVE:
         pytest.fail(f"inconclusive is one of {', '.join(_INCONCLUSIVE)}", pytrace=False)
     judged, problem = None, ""
     try:
-        gate = replace(Gate.parse(rules), allow_missing=allow_missing).by([by] if isinstance(by, str) else list(by))
+        earlier = {} if allow_missing is None else {"missing": allow_missing}
+        gate = replace(Gate.parse(rules), allow={**allowed(earlier), **allowed(allow)})
+        gate = gate.by([by] if isinstance(by, str) else list(by))
         place = Path(root) if root else None
         view = View(
             root_of(place, os.environ, _said), tenant_of(tenant, os.environ, _said), domain_of(domain, os.environ)

@@ -20,6 +20,9 @@ REMOVE_IN = {
     "shift apply queries=": "0.12.0",
     "shift train docs=": "0.12.0",
     "shift train queries=": "0.12.0",
+    # deprecated in 0.12.0 for two versions: allow=missing=SHARE
+    "gate allow_missing=": "0.14.0",
+    "steelyard_gate allow_missing=": "0.14.0",
     # accepted since 0.3.0, with no promise
     "runs decide require_significant=": "0.13.0",
     "steelyard_gate allow_inconclusive=": "0.13.0",

@@ -390,7 +390,7 @@ def test_what_is_only_a_part_passes_no_gate_from_python_either(tmp_path: Path, k
             decision = Gate.parse(rule).check(*subjects)
             assert [v.verdict for v in decision.rules] == [PASS, FAIL]
             assert decision.rules[-1].reason == "the run is incomplete"
-            assert [told in note for note in decision.notes] == [True]  # once, however many subjects say it
+            assert sum(told in note for note in decision.notes) == 1  # once, however many subjects say it
     assert verdicts("accuracy >= 0", sy.evaluate(whole, ["accuracy"], resamples=0)) == [PASS]
 
 

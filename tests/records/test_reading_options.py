@@ -30,6 +30,7 @@ VALUES: dict[str, tuple[Any, list[str]]] = {
     "map": ({"item": "case", "target": "gold, final"}, ["item=case", '"target"="gold, final"']),
     "where": (["age>=65"], ["age>=65"]),
     "salvage": (True, []),
+    "sheet": ("Answers", ["Answers"]),
     "only": (["age"], ["age"]),
     "drop": (["messages", "a, b"], ["messages", '"a, b"']),
     "scorer": (["match"], ["match"]),
@@ -41,6 +42,7 @@ VALUES: dict[str, tuple[Any, list[str]]] = {
     "unparsed": (["???"], ["???"]),
     "lexicon": (["terms.csv"], ["terms.csv"]),
 }
+TOGETHER = {name: value for name, value in VALUES.items() if name != "sheet"}  # of lines, which have no sheets
 
 
 def rows() -> list[dict[str, Any]]:
@@ -61,12 +63,14 @@ def answers(tmp_path: Path) -> Path:
 
 
 def in_yaml() -> dict[str, Any]:
-    return {ALL[name].typed(name): value for name, (value, _) in VALUES.items()}
+    return {ALL[name].typed(name): value for name, (value, _) in TOGETHER.items()}
 
 
 def words() -> list[str]:
-    flags = {name: f"--{ALL[name].typed(name).replace('_', '-')}" for name in ALL}
-    return [w for name, (_, typed) in VALUES.items() for w in (_given(flags[name], typed) if typed else [flags[name]])]
+    flags = {name: f"--{option.typed(name).replace('_', '-')}" for name, option in ALL.items()}
+    return [
+        w for name, (_, typed) in TOGETHER.items() for w in (_given(flags[name], typed) if typed else [flags[name]])
+    ]
 
 
 def _given(flag: str, typed: list[str]) -> list[str]:
@@ -102,7 +106,7 @@ def test_all_of_them_together_say_the_same_in_python_at_the_command_line_in_pyte
     answers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(answers.parent)
-    keywords: dict[str, Any] = {name: value for name, (value, _) in VALUES.items()}
+    keywords: dict[str, Any] = {name: value for name, (value, _) in TOGETHER.items()}
     (expected,) = steelyard.evaluate(answers.name, ["accuracy"], resamples=100, **keywords).estimates
     assert (expected.value, expected.n) == (2 / 3, 3)  # of ages 65 to 67; 66 declined
     typed = command("evaluate", answers.name, "-m", "accuracy", "--resamples", 100, "--format", "json", *words())
@@ -122,6 +126,8 @@ def test_all_of_them_together_say_the_same_in_python_at_the_command_line_in_pyte
     done = command(*asked[1:], "--resamples", 100, "--format", "json", root=answers.parent)
     assert done.code == 0, done.err
     assert done.json["estimates"][0]["n"] == 3
+    with pytest.raises(UsageError, match=r"`sheet=` is for workbooks; answers\.txt is read as jsonl"):
+        steelyard.read(answers.name, sheet="Answers", **keywords)
 
 
 def test_a_name_that_is_no_option_is_refused_with_a_hint(answers: Path) -> None:

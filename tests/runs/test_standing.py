@@ -24,6 +24,7 @@ from steelyard.runs.saved import Clock, save
 from steelyard.runs.standing import Standing, candidates, compared, ranked
 from steelyard.study.comparison import compare
 from steelyard.study.evaluation import evaluate
+from tests.support.answers import lines
 from tests.support.commands import command
 from tests.support.gates import step_down
 from tests.support.oracles import oracle
@@ -530,3 +531,22 @@ def test_an_interval_that_touches_0_does_not_exclude_it(scope: Scope) -> None:
     assert choice.action == KEEP
     assert choice.lead.interval is not None
     assert choice.lead.interval[0] <= 0 <= choice.lead.interval[1]
+
+
+def test_a_metric_without_a_direction_ranks_nothing_until_somebody_says_one(tmp_path: Path) -> None:
+    for name, declined in (("shy", 30), ("bold", 3)):
+        said = [None if i < declined else "yes" for i in range(60)]
+        rows = [{"item": i, "target": "yes", "prediction": word} for i, word in enumerate(said)]
+        (tmp_path / f"{name}.jsonl").write_text(lines(rows))
+        asked = ("-m", "abstention_rate", "-m", "accuracy", "--resamples", 100, "--save", "--run-id", name)
+        assert command("evaluate", tmp_path / f"{name}.jsonl", *asked, root=tmp_path).code == 0
+    assert command("runs", "promote", "bold", "-m", "abstention_rate", root=tmp_path).code == 0
+    for words in (("compare",), ("best",), ("decide", "--apply")):
+        refused = command("runs", *words, "-m", "abstention_rate", root=tmp_path)
+        assert (refused.code, "abstention_rate has no direction" in refused.err) == (2, True), refused.out
+        assert "--better higher or --better lower" in refused.err
+        assert command("runs", *words, "-m", "abstention_rate", "--better", "lower", root=tmp_path).code == 0
+    active = command("runs", "active", "-m", "abstention_rate", "--format", "json", root=tmp_path).json
+    assert active["run_id"] == "bold"  # the run that declines most is not promoted
+    wrong = command("runs", "best", "-m", "accuracy", "--better", "more", root=tmp_path)
+    assert (wrong.code, "--better is higher or lower, not 'more'" in wrong.err) == (2, True)

@@ -26,16 +26,16 @@ FORMULA = Cell("", "<f>1+1</f>")  # without the value that Excel would store
 DAY, MOMENT = Cell(' s="1"', "<v>46024</v>"), Cell(' s="2"', "<v>46024.5</v>")
 
 
-def workbook(*sheets: Sequence[Sequence[Any]], top: int = 1, left: int = 0) -> bytes:
-    """A workbook with these sheets; the first cell of each is in row `top`, behind `left` empty columns."""
-    names = range(1, len(sheets) + 1)
+def workbook(*sheets: Sequence[Sequence[Any]], top: int = 1, left: int = 0, hidden: Sequence[int] = ()) -> bytes:
+    """A workbook with these sheets, s1 and on; the first cell of each is in row `top`, behind `left` empty columns."""
+    names, unseen = range(1, len(sheets) + 1), dict.fromkeys(hidden, ' state="hidden"')
     parts = {
         "[Content_Types].xml": f'<Types xmlns="{_PACKAGE}/content-types">'
         f'<Override PartName="/xl/workbook.xml" ContentType="{_SHEET}.sheet.main+xml"/></Types>',
         "_rels/.rels": f'<Relationships xmlns="{_PACKAGE}/relationships"><Relationship Id="r" '
         f'Type="{_OFFICE}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
         "xl/workbook.xml": f'<workbook xmlns="{_MAIN}" xmlns:r="{_OFFICE}"><sheets>'
-        + "".join(f'<sheet name="s{n}" sheetId="{n}" r:id="r{n}"/>' for n in names)
+        + "".join(f'<sheet name="s{n}" sheetId="{n}"{unseen.get(n, "")} r:id="r{n}"/>' for n in names)
         + "</sheets></workbook>",
         "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{_PACKAGE}/relationships">'
         + "".join(f'<Relationship Id="r{n}" Type="{_OFFICE}/worksheet" Target="worksheets/{n}.xml"/>' for n in names)

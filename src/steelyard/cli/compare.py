@@ -49,7 +49,7 @@ def compare(
     columns = None if keeping.save_records else columns_read(asked or (), by or (), column)
     tables = [reading.table(paths, columns) for paths in ([files] if versus else [[path] for path in files])]
     of.say_unit_of(*tables)
-    base, new = (tables[0].filter({column: side}) for side in sides) if versus else tables
+    base, new = (tables[0].of_run(column, side) for side in sides) if versus else tables
     with progress("comparing") as bar:
         comparison = compared(
             base,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from steelyard.cli import completing
-from steelyard.cli.command import DOCUMENT, PLUGINS, READS, Shown, Writes, allow_plugins, command, say
+from steelyard.cli.command import DOCUMENT, PLUGINS, READS, Shown, Writes, allow_plugins, as_options, command, say
 from steelyard.cli.options import records as of
 from steelyard.cli.options import store
 from steelyard.cli.options.spellings import at_most_one, one_of
@@ -18,6 +18,8 @@ from steelyard.errors import UsageError, printable
 
 if TYPE_CHECKING:
     from steelyard.decide.decision import Decision, Verdict
+    from steelyard.decide.rules_file import GateRules
+    from steelyard.records.cautions import Kind
 
 
 @command(writes="acceptance_gate.json")
@@ -62,9 +64,17 @@ def gate(
         str | None,
         typer.Option("--inconclusive", help="An inconclusive gate: report (exit 6, the default), fail, pass or warn."),
     ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow",
+            metavar="KIND[=SHARE]",
+            help="What bars no rule, up to a share of the rows: failed and missing (0.05 by default), marks (0.01), "
+            "excerpt, sheets, cells, contradiction, repeats, conditions. Repeatable.",
+        ),
+    ] = None,
     allow_missing: Annotated[
-        float | None,
-        typer.Option("--allow-missing", help="The share of rows that may lack what a metric reads. Default: 0.05."),
+        float | None, typer.Option("--allow-missing", hidden=True, help="write --allow missing=SHARE")
     ] = None,
     profile: store.Profile = "default",
     versus: of.Versus = None,
@@ -107,7 +117,7 @@ def gate(
     whole = _gate(loaded, rules, rule, gate_profile)
     stated = {
         "inconclusive": inconclusive or loaded.inconclusive,
-        "allow_missing": loaded.allow_missing if allow_missing is None else allow_missing,
+        "allow": _allowed(loaded, allow or [], allow_missing),
     }
     base = at_most_one(baseline, baseline_named, named="the baseline", option_named="--baseline")
     request = Request(
@@ -174,10 +184,23 @@ def _gate(loaded: Any, file: Path | None, rule: list[str] | None, profile: str |
     return Gate(tuple(r for part in parts for r in part.rules))
 
 
+def _allowed(loaded: GateRules, asked: list[str], missing: float | None) -> dict[Kind, float]:
+    """What the options and the file allow; an option goes before the same kind in the file."""
+    from steelyard.decide.allowing import allowed
+    from steelyard.retired import deprecated
+
+    if loaded.allow_missing is not None:
+        say(deprecated("gate allow_missing=", "write `allow: [missing=SHARE]`", typed="allow_missing"))
+    earlier = {} if loaded.allow_missing is None else {"missing": loaded.allow_missing}
+    typed = {} if missing is None else {"missing": missing}
+    return {**allowed(earlier), **allowed(loaded.allow), **allowed(typed), **allowed(asked)}
+
+
 def _with_commands(decision: Decision) -> Decision:
-    """The decision with the command that would add a number that a run did not keep."""
+    """The decision in words of the command line, and with the command that would add a number that was not kept."""
 
     def said(v: Verdict) -> Verdict:
+        v = replace(v, reason=as_options(v.reason))
         if not v.number.would_add:
             return v
         name, *columns = v.number.would_add

@@ -12,6 +12,7 @@ from steelyard.decide.numbers import GateNumber, slice_names
 from steelyard.errors import counted
 from steelyard.ground.showing import Shows
 from steelyard.naming import slice_text
+from steelyard.records.cautions import Kind
 
 if TYPE_CHECKING:
     from steelyard.ground.showing import Json
@@ -77,6 +78,7 @@ class Decision(Shows):
     rules: tuple[Verdict, ...]
     notes: tuple[str, ...] = ()
     inconclusive: Inconclusive = "report"
+    allow: Mapping[Kind, float] = field(default_factory=dict)  # cautions that barred no rule, as asked
 
     def __repr__(self) -> str:
         counts = [(word, sum(v.verdict == word for v in self.rules)) for word in get_args(GateVerdict)]

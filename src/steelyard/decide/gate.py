@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from steelyard.decide import advice
+from steelyard.decide.allowing import USUAL, allow_text, within
 from steelyard.decide.decision import FAIL, INCONCLUSIVE, PASS, Cause, Decision, Inconclusive, Verdict
 from steelyard.decide.numbers import (
     GateNumber,
@@ -31,6 +32,7 @@ from steelyard.errors import UsageError, printable
 from steelyard.metrics import metrics as registry
 from steelyard.metrics.definition import Metric
 from steelyard.naming import Rule, parse_rule
+from steelyard.records.cautions import Kind
 from steelyard.study.results import Comparison, Evaluation
 from steelyard.uncertainty.intervals import shown_rule
 from steelyard.uncertainty.number import barred_by
@@ -38,7 +40,6 @@ from steelyard.uncertainty.power import detectable, estimate_clusters, fewest_cl
 from steelyard.uncertainty.significance import holm
 
 FAILURE_MARGIN = 0.01
-ALLOWED_MISSING = 0.05  # of the asked rows, that may lack what a metric reads
 _REMARKS = {"point": "no allowance for chance", "permissive": "not shown to be worse"}
 _MISSES = {">=": "below", ">": "not above", "<=": "above", "<": "not below"}
 _WATCHED = ("answer_rate", "abstention_rate", "cmax")  # a rule about one of these sees a model decline
@@ -48,8 +49,9 @@ _WATCHED = ("answer_rate", "abstention_rate", "cmax")  # a rule about one of the
 class Gate:
     """A list of rules. `Gate.parse(["low(delta(accuracy)) >= -0.01"]).check(comparison)`.
 
-    `allow_missing` is the share of the asked rows that may lack what a metric reads; `inconclusive` what a gate comes
-    to that the data leave open: `report` it as such (exit 6), `fail`, `pass` or `warn` (pass, and say so).
+    `allow` says which cautions about the rows bar no rule, and up to which share of them, as in {"excerpt": 1.0}
+    (`decide.allowing`); `inconclusive` what a gate comes to that the data leave open: `report` it as such (exit 6),
+    `fail`, `pass` or `warn` (pass, and say so).
 
     >>> import steelyard as sy
     >>> result = sy.evaluate([{"item": 1, "target": "a", "prediction": "a"}], "accuracy", resamples=0)
@@ -58,12 +60,10 @@ class Gate:
     """
 
     rules: tuple[Rule, ...]
-    allow_missing: float = ALLOWED_MISSING
+    allow: Mapping[Kind, float] = field(default_factory=dict)
     inconclusive: Inconclusive = "report"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.allow_missing <= 1:
-            raise UsageError("allow_missing is a share, from 0 to 1")
         if self.inconclusive not in get_args(Inconclusive):
             raise UsageError(f"inconclusive is one of {', '.join(get_args(Inconclusive))}")
 
@@ -131,10 +131,11 @@ class Gate:
             raise UsageError("a gate needs at least one rule")
         subject = _subject(subjects)
         rules = self.spelled([*subject.metrics, *subject.baseline_metrics]).rules
-        judged = [v for rule in rules for v in _judged(rule, subject, self.allow_missing)]
+        judged = [v for rule in rules for v in _judged(rule, subject, self.allow)]
         judged = _corrected(judged, subject.unit)
+        judged = [_believed(v, rules, subject, self.allow) for v in judged]
         judged += _unwatched_failures(rules, subject)
-        if not subject.complete:
+        if not subject.complete or (subject.in_part and self.allow.get("excerpt", 0.0) < 1):
             judged.append(
                 Verdict(
                     rule="the run is complete",
@@ -146,24 +147,42 @@ class Gate:
             )
         verdicts = [v.verdict for v in judged]
         whole = FAIL if FAIL in verdicts else INCONCLUSIVE if INCONCLUSIVE in verdicts else PASS
-        notes = (*_notes(rules), *subject.remarks)
-        return Decision(verdict=whole, rules=tuple(judged), notes=notes, inconclusive=self.inconclusive)
+        accepted = [f"allowed: {allow_text(self.allow)}"] if self.allow else []
+        return Decision(
+            verdict=whole,
+            rules=tuple(judged),
+            notes=tuple(dict.fromkeys((*_notes(rules), *accepted, *subject.remarks))),
+            inconclusive=self.inconclusive,
+            allow=self.allow,
+        )
 
 
 # -- one rule ----------------------------------------------------------------------------------------------------------
 
 
-def _judged(rule: Rule, subject: Subject, allowed: float) -> Iterator[Verdict]:
+def _judged(rule: Rule, subject: Subject, allow: Mapping[Kind, float]) -> Iterator[Verdict]:
     for number in numbers_of(rule, subject):
         if not rule.marked and _opposes(rule, number.better):
             raise UsageError(
                 f"'{rule}' asks {printable(str(rule.metric))} to be worse: {number.better} is better. "
                 "Turn it round, or mark it with ! if it is meant"
             )
-        verdict = _verdict(rule, number, allowed)
+        verdict = _verdict(rule, number, allow.get("missing", USUAL["missing"]))
         if verdict.verdict == INCONCLUSIVE:
             verdict = replace(verdict, advice=advice.of(rule, number, verdict, subject.unit))
         yield replace(verdict, reason=f"{verdict.reason} ({number.stands_for})") if number.stands_for else verdict
+
+
+def _believed(v: Verdict, rules: Sequence[Rule], subject: Subject, allow: Mapping[Kind, float]) -> Verdict:
+    """The verdict, but that no confirming rule passes on rows that are not what was asked, unless that is allowed."""
+    if v.verdict != PASS or v.kind != "confirming":
+        return v
+    watched = any(_head(rule) == "failure_rate" for rule in rules) or parse_rule(v.rule).delta
+    about = [c for c in subject.cautions if not within(c, allow) and not (c.kind == "failed" and watched)]
+    if not about:
+        return v
+    reason = f"no rule passes on such rows: {about[0].text} (`allow={about[0].kind}` accepts it)"
+    return replace(v, verdict=INCONCLUSIVE, cause="barred", reason=reason)
 
 
 def _opposes(rule: Rule, better: str | None) -> bool:
@@ -296,11 +315,11 @@ def _subject(given: Sequence[Comparison | Evaluation | Subject]) -> Subject:
         elif isinstance(part, Comparison):
             unit = advice.unit_of(part.cluster) if part.cluster else subject.unit
             subject = replace(subject, comparison=part, failure_rates=_failure_rates(part), unit=unit)
-            subject = subject.read_from((*part.sources["new"], *part.sources["base"]))
+            subject = subject.told((*part.sources["new"], *part.sources["base"]), part.cautions, part.warnings)
         else:
             unit = advice.unit_of(part.cluster)
             subject = replace(subject, evaluation=tuple(part), resamples=part.settings.resamples, unit=unit)
-            subject = subject.read_from(part.sources)
+            subject = subject.told(part.sources, part.cautions, part.warnings)
     return subject
 
 

@@ -15,6 +15,7 @@ from steelyard.errors import UsageError, counted, printable
 from steelyard.metrics import metrics as registry
 from steelyard.metrics.definition import Better, Metric, bound, metric_of, single
 from steelyard.naming import Rule, parse, slice_text, split_slice
+from steelyard.records.cautions import Caution, each_once
 from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL
 from steelyard.records.table import Source
@@ -56,6 +57,8 @@ class Subject:
     comparison: Comparison | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
     complete: bool = True
+    in_part: bool = False  # whether its rows are a part of what was to be run
+    cautions: tuple[Caution, ...] = ()  # what keeps a rule from believing them
     failure_rates: tuple[float, float] | None = None  # of the baseline and of the run
     resamples: int = 10_000
     baseline: bool = False  # whether there is one, comparable or not
@@ -65,12 +68,17 @@ class Subject:
     absent: float = 0.0  # the share of the baseline's rows whose questions the run was not asked
     unit: str = "cluster"  # what a cluster is called
 
-    def read_from(self, sources: Iterable[Source]) -> Subject:
-        """The same, made of these files: where one is not whole, the subject is incomplete and says so."""
-        parts = [source for source in sources if not source.is_whole]
-        said = [f"{printable(source.name)}: {source.lacking}" for source in parts]
-        remarks = tuple(dict.fromkeys((*self.remarks, *said)))
-        return replace(self, complete=self.complete and not parts, remarks=remarks)
+    def told(self, sources: Iterable[Source], cautions: Iterable[Caution], warnings: Iterable[str]) -> Subject:
+        """The same with all that is said of its rows; where a file is not whole, they are a part."""
+        parts, known = [source for source in sources if not source.is_whole], (*self.remarks, *warnings)
+        lacking = [f"{printable(s.name)}: {s.lacking}" for s in parts if not any(s.lacking in text for text in known)]
+        said = (*self.remarks, *lacking, *warnings)
+        return replace(
+            self,
+            in_part=self.in_part or bool(parts),
+            cautions=each_once((*self.cautions, *cautions)),
+            remarks=tuple(dict.fromkeys(said)),
+        )
 
 
 def numbers_of(rule: Rule, subject: Subject) -> list[GateNumber]:

@@ -120,9 +120,9 @@ def _judged_records(gate: Gate, request: Request, new: Records) -> Judgement:
         column, old, own = request.versus
         if column not in new:
             raise UsageError(new.lacks(column, "versus"))
-        base: Records | None = new.filter({column: old})
+        base: Records | None = new.of_run(column, old)
         asked = replace(request.asked, versus=(column,))
-        decision = gate.check(of_records(gate, new.filter({column: own}), base, asked))
+        decision = gate.check(of_records(gate, new.of_run(column, own), base, asked))
         return Judgement(
             decision=decision,
             run=f"{_name(request.run)} ({column}={own})",

@@ -2,7 +2,7 @@
 
 baseline: active
 inconclusive: warn          # report (its own exit code), fail, pass or warn
-allow_missing: 0.05         # the share of the asked rows that may lack what a metric reads
+allow: [excerpt, missing=0.1]   # what bars no rule, up to a share of the rows; `steelyard help gate` lists the kinds
 rules:
   - low(delta(accuracy)) >= -0.01
   - failure_rate <= 0.02
@@ -30,7 +30,8 @@ class GateRules(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     profile: str | None = None
     baseline: str | None = None
     inconclusive: Literal["report", "fail", "pass", "warn"] | None = None
-    allow_missing: Annotated[float, Meta(ge=0, le=1)] | None = None
+    allow: list[Annotated[str, Meta(min_length=1)]] = []
+    allow_missing: Annotated[float, Meta(ge=0, le=1)] | None = None  # the earlier form of allow: [missing=0.05]
 
 
 def load_rules(path: Path) -> GateRules:

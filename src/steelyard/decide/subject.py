@@ -17,8 +17,10 @@ from steelyard.metrics.categories import COMBINED
 from steelyard.metrics.definition import Metric, bound, metric_of
 from steelyard.metrics.evidence.combined import Groups
 from steelyard.metrics.sources import met_labels
+from steelyard.records.cautions import each_once
 from steelyard.records.derive import DERIVED
 from steelyard.records.labels import null_name, value_name
+from steelyard.records.reading import reading_text
 from steelyard.records.schema import CELL, FIELDS
 from steelyard.records.table import Records
 from steelyard.runs.saved import COMBINED_NAME, EVIDENCE, SEEN, SavedRun, compare_runs
@@ -66,7 +68,8 @@ def of_runs(gate: Gate, run: SavedRun, baseline: SavedRun | None, asked: NumberO
         metrics=run.run.metrics,
         complete=run.run.complete,
         resamples=settings.resamples,
-        remarks=_remarks(run),
+        remarks=(*_remarks(run), *_told(run)),
+        cautions=() if run.evaluation is None else run.evaluation.cautions,
         known=_known_to_runs(gate, run, baseline),
         unit=_unit(run),
     )
@@ -88,7 +91,8 @@ def of_runs(gate: Gate, run: SavedRun, baseline: SavedRun | None, asked: NumberO
         baseline=True,
         baseline_metrics=baseline.run.metrics,
         absent=_absent(run, baseline),
-        remarks=(*subject.remarks, *_remarks(baseline)),
+        remarks=tuple(dict.fromkeys((*subject.remarks, *_remarks(baseline), *_told(baseline), *_between(comparison)))),
+        cautions=each_once((*subject.cautions, *(comparison.cautions if comparison is not None else ()))),
     )
 
 
@@ -134,16 +138,26 @@ def of_records(gate: Gate, new: Records, base: Records | None, asked: NumberOpti
         known=known,
         unit=unit_of(new.cluster_columns),
         absent=0.0 if base is None else float(unpaired(base, new)[0].mean()),
-        remarks=_about_tables(gate, new, comparison),
+        remarks=_about_tables(gate, new, base, comparison),
     )
-    return subject.read_from((*new.sources, *(() if base is None else base.sources)))
+    both = [result for result in (evaluation, comparison) if result is not None]
+    return subject.told(
+        (*new.sources, *(() if base is None else base.sources)),
+        [caution for result in both for caution in result.cautions],
+        [warning for result in both for warning in result.warnings],
+    )
 
 
-def _about_tables(gate: Gate, new: Records, comparison: Comparison | None) -> tuple[str, ...]:
+def _about_tables(gate: Gate, new: Records, base: Records | None, comparison: Comparison | None) -> tuple[str, ...]:
     """What must be said of answers besides their numbers: a class that nobody named, rows that have no partner."""
+    read = [
+        f"{side}: {reading_text(table.reading, len(table))}"
+        for side, table in (("run", new), ("baseline", base))
+        if table is not None and table.reading
+    ]
     assumed = assumed_positive(new, [metric_of(name) for _, name in named_metrics(gate)])
     alone = comparison.without_partner if comparison is not None else ""
-    return (*assumed, *([f"left out, without partner: {alone}"] if alone else []))
+    return (*read, *assumed, *([f"left out, without partner: {alone}"] if alone else []))
 
 
 def _check_columns(gate: Gate, table: Records) -> None:
@@ -268,6 +282,20 @@ def _remarks(run: SavedRun) -> tuple[str, ...]:
     """What a run itself says of how far its numbers can be trusted."""
     seen = run.run.labels.get(SEEN)
     return (f"run {run.name}: its shift was learned from {printable(seen)} that it is judged on",) if seen else ()
+
+
+def _told(run: SavedRun) -> tuple[str, ...]:
+    """What was said of a run's rows when it was evaluated, and how they were chosen and read."""
+    told = run.evaluation
+    if told is None:
+        return ()
+    read = [f"run {run.name}: {reading_text(told.reading, told.population['rows'])}"] if told.reading else []
+    return (*read, *told.warnings)
+
+
+def _between(comparison: Comparison | None) -> tuple[str, ...]:
+    """What was said of two runs together."""
+    return () if comparison is None else tuple(c.text for c in comparison.cautions if c.kind == "conditions")
 
 
 def _unit(run: SavedRun) -> str:

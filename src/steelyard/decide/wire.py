@@ -12,6 +12,7 @@ from steelyard.decide.numbers import GateNumber, slice_names
 from steelyard.errors import UsageError
 from steelyard.ground.json import plain
 from steelyard.naming import parse_rule, slice_text
+from steelyard.records.cautions import Kind
 
 _SEVERITY: tuple[GateVerdict, ...] = (PASS, INCONCLUSIVE, FAIL)
 _CHECKS = {"pass": "OK", "fail": "FAIL", "inconclusive": "INCONCLUSIVE"}
@@ -53,6 +54,7 @@ class AcceptanceFile(msgspec.Struct):
     metrics: dict[str, float | None]
     notes: list[str]
     inconclusive: Inconclusive = "report"
+    allow: dict[Kind, float] = {}
     run: str | None = None
     baseline: str | None = None
     data: str | None = None
@@ -67,6 +69,7 @@ def acceptance_document(decision: Decision, about: Mapping[str, Any]) -> dict[st
             "verdict": decision.verdict,
             "passed": decision.passed,
             "inconclusive": decision.inconclusive,
+            **({"allow": dict(decision.allow)} if decision.allow else {}),
             **about,
             "rules": [_rule(v) for v in decision.rules],
             "checks": _checks(decision),
@@ -97,6 +100,7 @@ def read_decision(document: Mapping[str, Any]) -> Decision:
         rules=tuple(_verdict(rule) for rule in file.rules),
         notes=tuple(file.notes),
         inconclusive=file.inconclusive,
+        allow=file.allow,
     )
 
 

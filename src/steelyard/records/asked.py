@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from steelyard.errors import printable
+from steelyard.errors import counted, printable
+from steelyard.records.cautions import Caution
 from steelyard.records.derive import combine
 from steelyard.records.labels import value_name, value_of
+from steelyard.records.schema import CELL
 from steelyard.records.table import Records
 
 _FEW = 6  # up to here each is named with its count
@@ -45,3 +47,26 @@ def _items(records: Records, column: str) -> tuple[dict[str, int], int]:
     common = int((np.bincount(pairs % len(records)) == len(who)).sum())
     shown = [value_name(value_of(labels, int(row))) for row in first]
     return dict(zip(shown, counts.tolist(), strict=True)), common
+
+
+def uneven_repeats(records: Records) -> tuple[Caution, ...]:
+    """A caution where some items were asked more often than others of their cell: they weigh more.
+
+    >>> uneven_repeats(Records.from_columns({"item": [1, 1, 2], "repeat": [1, 2, 1]}))[0].text
+    '1 of 2 items was asked less often than others: 1 time and not 2'
+    """
+    if "repeat" not in records or "item" not in records:
+        return ()
+    columns = [name for name in (*CELL, "item") if name in records]
+    cells, items = (combine([records.codes(n) for n in names], len(records)) for names in (columns[:-1], columns))
+    _, first, times = np.unique(items, return_index=True, return_counts=True)
+    _, cell = np.unique(cells[first], return_inverse=True)
+    most = np.zeros(int(cell.max()) + 1, np.int64)
+    np.maximum.at(most, cell, times)
+    fewer = times < most[cell]
+    if not fewer.any():
+        return ()
+    were = "was" if fewer.sum() == 1 else "were"
+    least = counted(int(times[fewer].min()), "time")
+    how = f"{were} asked less often than others: {least} and not {int(most.max())}"
+    return (Caution("repeats", f"{int(fewer.sum()):,} of {counted(len(times), 'item')} {how}", float(fewer.mean())),)

@@ -31,13 +31,15 @@ class Option:
 
     `text` is one, `column` too; `texts` are one or several, as are `columns`, which may be divided by commas; `pairs`
     are name=value, `conditions` rows to keep; a `file` or `files` are read, too; a `flag` is there or not. `spelling`
-    is what it is called outside Python, where that is another name, and `one_of` are the values that there are.
+    is what it is called outside Python, where that is another name, and `one_of` are the values that there are. What is
+    `told` goes with the numbers: `compared` where two runs are to agree in it, `shown` where that makes no difference.
     """
 
     kind: Literal["text", "texts", "column", "columns", "pairs", "conditions", "file", "files", "flag"]
     help: str
     spelling: str = ""
     one_of: tuple[str, ...] = ()
+    told: Literal["", "shown", "compared"] = ""
 
     def typed(self, name: str) -> str:
         """What the option of this name is called outside Python, with _ for -."""
@@ -57,27 +59,43 @@ class ReadingAsIs(TypedDict, total=False):
         ),
     ]
     map: Annotated[
-        "Mapping[str, str] | None", Option("pairs", "Rename columns: item=item_id,repeat=epoch (known=original).")
+        "Mapping[str, str] | None",
+        Option("pairs", "Rename columns: item=item_id,repeat=epoch (known=original).", told="shown"),
     ]
     where: Annotated[
         "Conditions | None",
-        Option("conditions", 'Keep rows: model=a, race=A,B, "age>=65" (= != < <= > >=); all must hold.'),
+        Option(
+            "conditions", 'Keep rows: model=a, race=A,B, "age>=65" (= != < <= > >=); all must hold.', told="compared"
+        ),
     ]
-    salvage: Annotated["bool", Option("flag", "Keep the whole lines before a torn last one, and say how many.")]
+    salvage: Annotated[
+        "bool", Option("flag", "Keep the whole lines before a torn last one, and say how many.", told="compared")
+    ]
+    sheet: Annotated[
+        "str | None",
+        Option(
+            "text", "Of a workbook, the sheet to read. Default: the only visible one, or the first.", told="compared"
+        ),
+    ]
     only: Annotated[
         "Sequence[str] | str",
         Option("columns", "Hold only these columns; where rows are measured, those of the vocabulary, too."),
     ]
-    drop: Annotated["Sequence[str] | str", Option("columns", "Do not read these columns.")]
+    drop: Annotated["Sequence[str] | str", Option("columns", "Do not read these columns.", told="compared")]
     scorer: Annotated[
         "Sequence[str] | str",
-        Option("texts", "Of a log, the scorer or metric that counts; several are each a task. Default: all."),
+        Option(
+            "texts",
+            "Of a log, the scorer or metric that counts; several are each a task. Default: all.",
+            told="compared",
+        ),
     ]
     abstain_when: Annotated[
         "Sequence[str] | str",
         Option(
             "texts",
             "Replies in a log that mean declining: noanswer, phrases (both by default), empty, /PATTERN/, never.",
+            told="compared",
         ),
     ]
 
@@ -102,13 +120,16 @@ class Reading(ReadingAsIs, total=False):
             "exact; strip (the default): without white space around them; fold: case and a final full stop make no "
             "difference.",
             one_of=get_args(Labelling),
+            told="compared",
         ),
     ]
     abstain: Annotated[
-        "Sequence[str] | str", Option("texts", 'A prediction that means declining, such as "I don\'t know".')
+        "Sequence[str] | str",
+        Option("texts", 'A prediction that means declining, such as "I don\'t know".', told="compared"),
     ]
     unparsed: Annotated[
-        "Sequence[str] | str", Option("texts", "A prediction that means that the reply could not be read.")
+        "Sequence[str] | str",
+        Option("texts", "A prediction that means that the reply could not be read.", told="compared"),
     ]
     lexicon: Annotated[
         "Sequence[str] | str",
@@ -130,6 +151,21 @@ def stated(reading: Mapping[str, Any], kind: type[R]) -> R:
             hint = f"did you mean `{near}=`?" if near else f"there are: {', '.join(known)}"
             raise UsageError(f"`{printable(name)}=` is no option of reading; {hint}")
     return kind(**{name: value for name, value in reading.items() if value is not None})
+
+
+def reading_text(reading: Mapping[str, Any], rows: int) -> str:
+    """How rows were chosen and read, in a line, as it was typed.
+
+    >>> reading_text({"of": 200, "where": ["prediction=sick"], "labels": "fold"}, 94)
+    '94 of 200 rows: prediction=sick; labels fold'
+    """
+    said = [f"{rows:,} of {reading['of']:,} rows: {' and '.join(reading['where'])}"] if reading.get("where") else []
+    for name, value in reading.items():
+        if name not in ("of", "where"):
+            pairs = [f"{known}={original}" for known, original in value.items()] if isinstance(value, dict) else value
+            shown = ", ".join(map(str, pairs)) if isinstance(pairs, list) else "" if pairs is True else str(pairs)
+            said.append(f"{name.replace('_', ' ')} {shown}".strip())
+    return printable("; ".join(said), limit=400)
 
 
 def described(kind: Any) -> Callable[[F], F]:

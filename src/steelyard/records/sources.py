@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.errors import printable
 from steelyard.halves import whole_text
-from steelyard.records.declared import Declared
+from steelyard.records.cautions import Caution
+from steelyard.records.declared import Declared, disagreements
 from steelyard.records.schema import Where
 
 
@@ -19,7 +21,8 @@ class Source:
     """Where rows came from: a file's name, its digest, how many rows, and the line of each (None: one row per line).
 
     `about` is what the file says of its run: run_id, git_commit; `declared` are the numbers that it states of itself.
-    `excerpt` says of how much the rows are a part, where the file says that there are more.
+    `excerpt` says of how much the rows are a part, where the file says that there are more; `noted` is what else its
+    reader cautions of.
     """
 
     name: str
@@ -32,6 +35,7 @@ class Source:
     torn: bool = False  # its end could not be read
     excerpt: str = ""
     declared: tuple[Declared, ...] = ()
+    noted: tuple[Caution, ...] = ()
 
     @property
     def is_whole(self) -> bool:
@@ -45,6 +49,13 @@ class Source:
         if self.torn:
             reasons.append("its end could not be read")
         return "; ".join(reasons)
+
+    @property
+    def cautions(self) -> tuple[Caution, ...]:
+        """What keeps a gate from believing these rows."""
+        part = [Caution("excerpt", f"{printable(self.name)}: {self.lacking}")] if self.lacking else []
+        said = [Caution("contradiction", text) for text in disagreements(self.name, self.declared)]
+        return (*part, *self.noted, *said)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: what was read."""

@@ -22,7 +22,7 @@ from steelyard.ground.showing import Json, Shows, not_over_input
 from steelyard.halves import whole_text
 from steelyard.records import derive
 from steelyard.records.clusters import Clusters
-from steelyard.records.conditions import Conditions, meeting
+from steelyard.records.conditions import Conditions, conditions, meeting
 from steelyard.records.extras import Extra
 from steelyard.records.labels import Labels, encode, frozen, value_name, value_of
 from steelyard.records.overview import in_short, lacking, overview
@@ -62,6 +62,7 @@ class Records(Shows):
         self.task = task or Task()
         self.sources = tuple(sources)
         self.warnings = tuple(warnings)
+        self.reading: Mapping[str, Any] = {}  # how its rows were chosen and read, where that was asked for
         self._rows = rows
         self._chosen: npt.NDArray[np.int64] | None = None  # the rows that a filter left; parts are parts of these
         self._origin = origin  # the row of the sources that each row of the columns came from
@@ -266,6 +267,16 @@ class Records(Shows):
         >>> len(records.filter("target=a"))
         2
         """
+        kept = self._meeting(where)
+        before = list(self.reading.get("where", ()))
+        kept.reading = {"of": len(self), **self.reading, "where": [*before, *map(str, conditions(where))]}
+        return kept
+
+    def of_run(self, column: str, value: str) -> Records:
+        """The rows of one of several runs in the table; which run that is, is no condition on its rows."""
+        return self._meeting({column: value})
+
+    def _meeting(self, where: Conditions) -> Records:
         keep, warnings = meeting(self, where)
         kept = self.take(keep)
         kept.warnings, kept._chosen = (*kept.warnings, *warnings), kept._rows
@@ -307,7 +318,7 @@ class Records(Shows):
         """
         base = {name: self.column(name) for name in self._base}
         origin = self._origin if self._origin is None or self._rows is None else self._origin[self._rows]
-        return Records(
+        table = Records(
             {**base, **added},
             cluster=self._cluster,
             task=self.task,
@@ -318,6 +329,8 @@ class Records(Shows):
             skipped=self.skipped,
             kept_of_texts=self.kept_of_texts,
         )
+        table.reading = self.reading
+        return table
 
     def extra(self, name: str) -> Extra:
         """A column that cannot be read, as it is kept."""
@@ -370,7 +383,7 @@ class Records(Shows):
             skipped=self.skipped,
             kept_of_texts=self.kept_of_texts,
         )
-        part._chosen = self._chosen
+        part._chosen, part.reading = self._chosen, self.reading
         return part
 
     # -- checks ------------------------------------------------------------------------------------------------

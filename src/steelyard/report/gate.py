@@ -87,6 +87,8 @@ def junit(decision: Decision) -> str:
             kind = "inconclusive" if v.verdict == INCONCLUSIVE else "fail"
             ElementTree.SubElement(case, "failure", type=kind, message=_xml(said))
         ElementTree.SubElement(case, "system-out").text = _xml("; ".join((said, *_stands_on(v), *v.advice)))
+    if decision.notes:
+        ElementTree.SubElement(suite, "system-out").text = _xml("; ".join(decision.notes))
     ElementTree.indent(suite)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
 

@@ -46,7 +46,7 @@ def matrix_report(result: Result) -> Document:
     if result.metric and result.rows:
         runs = [row.run for row in result.rows]
         reference = runs[0] if any(row.delta is not None for row in result.rows) else None
-        document += ranking_report(result.rows, result.metric, reference, direction(result.metric, runs))
+        document += ranking_report(result.rows, result.metric, reference, direction(result.metric, runs, result.better))
     if result.choice is not None:
         document += choice_report(result.choice, result.promoted_by)
     return document + [Note(f"problem: {p}") for p in result.problems]

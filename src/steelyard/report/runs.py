@@ -8,6 +8,7 @@ from typing import Any
 
 from steelyard.errors import UsageError, printable
 from steelyard.naming import parse
+from steelyard.records.reading import reading_text
 from steelyard.records.schema import CELL
 from steelyard.report.details import details_report
 from steelyard.report.document import (
@@ -44,6 +45,7 @@ def list_report(
     others: Sequence[OtherFolder] = (),
 ) -> Document:
     """The runs, newest first, with the first numbers of each and what it is active for; and what others left there."""
+    read = any(run.reading for run in runs)
     rows = tuple(
         (
             run.run_id,
@@ -55,6 +57,7 @@ def list_report(
             _main(run),
             Count(len(run.metrics), grouped=False),
             " ".join(f"{k}={v}" for k, v in run.labels.items()),
+            *([read_as(run.reading)] if read else []),
         )
         for run in runs
     )
@@ -68,9 +71,12 @@ def list_report(
         "main metrics",
         "metrics",
         "labels",
+        *(["rows"] if read else []),
     )
     return [
-        Table(columns, rows, drops=("labels", "metrics", "tenant")),
+        Table(
+            columns, rows, drops=("rows", "labels", "metrics", "tenant") if read else ("labels", "metrics", "tenant")
+        ),
         *(Note(f"cannot be used: {p.problem}") for p in problems),
         *(Note(f"made elsewhere: {other.name}") for other in others),
     ]
@@ -102,6 +108,7 @@ def run_report(opened: SavedRun) -> Document:
         ("completed", run.completed_at or ""),
         ("complete", "yes" if run.complete else "no"),
         *(("label", f"{key}={value}") for key, value in run.labels.items()),
+        ("rows", read_as(run.reading)),
         *(("file", name) for name in run.files),
         *(("input", str(i.get("Path"))) for i in run.inputs),
         *((name, str(path)) for name, path in opened.replies.items()),
@@ -115,7 +122,14 @@ def run_report(opened: SavedRun) -> Document:
         Heading("metrics"),
         Table(("metric", "value", "95% interval", "n"), tuple(numbers)),
         *_details(run.details or {}),
+        *(Note(f"warning: {warning}") for warning in run.warnings),
     ]
+
+
+def read_as(reading: Mapping[str, Any]) -> str:
+    """How the rows of a run were chosen and read, in a line; nothing where nobody asked for anything."""
+    told = {name: value for name, value in reading.items() if name != "rows"}
+    return reading_text(told, int(reading.get("rows", 0))) if told else ""
 
 
 def _details(details: Mapping[str, Any]) -> Document:
@@ -168,7 +182,8 @@ def ranking_report(rows: Sequence[Standing], metric: str, reference: RunEntry | 
     seen = {row.run.run_id: row.run.labels[SEEN] for row in rows if SEEN in row.run.labels}
     for run_id, label in seen.items():
         document.append(Note(f"run {run_id}: its shift was learned from {printable(label)} that it is judged on"))
-    return document
+    said = dict.fromkeys(warning for row in rows for warning in row.warnings)
+    return document + [Note(f"warning: {warning}") for warning in said]
 
 
 def _standing(row: Standing) -> Row:
@@ -228,7 +243,8 @@ def choice_report(choice: Choice, metric: str, *, applied: bool = False) -> Docu
         ("eps", Value(choice.eps, spec="g")),
         ("reason", choice.reason),
     )
-    return [Note(metric), Table(("fact", "value"), tuple(row for row in rows if text_of(row[1])))]
+    facts = Table(("fact", "value"), tuple(row for row in rows if text_of(row[1])))
+    return [Note(metric), facts, *(Note(f"warning: {warning}") for warning in choice.warnings)]
 
 
 def best_report(best: Standing, metric: str, of: int, note: str) -> Document:

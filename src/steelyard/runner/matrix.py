@@ -100,6 +100,7 @@ class Variant(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 class CompareSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     metric: str
+    better: Literal["higher", "lower"] | None = None  # of a metric that has no direction of its own
 
 
 class PromoteSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -107,6 +108,7 @@ class PromoteSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     eps: float = 1e-6
     require_significant: bool = True  # false: by eps alone
     profile: str = "default"
+    better: Literal["higher", "lower"] | None = None
 
 
 class Spec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -159,6 +161,7 @@ class Result:
     variants: tuple[VariantOutcome, ...]
     rows: tuple[Standing, ...] = ()
     metric: str | None = None
+    better: str | None = None  # its direction, where the spec says one
     choice: Choice | None = None
     promoted_by: str = ""
     problems: tuple[str, ...] = field(default_factory=tuple)
@@ -303,12 +306,13 @@ def _finished(
     try:
         if spec.compare is not None and new:
             key = known_key(new, spec.compare.metric, cells=True)
-            rows = compared(ranked(new, key), key, None)
+            rows = compared(ranked(new, key, spec.compare.better), key, None)
         if spec.promote is not None and new and not stopped:
             asked = spec.promote
             point = not asked.require_significant
+            eps, better = asked.eps, asked.better
             choice, _, _ = decided(
-                scope, mine, asked.metric, asked.profile, among=new, eps=asked.eps, point=point, apply=True
+                scope, mine, asked.metric, asked.profile, among=new, eps=eps, point=point, better=better, apply=True
             )
     except SteelyardError as problem:
         problems.append(str(problem))
@@ -317,6 +321,7 @@ def _finished(
         variants=done,
         rows=tuple(rows),
         metric=spec.compare.metric if spec.compare else None,
+        better=spec.compare.better if spec.compare else None,
         choice=choice,
         promoted_by=spec.promote.metric if spec.promote else "",
         problems=tuple(problems),

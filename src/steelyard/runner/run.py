@@ -351,7 +351,7 @@ def _evaluated(
     comparisons = {}
     answered = set(records.labels("model").values)
     for base, new in combinations([model.name for model in spec.models if model.name in answered], 2):
-        before, after = (records.filter({"model": name}) for name in (base, new))
+        before, after = (records.of_run("model", name) for name in (base, new))
         metrics = comparable if asked else listed_metrics(choose(before, comparable=True))
         if metrics:
             comparisons[base, new] = compare(

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from steelyard.ground.files import PATIENCE
 
-VERSION = 2
+VERSION = 3
 TABLES = ("runs", "metrics", "labels")
 _SCHEMA = """
 CREATE TABLE runs (
     path TEXT PRIMARY KEY, run_id TEXT, workflow TEXT, tenant TEXT, domain TEXT, started_at TEXT, completed_at TEXT,
-    complete INTEGER, sealed INTEGER, labels TEXT, metrics TEXT, better TEXT, problem TEXT, state TEXT);
+    complete INTEGER, sealed INTEGER, labels TEXT, metrics TEXT, better TEXT, problem TEXT, state TEXT, reading TEXT);
 CREATE INDEX runs_by_id ON runs (run_id);
 CREATE TABLE metrics (
     run_id TEXT, metric_name TEXT, value REAL, low REAL, high REAL, n INTEGER, model TEXT, strategy TEXT, task TEXT,

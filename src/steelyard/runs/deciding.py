@@ -30,6 +30,7 @@ class Choice:
     lead: Number  # candidate − active
     eps: float
     reason: str
+    warnings: tuple[str, ...] = ()  # what was said of both runs' rows
 
 
 def decide(
@@ -39,15 +40,17 @@ def decide(
     *,
     eps: float,
     point: bool = False,
+    better: str | None = None,
     settings: Settings | None = None,
 ) -> Choice:
     """The choice to promote the best run, if it beats the active one by more than eps and by more than chance, or not.
 
-    Chance is considered where both runs kept evidence of the metric; `point` decides by eps alone.
+    Chance is considered where both runs kept evidence of the metric; `point` decides by eps alone. `better` is the
+    direction of a metric that has none of its own.
     """
     if not eps >= 0:
         raise UsageError("eps is a number of at least 0")
-    order = candidates(runs, key)
+    order = candidates(runs, key, better)
     if not order:
         raise InputError(f"no complete run has a value of {printable(key)}")
     best, value = order[0].run, sorted_by(order[0])
@@ -61,6 +64,7 @@ def decide(
         lead=Number(value=0.0),
         eps=eps,
         reason="nothing is active yet",
+        warnings=SavedRun.at(best.folder).run.warnings if best.sealed else (),
     )
     if active is None:
         return choice
@@ -72,34 +76,35 @@ def decide(
         return replace(kept, reason="the best run is active already")
     delta = value - active_value
     kept = replace(kept, lead=Number(value=delta), reason=f"not better by more than eps{common}")
-    higher = direction(key, runs) == "higher"
+    higher = direction(key, runs, better) == "higher"
     if not (delta if higher else -delta) > eps:
         return kept
-    action, reason, lead = _against_chance(active, best, key, higher=higher, point=point, settings=settings)
+    action, reason, lead, said = _against_chance(active, best, key, higher=higher, point=point, settings=settings)
     reason = f"better by more than eps{common}{reason}"
-    return replace(kept, action=action, reason=reason, lead=lead or kept.lead)
+    return replace(kept, action=action, reason=reason, lead=lead or kept.lead, warnings=said or kept.warnings)
 
 
 def _against_chance(
     active: RunEntry, best: RunEntry, key: str, *, higher: bool, point: bool, settings: Settings | None
-) -> tuple[str, str, Number | None]:
-    """What follows for a run that is better by more than eps: the action, why, and the paired difference."""
+) -> tuple[str, str, Number | None, tuple[str, ...]]:
+    """What follows for a run that is better by more than eps: the action, why, the paired difference, and warnings."""
     missing = [run for run in (active, best) if not _has_evidence(run, key)]
     if missing and not all(_has_rows(run, key) for run in (active, best)):
         none = "neither run" if len(missing) > 1 else f"run {printable(missing[0].run_id)}"
         kept = "kept evidence" if len(missing) > 1 else "kept no evidence"
-        return PROMOTE, f"; decided by eps alone: {none} {kept} of it, so chance is not considered", None
+        return PROMOTE, f"; decided by eps alone: {none} {kept} of it, so chance is not considered", None, ()
     comparison = paired(SavedRun.at(active.folder), best, key, settings)
+    said = () if isinstance(comparison, str) else comparison.warnings
     barred = why_barred(comparison, key)
     if barred:
-        return KEEP, f", but {barred}", None
+        return KEEP, f", but {barred}", None, said
     if point:
-        return PROMOTE, "; decided by eps alone, as asked: chance is not considered", None
+        return PROMOTE, "; decided by eps alone, as asked: chance is not considered", None, said
     if isinstance(comparison, str):
-        return KEEP, f", but the runs cannot be paired: {comparison}", None
+        return KEEP, f", but the runs cannot be paired: {comparison}", None, said
     sure = is_better(comparison, key, higher=higher)
     reason = ", and by more than chance" if sure else ", but it may be chance"
-    return PROMOTE if sure else KEEP, reason, lead_of(comparison, key)
+    return PROMOTE if sure else KEEP, reason, lead_of(comparison, key), said
 
 
 def _has_evidence(run: RunEntry, key: str) -> bool:

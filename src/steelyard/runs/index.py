@@ -47,6 +47,7 @@ class RunEntry:
     root: Path
     path: str
     better: Mapping[str, str] = field(default_factory=dict)  # which direction is, as the run recorded it
+    reading: Mapping[str, Any] = field(default_factory=dict)  # how its rows were chosen and read
 
     @property
     def folder(self) -> Path:
@@ -264,11 +265,12 @@ class Index:
             )
             return
         self._connection.execute(
-            "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)",
+            "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?)",
             (
                 path, run.run_id, run.workflow, scope.tenant, scope.domain, run.started_at,
                 run.completed_at, run.complete, run.sealed, json.dumps(dict(run.labels)),
                 json.dumps(dict(run.metrics)), json.dumps(dict(run.better) if run.sealed else {}), state,
+                json.dumps(dict(run.reading)),
             ),
         )  # fmt: skip
         self._connection.executemany(
@@ -292,11 +294,13 @@ def _walls(tenant: str | None, domain: str | None, *, all_tenants: bool) -> tupl
 
 
 METRIC_COLUMNS = ("run_id", "metric_name", "value", "low", "high", "n", *CELL, "slice", "computed_at")
-_COLUMNS = "run_id, workflow, tenant, domain, started_at, completed_at, complete, sealed, labels, metrics, better, path"
+_COLUMNS = """
+    run_id, workflow, tenant, domain, started_at, completed_at, complete, sealed, labels, metrics, better, reading, path
+"""
 
 
 def _listed(root: Path, row: tuple[Any, ...]) -> RunEntry:
-    run_id, workflow, tenant, domain, started, completed, complete, sealed, labels, metrics, better, path = row
+    run_id, workflow, tenant, domain, started, completed, complete, sealed, labels, metrics, better, reading, path = row
     return RunEntry(
         run_id=run_id,
         workflow=workflow,
@@ -311,6 +315,7 @@ def _listed(root: Path, row: tuple[Any, ...]) -> RunEntry:
         root=root,
         path=path,
         better=_decoded(better),
+        reading=_decoded(reading),
     )
 
 

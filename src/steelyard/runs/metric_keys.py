@@ -14,17 +14,31 @@ from steelyard.runs.index import RunEntry
 from steelyard.runs.keys import looked_up, no_such_key, same_but_case
 
 
-def direction(key: str, runs: Sequence[RunEntry] = ()) -> str:
-    """Which direction is better, higher or lower: as the metric says, as a run recorded it, else higher."""
+def direction(key: str, runs: Sequence[RunEntry] = (), asked: str | None = None) -> str:
+    """Which direction is better, higher or lower: as the metric says, as a run recorded it, as asked; else higher.
+
+    Of a metric that has none, such as a rate of answers, neither end is better by itself: somebody has to say which.
+    """
+    if asked not in (None, "higher", "lower"):
+        raise UsageError(f"`better=` is higher or lower, not '{printable(asked)}'")
+    aimless = False
     for text in (key, key.lower()):  # other tools write names in other cases
         expr = expression(text)
         metric = None if expr is None else metric_of_expression(expr)
         if metric is not None and metric.better is not None:
             return metric.better
+        aimless = aimless or (metric is not None and not split_key(key)[1])
     for run in runs:
         recorded = run.better.get(key)
         if recorded in ("higher", "lower"):
             return recorded
+    if asked is not None:
+        return asked
+    if aimless:
+        raise UsageError(
+            f"{printable(key)} has no direction: neither more nor less of it is better by itself; say which is with "
+            "`better=higher` or `better=lower`"
+        )
     return "lower" if key.lower().endswith("duration_ms") else "higher"
 
 

@@ -34,6 +34,7 @@ def decided(
     eps: float,
     point: bool = False,
     apply: bool = False,
+    better: str | None = None,
     settings: Settings | None = None,
 ) -> tuple[Choice, str, bool]:
     """The choice between the best of some runs and the active one, the metric's key, and whether `apply` promoted it.
@@ -48,7 +49,7 @@ def decided(
     active = next((run for run in runs if run.name == before), None)
     if before is not None and active is None:
         raise StorageError(f"the active run {printable(before)} cannot be used; promote another by hand, or roll back")
-    choice = decide(candidates, key, active, eps=eps, point=point, settings=settings)
+    choice = decide(candidates, key, active, eps=eps, point=point, better=better, settings=settings)
     applied = apply and choice.action == PROMOTE
     if applied:
         candidate = SavedRun.at(choice.candidate.folder)

@@ -64,6 +64,8 @@ class RunFile(msgspec.Struct, rename="pascal"):
     files: dict[str, str]
     digest: str
     details: dict[str, Any] = {}
+    reading: dict[str, Any] = {}
+    warnings: list[str] = []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +84,8 @@ class Run:
     counted: Mapping[str, RowCounts] = field(default_factory=dict)
     better: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, Any] | None = None  # what comes together with the numbers; earlier versions kept none
+    reading: Mapping[str, Any] = field(default_factory=dict)  # how its rows were chosen and read
+    warnings: tuple[str, ...] = ()  # what was said of them
     files: Mapping[str, str] = field(default_factory=dict)
     inputs: tuple[Mapping[str, Any], ...] = ()
     sealed: bool = False
@@ -112,6 +116,8 @@ def run_document(run: Run) -> dict[str, Any]:
         "Counts": {key: rows.written for key, rows in run.counted.items()},
         "Better": dict(run.better),
         **({} if run.details is None else {"Details": dict(run.details)}),
+        **({"Reading": plain(run.reading)} if run.reading else {}),
+        **({"Warnings": list(run.warnings)} if run.warnings else {}),
         "Inputs": [dict(i) for i in run.inputs],
         "Files": dict(run.files),
     }
@@ -182,6 +188,8 @@ class _Reader:
             counted=self._counted(),
             better={key: str(value) for key, value in self._mapping("better").items()},
             details=self._mapping("details") if sealed and "details" in self._fields else None,
+            reading=self._mapping("reading") if sealed else {},
+            warnings=tuple(map(str, self._list("warnings"))) if sealed else (),
             files={key: str(value) for key, value in self._mapping("files").items()},
             inputs=self._inputs(),
             sealed=sealed,
@@ -203,6 +211,12 @@ class _Reader:
         if not isinstance(value, list) or not all(isinstance(i, dict) for i in value):
             raise self._error("Inputs", "a list of objects is expected")
         return tuple(value)
+
+    def _list(self, key: str) -> list[Any]:
+        value = self._fields.get(key) or []
+        if not isinstance(value, list):
+            raise self._error(key, "a list is expected")
+        return value
 
     def _text(self, key: str, instead: str) -> str:
         value = self._fields.get(key)

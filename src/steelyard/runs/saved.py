@@ -39,7 +39,7 @@ from steelyard.runs.layout import CACHE, JOURNAL, RUNNING, Scope, inside
 from steelyard.runs.manifest import RunManifest, manifest_document
 from steelyard.runs.run_json import NAME, RowCounts, Run, read_run, run_document, stamp
 from steelyard.study.cells import several
-from steelyard.study.comparison import compare, compare_kept
+from steelyard.study.comparison import compare, compare_kept, told_of
 from steelyard.study.deltas import Unchanged
 from steelyard.study.kept import KeptSlice
 from steelyard.study.kept_wire import packed, unpacked
@@ -187,6 +187,8 @@ def run_folder(
         counted={key: RowCounts(e.n_evaluated, e.n_abstained, e.n_predictions) for key, e in shown.items()},
         better={key: known for key, known in better.items() if known is not None},
         details=details(evaluation, most_counts=MOST_COUNTS),
+        reading={**evaluation.reading, "rows": evaluation.population["rows"]} if evaluation.reading else {},
+        warnings=evaluation.warnings,
         files=_digests(files),
         inputs=tuple({"Path": s.name, "Sha256": s.sha256, "Rows": s.rows} for s in evaluation.sources),
         sealed=True,
@@ -295,22 +297,20 @@ def compare_runs(
     `by` adds slices, which only rows can give.
     """
     if base.records is None or new.records is None or new.records.task.benchmark is not None:
-        facts = [run.evaluation.facts if run.evaluation is not None else {} for run in (base, new)]
-        return compare_kept(
-            base.kept, new.kept, metrics, settings=settings, unchanged=unchanged, facts=(facts[0], facts[1])
-        )
+        about = base.evaluation, new.evaluation
+        return compare_kept(base.kept, new.kept, metrics, settings=settings, unchanged=unchanged, about=about)
     slices = [kept.slice for run in (base, new) for kept in run.kept]
     own = dict.fromkeys("*".join(c for c in slice_ if c not in CELL) for slice_ in slices if set(slice_) - set(CELL))
     tables = base.records, new.records
-    pool = pooled(slices, tables)
-    return compare(
+    found = compare(
         *tables,
         metrics,
         by=list(dict.fromkeys((*own, *by))),
-        pool=pool,
+        pool=pooled(slices, tables),
         settings=settings,
         unchanged=unchanged,
     )
+    return told_of(found, base.evaluation, new.evaluation)
 
 
 def pooled(slices: Sequence[Mapping[str, Any]], tables: Sequence[Records]) -> list[str]:

@@ -46,6 +46,7 @@ class Standing:
     p_adjusted: float | None = None
     verdict: str = ""
     note: str = ""
+    warnings: tuple[str, ...] = ()  # what was said of both runs' rows
 
     @property
     def value(self) -> float | None:
@@ -58,13 +59,14 @@ class Standing:
         return self.run.path, slice_text(self.cell)
 
 
-def ranked(runs: Sequence[RunEntry], key: str) -> list[Standing]:
+def ranked(runs: Sequence[RunEntry], key: str, better: str | None = None) -> list[Standing]:
     """The runs from best to worst; ties by workflow, then the newest first; those without the metric last.
 
-    A run that has the metric for each of its cells only has one row per cell.
+    A run that has the metric for each of its cells only has one row per cell. `better` is the direction of a metric
+    that has none of its own.
     """
-    rows = _best_first(runs, key)
-    judged, sign = any(row.judged is not None for row in rows), _sign(runs, key)
+    rows = _best_first(runs, key, better)
+    judged, sign = any(row.judged is not None for row in rows), _sign(runs, key, better)
     known = sorted(rows, key=lambda row: (*_order(row, sign, judged=judged), row.run.workflow))
     paths = {row.run.path for row in known}
     rest = [run for run in _newest_first(runs) if run.path not in paths]
@@ -80,12 +82,12 @@ def sorted_by(row: Standing) -> float:
     return float(row.value or 0.0) if row.judged is None else row.judged
 
 
-def candidates(runs: Sequence[RunEntry], key: str) -> list[Standing]:
+def candidates(runs: Sequence[RunEntry], key: str, better: str | None = None) -> list[Standing]:
     """Complete runs with the metric, the best first and of equal ones the newest: the order of promotion."""
-    return [row for row in _best_first([run for run in runs if run.complete], key) if not row.cell]
+    return [row for row in _best_first([run for run in runs if run.complete], key, better) if not row.cell]
 
 
-def _best_first(runs: Sequence[RunEntry], key: str) -> list[Standing]:
+def _best_first(runs: Sequence[RunEntry], key: str, better: str | None) -> list[Standing]:
     newest = _newest_first(runs)
     shared = up_to_common_coverage(newest, key)
     rows: list[Standing] = []
@@ -95,7 +97,7 @@ def _best_first(runs: Sequence[RunEntry], key: str) -> list[Standing]:
             rows.append(Standing(run=run, number=Number(value=value), judged=shared.get(run.path)))
         else:
             rows += [Standing(run=run, number=Number(value=v), cell=cell) for cell, v in _cells_of(run, key)]
-    sign = _sign(runs, key)
+    sign = _sign(runs, key, better)
     return sorted(rows, key=lambda row: _order(row, sign, judged=bool(shared)))
 
 
@@ -115,8 +117,8 @@ def _newest_first(runs: Sequence[RunEntry]) -> list[RunEntry]:
     return sorted(runs, key=lambda r: r.latest, reverse=True)
 
 
-def _sign(runs: Sequence[RunEntry], key: str) -> float:
-    return -1.0 if direction(key, runs) == "higher" else 1.0
+def _sign(runs: Sequence[RunEntry], key: str, better: str | None) -> float:
+    return -1.0 if direction(key, runs, better) == "higher" else 1.0
 
 
 def up_to_common_coverage(runs: Sequence[RunEntry], key: str) -> dict[str, float]:
@@ -242,4 +244,5 @@ def _with_delta(row: Standing, comparison: Comparison | str | None, key: str, ad
         p_adjusted=p_adjusted,
         verdict=verdict,
         note=delta.note,
+        warnings=comparison.warnings,
     )

@@ -42,6 +42,7 @@ def listed_document(
                 "started_at": run.started_at,
                 "completed_at": run.completed_at,
                 "labels": dict(run.labels),
+                **({"reading": dict(run.reading)} if run.reading else {}),
                 "active_for": list(active.get(run.path, ())),
                 "metrics": dict(run.metrics),
                 "complete": run.complete,
@@ -83,8 +84,15 @@ def standings_document(
 ) -> dict[str, Any]:
     """Runs from best to worst by a metric."""
     against = reference.run_id if reference else None
+    said = list(dict.fromkeys(warning for row in rows for warning in row.warnings))
     return plain(
-        {"metric": metric, "better": better, "against": against, "runs": [standing_document(row) for row in rows]}
+        {
+            "metric": metric,
+            "better": better,
+            "against": against,
+            "runs": [standing_document(row) for row in rows],
+            **({"warnings": said} if said else {}),
+        }
     )
 
 
@@ -118,6 +126,7 @@ def choice_document(choice: Choice, metric: str, profile: str, *, applied: bool)
             "eps": choice.eps,
             "reason": choice.reason,
             "applied": applied,
+            **({"warnings": list(choice.warnings)} if choice.warnings else {}),
         }
     )
 

@@ -7,13 +7,15 @@ their evidence pair slice by slice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Literal, Unpack, cast, get_args
 
 from steelyard.errors import InputError, UsageError, counted, printable
 from steelyard.ground.arrays import Progress
 from steelyard.metrics.definition import Metric, MetricLike, metric_of
 from steelyard.naming import Expr, slice_text
+from steelyard.records.cautions import of_pairs
 from steelyard.records.labels import value_name
 from steelyard.records.readers import Readable, records_in
 from steelyard.records.reading import Reading
@@ -28,8 +30,9 @@ from steelyard.study.evaluation import expanded, listed
 from steelyard.study.kept import KeptSlice
 from steelyard.study.kept_pairs import KeptPair
 from steelyard.study.measure import ComparedSlice, Origin, cells_of, compared, origin_of
-from steelyard.study.results import Comparison
+from steelyard.study.results import Comparison, Evaluation
 from steelyard.study.row_pairs import UnmatchedRows, paired_slices
+from steelyard.study.warnings import unlike
 from steelyard.uncertainty.settings import Method, Settings, Stream
 
 Align = Literal["strict", "intersection"]
@@ -96,6 +99,7 @@ def compare(
         remarks=filled_in,
         chosen=chosen,
         names=_names(base, new, versus),
+        versus=versus,
         progress=progress,
     )
 
@@ -117,9 +121,9 @@ def compare_kept(
     *,
     settings: Settings | None = None,
     unchanged: Unchanged = "say",
-    facts: tuple[Mapping[str, float], Mapping[str, float]] = ({}, {}),
+    about: tuple[Evaluation | None, Evaluation | None] = (None, None),
 ) -> Comparison:
-    """Paired deltas of two runs from the evidence they kept; `facts` are what either states of its whole table.
+    """Paired deltas of two runs from the evidence they kept; `about` says what else either kept of its table.
 
     Slices pair on their columns, without model and strategy where each run has one value of them. A cell that only one
     run has is an error; another slice is left out. What needs single rows is left without a verdict.
@@ -143,7 +147,7 @@ def compare_kept(
         slice_ = {k: v for k, v in mine[key].slice.items() if k not in dropped}
         here = [m for m in asked if not _elsewhere(m, pair, pairs.values()) and m.values.get("by") not in slice_]
         slices.append(ComparedSlice(slice=slice_, pair=pair, metrics=here))
-    origins = kept_origin(base, facts[0]), kept_origin(new, facts[1])
+    origins = kept_origin(base, about[0]), kept_origin(new, about[1])
     return compared(slices, origins[0], origins[1], settings, unchanged=unchanged)
 
 
@@ -182,10 +186,25 @@ def _by_slice(kept: Sequence[KeptSlice], dropped: Sequence[str]) -> dict[tuple[t
     return by_key
 
 
-def kept_origin(kept: Sequence[KeptSlice], facts: Mapping[str, float] | None = None) -> Origin:
+def kept_origin(kept: Sequence[KeptSlice], about: Evaluation | None = None) -> Origin:
     """Where the numbers of a kept run come from."""
-    clusters = len({i for each in cells_of(kept) for i in each.ids})
-    return Origin(population=kept_population(kept), clusters=clusters, facts=facts or {})
+    origin = Origin(population=kept_population(kept), clusters=len({i for each in cells_of(kept) for i in each.ids}))
+    if about is None:
+        return origin
+    return replace(origin, warnings=about.warnings, cautions=about.cautions, reading=about.reading, facts=about.facts)
+
+
+def told_of(comparison: Comparison, *runs: Evaluation | None) -> Comparison:
+    """A comparison of the rows that two runs kept, with what was said of them when they were evaluated."""
+    base, new = ({} if run is None else run.reading for run in runs)
+    known, apart = [run for run in runs if run is not None], unlike(base, new)
+    said = (*(w for run in known for w in run.warnings), *comparison.warnings, *(each.text for each in apart))
+    return replace(
+        comparison,
+        warnings=tuple(dict.fromkeys(said)),
+        cautions=of_pairs(*(run.cautions for run in known), comparison.cautions, apart),
+        reading={side: reading for side, reading in (("base", base), ("new", new)) if reading},
+    )
 
 
 def kept_population(kept: Sequence[KeptSlice]) -> dict[str, int]:

@@ -13,6 +13,7 @@ from typing import Any
 from steelyard.ground.arrays import Progress
 from steelyard.metrics.collector import Side
 from steelyard.metrics.definition import Metric
+from steelyard.records.cautions import Caution, each_once, of_pairs
 from steelyard.records.schema import CELL
 from steelyard.records.sources import Source
 from steelyard.records.table import Records
@@ -25,7 +26,7 @@ from steelyard.study.label_names import without_texts
 from steelyard.study.pairs import Pair
 from steelyard.study.results import Comparison, Evaluation
 from steelyard.study.row_pairs import UnmatchedRows
-from steelyard.study.warnings import warnings_of
+from steelyard.study.warnings import cautions_of, unlike, warnings_of
 from steelyard.uncertainty.estimate import estimates
 from steelyard.uncertainty.number import Delta, Estimate
 from steelyard.uncertainty.settings import Settings
@@ -42,6 +43,8 @@ class Origin:
     sources: tuple[Source, ...] = ()
     remarks: tuple[str, ...] = ()  # of whoever read the rows
     warnings: tuple[str, ...] = ()  # about the rows, next to the metrics that are asked for
+    cautions: tuple[Caution, ...] = ()
+    reading: Mapping[str, Any] = field(default_factory=dict)  # how its rows were chosen and read
     facts: Mapping[str, float] = field(default_factory=dict)
     has_texts: Callable[[], bool] = lambda: False  # whether its labels are texts of people, not names of classes
 
@@ -55,6 +58,8 @@ def origin_of(records: Records, metrics: Sequence[Metric], *, paired: bool = Fal
         sources=tuple(records.sources),
         remarks=tuple(records.warnings),
         warnings=tuple(warnings_of(records, metrics, paired=paired)),
+        cautions=cautions_of(records),
+        reading=records.reading,
         facts={} if records.is_part else dict(records.task.facts),
         has_texts=lambda: holds_texts(records),
     )
@@ -110,6 +115,8 @@ def measured(
         clusters=origin.clusters,
         sources=origin.sources,
         warnings=(*origin.remarks, *remarks, *origin.warnings),
+        cautions=origin.cautions,
+        reading=origin.reading,
         facts=origin.facts,
         kept=tuple(kept),
         explained=tuple(explained),
@@ -126,6 +133,7 @@ def united(runs: Sequence[Evaluation], names: Sequence[str], column: str, cluste
         clusters=clusters,
         sources=tuple({(s.name, s.sha256): s for one in runs for s in one.sources}.values()),
         warnings=tuple(dict.fromkeys(w for one in runs for w in one.warnings)),
+        cautions=each_once(c for one in runs for c in one.cautions),
     )
 
 
@@ -140,19 +148,22 @@ def compared(
     remarks: Sequence[str] = (),
     chosen: Sequence[Choice] = (),
     names: Mapping[str, str] | None = None,
+    versus: Sequence[str] = (),
     primary: bool = False,
     progress: Progress | None = None,
 ) -> Comparison:
     """Every metric's delta on every slice, with verdicts that allow for their number.
 
-    With `primary` the first is judged by itself, before the others. `names` are what the runs are called.
+    With `primary` the first is judged by itself, before the others. `names` are what the runs are called, `versus` the
+    columns that tell them apart.
     """
     every: list[Delta] = []
     for done, each in enumerate(slices):
         every += deltas(each.pair, each.metrics, settings, each.slice, unchanged)
         if progress is not None:
             progress((done + 1) / len(slices))
-    said = (*base.remarks, *new.remarks, *remarks, *base.warnings, *new.warnings)
+    apart = unlike(base.reading, new.reading, versus)
+    said = (*base.remarks, *new.remarks, *remarks, *base.warnings, *new.warnings, *(each.text for each in apart))
     runs = {"base": base, "new": new}
     return Comparison(
         deltas=tuple(judged(every, settings, primary=primary)),
@@ -162,6 +173,8 @@ def compared(
         sources={side: run.sources for side, run in runs.items()},
         unmatched=(unmatched or UnmatchedRows()).to_dict(),
         warnings=tuple(dict.fromkeys(said)),
+        cautions=of_pairs(base.cautions, new.cautions, apart),
+        reading={side: run.reading for side, run in runs.items() if run.reading},
         facts={side: run.facts for side, run in runs.items() if run.facts},
         names=names or {},
         chosen=tuple(chosen),

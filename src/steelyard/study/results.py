@@ -10,6 +10,7 @@ from steelyard.errors import UsageError, counted
 from steelyard.ground.showing import Shows
 from steelyard.metrics.definition import MetricLike, bound, metric_of
 from steelyard.naming import parse, slice_text
+from steelyard.records.cautions import Caution
 from steelyard.records.labels import value_name
 from steelyard.records.sources import Source
 from steelyard.study.defaults import Choice
@@ -42,6 +43,8 @@ class Evaluation(Shows):
     clusters: int
     sources: tuple[Source, ...]
     warnings: tuple[str, ...]
+    cautions: tuple[Caution, ...] = ()  # what keeps a gate from believing the rows
+    reading: Mapping[str, Any] = field(default_factory=dict)  # how they were chosen and read
     facts: Mapping[str, float] = field(default_factory=dict)  # of the whole table: wall time, energy
     kept: tuple[KeptSlice, ...] = ()  # the evidence of every slice, where it was asked for
     explained: tuple[ExplainedRow, ...] = ()  # the worst rows in words, where that was asked for
@@ -94,6 +97,8 @@ class Comparison(Shows):
     sources: Mapping[str, tuple[Source, ...]]
     unmatched: Mapping[str, Any]
     warnings: tuple[str, ...]
+    cautions: tuple[Caution, ...] = ()  # what keeps a gate from believing the rows of either
+    reading: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # how those of each were chosen and read
     facts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of both whole tables: wall time, energy
     names: Mapping[str, str] = field(default_factory=dict)  # of base and new, where a column tells them apart
     chosen: tuple[Choice, ...] = ()  # the metrics that nobody named, and why they were taken

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,12 @@ from steelyard.metrics.definition import Metric
 from steelyard.metrics.questions.calibration import class_probability
 from steelyard.naming import label_text
 from steelyard.records.answers import LabelRules
-from steelyard.records.asked import uneven_items
+from steelyard.records.asked import uneven_items, uneven_repeats
+from steelyard.records.cautions import Caution, each_once
+from steelyard.records.conditions import conditions
 from steelyard.records.labels import are_names
+from steelyard.records.marks import contradicting_marks
+from steelyard.records.reading import Reading, options_of
 from steelyard.records.schema import kind_of
 from steelyard.records.table import Records
 from steelyard.registry import closest
@@ -87,6 +91,46 @@ def _more(rows: Mapping[str, int]) -> str:
     return f", and {len(rows) - _FEW} more" if len(rows) > _FEW else ""
 
 
+def cautions_of(records: Records) -> tuple[Caution, ...]:
+    """What keeps a gate from believing a table: what its files tell, and what its rows do."""
+    found = [caution for source in records.sources for caution in source.cautions]
+    failed = records.counts()["failed"] / max(len(records), 1)
+    if failed:
+        found.append(Caution("failed", f"{100 * failed:.3g}% of the rows failed, and leave every metric", failed))
+    return each_once((*found, *contradicting_marks(records), *uneven_repeats(records)))
+
+
+def unlike(base: Mapping[str, Any], new: Mapping[str, Any], versus: Sequence[str] = ()) -> tuple[Caution, ...]:
+    """A caution where the rows of two runs were not chosen and read alike, but for what tells the runs apart.
+
+    >>> unlike({"where": ["age>=65", "model=a"]}, {"where": ["model=b"]})[0].text
+    'the runs were not read alike: where (age>=65; none)'
+    """
+    apart = [f"{name} ({_told(one)}; {_told(two)})" for name, one, two in _differing(base, new, versus)]
+    return (Caution("conditions", f"the runs were not read alike: {', '.join(apart)}"),) if apart else ()
+
+
+def _differing(
+    base: Mapping[str, Any], new: Mapping[str, Any], versus: Sequence[str]
+) -> Iterator[tuple[str, Any, Any]]:
+    names = [name for name, option in options_of(Reading).items() if option.told == "compared"]
+    for name in (*names, "limit", "task_labels"):
+        one, two = base.get(name), new.get(name)
+        if name == "where":
+            one, two = (_without(each or (), {*versus, "model", "strategy"}) for each in (one, two))
+        if (sorted(one) if isinstance(one, list) else one) != (sorted(two) if isinstance(two, list) else two):
+            yield name, one, two
+
+
+def _without(where: Iterable[str], columns: Collection[str]) -> list[str]:
+    return [text for text in where if conditions(text)[0].column not in columns]
+
+
+def _told(value: Any) -> str:
+    shown = "; ".join(map(str, value)) if isinstance(value, list) else value
+    return printable(shown, limit=60) if shown else "none"
+
+
 def warnings_of(records: Records, asked: Sequence[Metric] = (), *, paired: bool = False) -> list[str]:
     """What is said of a table, and of the metrics that are asked for; of a pair, each delta says its few clusters."""
     few = len(records.cluster[0])
@@ -94,6 +138,7 @@ def warnings_of(records: Records, asked: Sequence[Metric] = (), *, paired: bool 
     return [
         *unmet_labels(records, asked),
         *uneven_items(records),
+        *(each.text for each in (*contradicting_marks(records), *uneven_repeats(records))),
         *([f"only {few} clusters: intervals may be too narrow"] if narrow else []),
         *class_warnings(records, asked),
     ]

@@ -6,7 +6,7 @@ Non-finite numbers are never written: they become null, and a note says why. Equ
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -17,6 +17,7 @@ from steelyard.ground.structs import refused
 from steelyard.metrics import metrics as registry
 from steelyard.metrics.definition import known_metric
 from steelyard.naming import slice_text
+from steelyard.records.cautions import Caution, Kind, each_once
 from steelyard.records.declared import Declared
 from steelyard.records.labels import value_name
 from steelyard.records.schema import CELL
@@ -52,6 +53,7 @@ def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
         **({"facts": dict(evaluation.facts)} if evaluation.facts else {}),
         "estimates": [estimate_document(e) for e in evaluation],
         "warnings": list(evaluation.warnings),
+        **_told(evaluation),
         **(
             {"detailed_results": [plain(row.to_dict()) for row in evaluation.explained]} if evaluation.explained else {}
         ),
@@ -70,7 +72,14 @@ def comparison_document(comparison: Comparison) -> dict[str, Any]:
         **({"facts": {side: dict(facts) for side, facts in comparison.facts.items()}} if comparison.facts else {}),
         "deltas": [delta_document(d) for d in comparison],
         "warnings": list(comparison.warnings),
+        **_told(comparison),
     }
+
+
+def _told(result: Evaluation | Comparison) -> dict[str, Any]:
+    """What keeps a gate from believing the rows, and how they were chosen and read, where there is something."""
+    cautions = [each.to_dict() for each in result.cautions]
+    return ({"cautions": cautions} if cautions else {}) | ({"reading": plain(result.reading)} if result.reading else {})
 
 
 def ranking_document(ranked: Ranking, *, ties: str, complete: bool, relevance_level: int) -> dict[str, Any]:
@@ -91,6 +100,14 @@ class DeclaredNumber(msgspec.Struct):
     metric: str
     stated: float | None
     recomputed: float | None
+
+
+class CautionDocument(msgspec.Struct):
+    """What keeps a gate from believing the rows: its kind, in words, and the share of the rows that it is about."""
+
+    kind: Kind
+    text: str
+    share: float = 1.0
 
 
 class InputFile(msgspec.Struct):
@@ -161,6 +178,8 @@ class EvaluationFile(msgspec.Struct):
     uncertainty: UncertaintySettings
     estimates: list[EstimateDocument]
     warnings: list[str]
+    cautions: list[CautionDocument] | None = None
+    reading: dict[str, Any] = {}
     facts: dict[str, float] = {}
     detailed_results: list[dict[str, Any]] = []
 
@@ -201,6 +220,8 @@ class ComparisonFile(msgspec.Struct):
     uncertainty: UncertaintySettings
     deltas: list[DeltaDocument]
     warnings: list[str]
+    cautions: list[CautionDocument] | None = None
+    reading: dict[str, dict[str, Any]] = {}
     facts: dict[str, dict[str, float]] = {}
     names: dict[str, str] = {}  # of base and new, where a column tells them apart
 
@@ -243,14 +264,17 @@ def read_evaluation(document: Mapping[str, Any]) -> Evaluation:
     """The evaluation that a document holds; a ValueError, KeyError or TypeError where it holds none."""
     file = msgspec.convert(dict(document), EvaluationFile)
     metrics = {name: known_metric(name) for name in dict.fromkeys(e.metric for e in file.estimates)}
+    sources = tuple(each.source for each in file.inputs)
     return Evaluation(
         estimates=tuple(read_estimate(each, metrics[each["metric"]]) for each in document["estimates"]),
         settings=file.uncertainty.settings,
         population=file.population,
         cluster=tuple(file.uncertainty.cluster),
         clusters=file.uncertainty.clusters,
-        sources=tuple(each.source for each in file.inputs),
+        sources=sources,
         warnings=tuple(file.warnings),
+        cautions=_cautions(file.cautions, sources),
+        reading=file.reading,
         facts=file.facts,
         explained=tuple(map(read_row, file.detailed_results)),
     )
@@ -260,6 +284,9 @@ def read_comparison(document: Mapping[str, Any]) -> Comparison:
     """The comparison that a document holds; a ValueError, KeyError or TypeError where it holds none."""
     file = msgspec.convert(dict(document), ComparisonFile)
     metrics = {name: known_metric(name) for name in dict.fromkeys(d.metric for d in file.deltas)}
+    sources = {
+        side: tuple(each.source for each in getattr(file.inputs, side)) for side in file.inputs.__struct_fields__
+    }
     return Comparison(
         deltas=tuple(
             read_delta(each, metrics[each["metric"]], level=file.uncertainty.level, read_from=_read_from(each))
@@ -268,14 +295,21 @@ def read_comparison(document: Mapping[str, Any]) -> Comparison:
         settings=file.uncertainty.settings,
         population=msgspec.to_builtins(file.population),
         cluster=tuple(file.uncertainty.cluster),
-        sources={
-            side: tuple(each.source for each in getattr(file.inputs, side)) for side in file.inputs.__struct_fields__
-        },
+        sources=sources,
         unmatched=msgspec.to_builtins(file.unmatched),
         warnings=tuple(file.warnings),
+        cautions=_cautions(file.cautions, [source for side in sources.values() for source in side]),
+        reading=file.reading,
         facts=file.facts,
         names=file.names,
     )
+
+
+def _cautions(stated: list[CautionDocument] | None, sources: Iterable[Source]) -> tuple[Caution, ...]:
+    """The cautions that a document states; of one written before there were any, those of its inputs."""
+    if stated is None:
+        return each_once(caution for source in sources for caution in source.cautions)
+    return tuple(Caution(each.kind, each.text, each.share) for each in stated)
 
 
 def _read_from(delta: Mapping[str, Any]) -> str:

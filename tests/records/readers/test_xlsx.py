@@ -98,7 +98,7 @@ def test_errors_formulas_and_other_sheets_are_said(tmp_path: Path) -> None:
     records = read(path)
     assert (records.column("a").to_pylist(), records.column("b").to_pylist()) == ([None, None], [None, 2])
     assert records.warnings == (
-        f"{path}: the workbook has 3 sheets; the first was read",
+        f"{path}: the workbook has 3 sheets; the first was read; `sheet=` names one",
         f"{path}: 2 cells hold errors such as #N/A, which are read as empty",
         f"{path}: 1 cells hold formulas without a stored value, which are read as empty",
     )

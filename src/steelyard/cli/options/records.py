@@ -106,7 +106,7 @@ class Reading(ReadingAsIs):
         if mode is not None:
             if "strategy" not in records:
                 raise UsageError(f"--mode: {printable(path)} has no column 'strategy'")
-            return records.filter({"strategy": mode})
+            return records.of_run("strategy", mode)
         modes = records.labels("strategy").values if "strategy" in records else ()
         if len(modes) > 1:
             shown = ", ".join(printable(m, limit=30) for m in modes)

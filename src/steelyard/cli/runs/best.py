@@ -12,6 +12,7 @@ def best(
     *,
     metric: store.OneMetric,
     workflow: store.OfWorkflow = None,
+    better: store.Better = None,
     place: store.Place,
 ) -> Shown:
     """The best complete run by a metric. The best of many is optimistic, and this says so."""
@@ -23,7 +24,7 @@ def best(
     with place.index() as index:
         runs = store.usable(index, workflow=workflow)
     key = known_key(runs, metric)
-    order = candidates(runs, key)
+    order = candidates(runs, key, better)
     if not order:
         raise InputError(f"no complete run has a value of {printable(key)}")
     note = f"the best of {len(order)} runs is optimistic: part of its lead is chance" if len(order) > 1 else ""

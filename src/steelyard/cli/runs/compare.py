@@ -23,6 +23,7 @@ def compare(
         typer.Option("--against", autocompletion=completing.runs, help="A run's id: paired deltas against it."),
     ] = None,
     workflow: store.OfWorkflow = None,
+    better: store.Better = None,
     resampling: Resampling,
     place: store.Place,
 ) -> Shown:
@@ -41,13 +42,13 @@ def compare(
         runs = store.usable(index, workflow=workflow)
         reference = index.find(against) if against else None
         keys = dict.fromkeys(known_key(runs, name, cells=True) for name in metric)
-    standings = compared_by({key: ranked(runs, key) for key in keys}, reference, settings=resampling.settings)
+    standings = compared_by({key: ranked(runs, key, better) for key in keys}, reference, settings=resampling.settings)
     documents: list[dict[str, Any]] = []
     report: list[Any] = []
     for key, rows in standings.items():
-        better = direction(key, runs)
+        way = direction(key, runs, better)
         shown = reference or (reference_of(rows) if any(row.delta is not None for row in rows) else None)
-        documents.append(standings_document(rows[:top], key, better, shown))
-        report += ranking_report(rows[:top], key, shown, better)
+        documents.append(standings_document(rows[:top], key, way, shown))
+        report += ranking_report(rows[:top], key, shown, way)
     first, *further = documents
     return Shown(document={**first, "further": further}, report=report)

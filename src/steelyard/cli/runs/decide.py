@@ -24,6 +24,7 @@ def decide(
     ] = False,
     apply: Annotated[bool, typer.Option("--apply", help="Promote if that is the decision.")] = False,
     profile: store.Profile = "default",
+    better: store.Better = None,
     resampling: Resampling,
     place: store.Place,
 ) -> Shown:
@@ -41,7 +42,7 @@ def decide(
     with replace(place, domain=scope.domain).index() as index:
         runs = store.usable(index)
     choice, key, applied = decided(
-        scope, runs, metric, profile, eps=eps, point=point, apply=apply, settings=resampling.settings
+        scope, runs, metric, profile, eps=eps, point=point, apply=apply, better=better, settings=resampling.settings
     )
     return Shown(
         document=choice_document(choice, key, profile, applied=applied),

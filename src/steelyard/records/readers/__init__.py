@@ -33,7 +33,7 @@ from steelyard.records.readers.head import Head
 from steelyard.records.readers.inputs import Input
 from steelyard.records.readers.joining import together
 from steelyard.records.readers.packed import inner_name
-from steelyard.records.reading import Reading, ReadingAsIs, described, stated
+from steelyard.records.reading import Reading, ReadingAsIs, described, options_of, stated
 from steelyard.records.renaming import check_renamed, renames
 from steelyard.records.schema import IDS, field_of
 from steelyard.records.table import Records, Source
@@ -112,7 +112,20 @@ def read(
         task=replace(known, lexicon=(*known.lexicon, *lexicon)) if lexicon else known,
         sources=sources,
     )
+    records.reading = _told(asked, rules, records.task)
     return _kept(records, kept) if kept else records
+
+
+def _told(asked: Reading, rules: LabelRules, task: Task) -> dict[str, Any]:
+    """How the rows are read, where that was asked for, in plain data; `where` is told by the rows that it leaves."""
+    plain: dict[str, Any] = {}
+    for name, option in options_of(Reading).items():
+        given: Any = asked.get(name)
+        if option.told and given and name != "where" and given != LabelRules.labels:
+            several = option.kind in ("texts", "columns")
+            plain[name] = dict(given) if option.kind == "pairs" else list(names_of(given)) if several else given
+    known = {"abstain": rules.abstain, "unparsed": rules.unparsed, "task_labels": task.labels}
+    return plain | {name: list(values) for name, values in known.items() if values}
 
 
 @described(ReadingAsIs)
@@ -154,6 +167,7 @@ def _loaded(
     logs: dict[str, Any] = {
         "scorers": names_of(asked.get("scorer")),
         "abstain_when": AbstainWhen.of(asked.get("abstain_when", ())),
+        "sheet": asked.get("sheet"),
     }
     format, salvage = asked.get("format"), asked.get("salvage", False)
     if not paths:
@@ -163,6 +177,8 @@ def _loaded(
         told = None if progress is None else _part_of(progress, place, len(paths))
         path = os.fspath(each)
         with entered(path, format, salvage=salvage, progress=told, **logs, **shared) as (format_reader, opened):
+            if opened.sheet is not None and not format_reader.sheets:
+                raise UsageError(f"`sheet=` is for workbooks; {printable(path)} is read as {format_reader.name}")
             table = format_reader.table(opened)
             tables.append(table)
             sources.append(_source(opened, table))
@@ -268,6 +284,7 @@ def _source(source: Input, table: Table) -> Source:
         torn=source.leaves_out,
         excerpt=table.excerpt,
         declared=table.declared,
+        noted=source.all_cautions,
     )
 
 

@@ -35,7 +35,9 @@ _LABELS = ("target", "prediction")
 _FINITE = "a finite number is expected (leave the cell empty where a value is missing)"
 
 
-def table_of_cells(source: Input, cells: dict[str, Column], lines: npt.NDArray[np.int64], warnings: list[str]) -> Table:
+def table_of_cells(
+    source: Input, cells: dict[str, Column], lines: npt.NDArray[np.int64], warnings: Sequence[str] = ()
+) -> Table:
     """The table of columns that are text so far, each in the kind that all its cells have; `cells` is used up."""
     first, count = int(lines[0]), len(lines)
     typed = _typed(source, cells, lines)

@@ -42,6 +42,7 @@ def entered(
     labels: LabelRules | None = None,
     scorers: Sequence[str] = (),
     abstain_when: AbstainWhen | None = None,
+    sheet: str | None = None,
     progress: Progress | None = None,
 ) -> Iterator[tuple[Reader, Input]]:
     """The reader of a file, a folder or standard input, and the input opened for it.
@@ -57,6 +58,7 @@ def entered(
         labels=labels,
         scorers=scorers,
         abstain_when=abstain_when,
+        sheet=sheet,
     )
     if os.path.isdir(path):
         try:

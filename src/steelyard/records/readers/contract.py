@@ -101,6 +101,7 @@ class Reader:
     takes: Takes = "file"
     parts: Parts | None = None
     last_counts: bool = False
+    sheets: bool = False
 
     def has_suffix(self, name: str) -> bool:
         return name.lower().endswith(self.suffixes)
@@ -123,6 +124,7 @@ def reader(
     takes: Takes = "file",
     parts: Parts | None = None,
     last_counts: bool = False,
+    sheets: bool = False,
 ) -> Callable[[Load], Load]:
     """Register the function below it as the reader of a format.
 
@@ -133,6 +135,7 @@ def reader(
     takes     files, bundles (folders and zip archives) or both; a bundle is in `source.bundle`
     parts     the same table a part at a time, for files that are larger than memory
     last_counts  whether an archive may list a name twice, because its tool appends what is newer; else it is refused
+    sheets    whether an input may have several tables, one of which is chosen by `source.sheet`
     """
 
     def register(load: Load) -> Load:
@@ -145,6 +148,7 @@ def reader(
             takes=takes,
             parts=parts,
             last_counts=last_counts,
+            sheets=sheets,
         )
         readers.add(name, known)
         return load

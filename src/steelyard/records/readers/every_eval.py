@@ -195,13 +195,16 @@ class _Log:
         names = self._names()
         several = sum(run.aggregate is not None for run in runs) > 1
         facts = [run.aggregate.facts() for run in runs if run.aggregate is not None]
+        for run in runs:
+            for text in self._contradictions(run):
+                run.samples.caution("contradiction", text)
+        if len(runs) == 1:
+            self._say_limited(runs[0])
         table = self.samples.table(
             about={name: value for name, value in (facts[0] if facts else {}).items() if _agreed(facts, name)},
             declared=[each for run in runs for each in self._declared(run, several=several)],
             excerpt=next(filter(None, map(self._excerpt, runs)), ""),
             remarks=[
-                *(remark for run in runs for remark in self._said(run)),
-                *(self._limited(runs[0]) if len(runs) == 1 else ()),
                 *self._remarks(names),
                 *self._due.remarks(self._source.name),
             ],
@@ -249,25 +252,26 @@ class _Log:
                 return f"{seen.rows:,} of {due:,} samples behind {printable(result.named)}"
         return ""
 
-    def _said(self, run: Run) -> Iterator[str]:
+    def _contradictions(self, run: Run) -> Iterator[str]:
         """What the samples of a run do not have in common with its aggregate."""
-        name, stated = printable(run.samples.name), run.detailed
+        stated = run.detailed
         if run.rows > (stated.total_rows if stated.total_rows is not None else run.rows):
-            yield f"{name}: {counted(run.rows, 'row')}, the aggregate counts {stated.total_rows:,}"
+            yield f"{counted(run.rows, 'row')}, the aggregate counts {stated.total_rows:,}"
         if run.strangers:
             names = "names" if run.strangers == 1 else "name"
             some = f"{run.strangers:,} of {counted(run.rows, 'row')}"
-            yield f"{name}: {some} {names} another evaluation than the aggregate does"
+            yield f"{some} {names} another evaluation than the aggregate does"
         known = stated.checksum and stated.hash_algorithm == "sha256"
         if known and run.samples.sha256 != str(stated.checksum).casefold():
-            yield f"{name}: the samples were changed after the aggregate was written: their checksum differs"
+            yield "the samples were changed after the aggregate was written: their checksum differs"
 
-    def _limited(self, run: Run) -> Iterator[str]:
+    def _say_limited(self, run: Run) -> None:
         """Say that not all of a dataset was run; that may have been the plan."""
         results = run.aggregate.evaluation_results if run.aggregate is not None else ()
         size = max((each.source_data.samples_number or 0 for each in results), default=0)
         if (items := len({item for _, _, item in self._repeats})) < size:
-            yield f"{printable(run.samples.name)}: {items:,} of the {size:,} samples of the dataset were run"
+            what = f"{items:,} of the {size:,} samples of the dataset were run"
+            run.samples.caution("excerpt", what, 1 - items / size)
 
     def _remarks(self, names: Mapping[int, str]) -> Iterator[str]:
         file = printable(self._source.name)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.records.answers import LabelRules
+from steelyard.records.cautions import Caution, Kind
 from steelyard.records.declining import AbstainWhen
 from steelyard.records.demand import SCORED, Demand, Want
 from steelyard.records.readers.bundles import LIMITS, Bundle
@@ -44,8 +45,8 @@ class Input:
 
     `bundle` is set where the input is a folder or a zip archive, for readers that take them; `packed` where `stream` is
     what a compressed file holds. Of logs, `scorers` are those asked for, and `abstain_when` says which replies mean
-    declining. A reader that counts rows, not lines, says in `row_lines` where each row begins: then
-    the line that an error is given is the number of its row.
+    declining; of a workbook, `sheet` is the one to read. A reader that counts rows, not lines, says in `row_lines`
+    where each row begins: then the line that an error is given is the number of its row.
     """
 
     def __init__(
@@ -61,13 +62,16 @@ class Input:
         labels: LabelRules | None = None,
         scorers: Sequence[str] = (),
         abstain_when: AbstainWhen | None = None,
+        sheet: str | None = None,
     ) -> None:
         self.name, self.salvage, self.bundle = name, salvage, bundle
         self.labels = labels or LabelRules()
         self.scorers, self.abstain_when = tuple(scorers), abstain_when or AbstainWhen()
+        self.sheet = sheet
         self.demand = demand or Demand()
         self.scored = False  # whether the table has targets and predictions, once its first columns are known
         self.warnings = [f"{printable(name)}: {bundle.cut}"] if bundle is not None and bundle.cut else list[str]()
+        self.cautions: list[Caution] = []
         self.row_lines: Sequence[int] | None = None
         self.renamed: set[str] = set()
         self.neighbours: list[Input] = []  # what `siblings` opened
@@ -91,6 +95,17 @@ class Input:
         """True if an incomplete last record was left out, here or in a member."""
         cut = self.bundle is not None and bool(self.bundle.cut)
         return self._torn or cut or any(part.leaves_out for part in (*self._members, *self.neighbours))
+
+    def caution(self, kind: Kind, problem: str, share: float = 1.0) -> None:
+        """Warn of something for which a gate is not to believe the rows as they are."""
+        found = Caution(kind, f"{printable(self.name)}: {problem}", share)
+        self.cautions.append(found)
+        self.warnings.append(found.text)
+
+    @property
+    def all_cautions(self) -> tuple[Caution, ...]:
+        """What members and neighbours are warned of, too."""
+        return tuple(each for part in (self, *self._members, *self.neighbours) for each in part.cautions)
 
     def member(self, name: str) -> Input:
         """A member of the bundle as an input of its own: errors name it, and its columns are renamed alike."""

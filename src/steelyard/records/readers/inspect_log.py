@@ -28,6 +28,8 @@ from steelyard.records.readers.json_elements import ELEMENT, BrokenError, Elemen
 
 _HEADER = "header.json"
 _START = "_journal/start.json"
+_SUMMARIES = "summaries.json"
+_PLAIN = (str, int, float, bool)  # scores that the list states as they are
 _LARGEST_HEADER = 64 * 2**20
 _SAMPLE = re.compile(r"samples/.+_epoch_\d+\.json", re.DOTALL)
 _SHELL = re.compile(r"(samples/.+_epoch_\d+)/sample\.json", re.DOTALL)
@@ -70,10 +72,14 @@ def _of_bundle(source: Input, bundle: Bundle) -> Log:
         raise source.error(f"neither {_HEADER} nor {_START} is there; is this a log of Inspect?")
     facts = _facts(bundle.read(header, _LARGEST_HEADER), partial(_refused, bundle.place(header)))
     facts = facts if header == _HEADER else {**facts, "status": "started"}
-    held, parts = Held(), _Parts(bundle)
+    held, parts, listed = Held(), _Parts(bundle), _Listed(bundle)
     for name, prefix in _samples(names):
         refuse = partial(_refused, bundle.place(name))
-        held.add(parts.sample(name, prefix, refuse) if prefix else sample_of(_whole(bundle, name), refuse))
+        sample = parts.sample(name, prefix, refuse) if prefix else sample_of(_whole(bundle, name), refuse)
+        held.add(sample)
+        listed.meet(sample)
+    for problem, count in listed.problems():
+        source.caution("contradiction", problem, min(1.0, count / max(len(held), 1)))
     remarks = []
     if bundle.repeated:
         count = len(bundle.repeated)
@@ -106,6 +112,38 @@ def _whole(bundle: Bundle, name: str) -> bytearray:
             if len(data) > ELEMENT:
                 raise InputError(f"the sample is larger than {ELEMENT // 2**20} MB", file=bundle.place(name))
     return data
+
+
+class _Listed:
+    """The samples by the archive's own list, to be met one by one."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        listed: Any = None
+        if _SUMMARIES in bundle.names():
+            listed = value(bytes(_whole(bundle, _SUMMARIES)), partial(_refused, bundle.place(_SUMMARIES)))
+        entries = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+        self._waiting = {(str(each.get("id")), each.get("epoch")): each for each in entries}
+        self._is_listed, self._strangers, self._rescored = bool(entries), 0, 0
+
+    def meet(self, sample: Sample) -> None:
+        entry = self._waiting.pop((str(sample.id), sample.epoch), None)
+        self._strangers += entry is None
+        scores = entry.get("scores") if entry is not None else None
+        stated = {name: each.get("value") for name, each in scores.items()} if isinstance(scores, dict) else {}
+        self._rescored += any(
+            name in stated and isinstance(score.value, _PLAIN) and isinstance(stated[name], _PLAIN)
+            and str(score.value) != str(stated[name])
+            for name, score in sample.scores.items()
+        )  # fmt: skip
+
+    def problems(self) -> Iterator[tuple[str, int]]:
+        """What the list and the samples do not have in common, and how many samples that is."""
+        found = {
+            "of its own list of samples are not in the archive": len(self._waiting),
+            "samples are not in its own list of samples": self._strangers if self._is_listed else 0,
+            "samples have another score than its own list of samples says": self._rescored,
+        }
+        yield from ((f"{count:,} {what}", count) for what, count in found.items() if count)
 
 
 class _Parts:

@@ -255,7 +255,10 @@ class Rows:
             )
         limit = log.get("eval", "config", "limit")
         if limit is not None:
-            said.append(f"{place}: the run was limited to a part of its dataset (limit {printable(str(limit))})")
+            rows, whole = len({sample.id for sample in log.samples}), log.whole("eval", "dataset", "samples") or 0
+            share = 1 - rows / whole if 0 < rows < whole else 1.0
+            limited = f"the run was limited to a part of its dataset (limit {printable(str(limit))})"
+            self._source.caution("excerpt", f"{limited}: {rows:,} of {whole:,} samples" if whole else limited, share)
         return said
 
 

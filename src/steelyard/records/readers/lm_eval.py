@@ -366,11 +366,12 @@ class _Log:
 
     def _said(self) -> list[str]:
         name = printable(self._source.name)
-        limited = [
-            f"{name}: only {effective:,} of the {original:,} documents of {printable(file.setup.task)} were to be run"
-            for file, original, effective in self._counts()
-            if original is not None and effective < original
-        ]
+        for file, original, effective in self._counts():
+            if original is not None and effective < original:
+                what = (
+                    f"only {effective:,} of the {original:,} documents of {printable(file.setup.task)} were to be run"
+                )
+                self._source.caution("excerpt", what, 1 - effective / original)
         undecided = [
             f"{name}: {printable(metric)} of {printable(file.setup.task or 'the task')} is not 0 or 1 everywhere, so "
             f"it marks nothing as right or wrong; it is in score.{printable(metric)}"
@@ -378,4 +379,4 @@ class _Log:
             for metric in file.setup.counted
             if metric is not None and not file.judges(metric)
         ]
-        return [*self._remarks, *limited, *undecided]
+        return [*self._remarks, *undecided]

@@ -142,7 +142,8 @@ class Samples:
             if count
         ]
         if excerpt:
-            said.append(f"{printable(self._source.name)}: an excerpt, {excerpt}; nothing can pass a gate on it")
+            unless = "nothing can pass a gate on it without `allow=excerpt`"
+            said.append(f"{printable(self._source.name)}: an excerpt, {excerpt}; {unless}")
         return replace(
             table,
             about=dict(about or {}),

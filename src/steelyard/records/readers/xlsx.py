@@ -1,8 +1,9 @@
 """How a sheet of an Excel workbook becomes columns: a header, then rows, in the kinds that CSV would give them.
 
-The first sheet is read. All numbers are fractions there: those that are whole become whole numbers. Dates and times
-become ISO text. Empty cells are null, and so are errors (#N/A) and formulas without a stored value, which are counted
-in a warning. In errors, the line is the row of the sheet. Needs python-calamine (the extra `xlsx`).
+The only sheet is read, or the one that `sheet=` names; of several the first, but no hidden one by itself. All numbers
+are fractions there: those that are whole become whole numbers. Dates and times become ISO text. Empty cells are null,
+and so are errors (#N/A) and formulas without a stored value, which are counted in a warning. In errors, the line is the
+row of the sheet. Needs python-calamine (the extra `xlsx`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import datetime
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from steelyard.errors import UsageError, printable
+from steelyard.errors import UsageError, counted, printable
 from steelyard.records.readers.bundles import BLOCK, Bundle
 from steelyard.records.readers.cell_kinds import table_of_cells
 from steelyard.records.readers.contract import Certainty, Column, Table, joined, reader
@@ -31,6 +32,7 @@ MOST_CELLS = 50_000_000  # the sheet is held as a full rectangle, whatever of it
 _WORKBOOK = "xl/workbook.xml"
 _LARGEST_PART = 2**24  # bytes of the parts that say what the sheets are
 _BATCH = 2_000  # rows
+_NAMED = 10  # sheets, in a message
 _EXACT = 2**53
 _SHEET = re.compile(rb"<(?:\w+:)?sheet\s[^>]*?\bid=[\"']([^\"']+)[\"']")
 _RELATION = re.compile(rb"<(?:\w+:)?Relationship\s[^>]*>")
@@ -47,22 +49,48 @@ def sniff(head: Head) -> Certainty:
     return "no" if head.container or head.text else "maybe"  # a damaged one, which `load` says
 
 
-@reader("xlsx", about="the first sheet of an Excel workbook", suffixes=(".xlsx", ".xlsm"), sniff=sniff)
+@reader("xlsx", about="a sheet of an Excel workbook", suffixes=(".xlsx", ".xlsm"), sniff=sniff, sheets=True)
 def load(source: Input) -> Table:
-    """The columns of the first sheet of a workbook."""
+    """The columns of a sheet of a workbook."""
     data = source.whole().to_pybytes()
     calamine = _calamine(source)
-    warnings = _checked(source, zip_bundle(source.name, io.BytesIO(data)))
     try:
         workbook = calamine.CalamineWorkbook.from_filelike(io.BytesIO(data))
-        sheets = len(workbook.sheet_names)
-        sheet = workbook.get_sheet_by_index(0)
-        rows = iter(sheet.iter_rows() if sheet.start is not None else ())
+        names = list(workbook.sheet_names)
+        hidden = [each.visible != calamine.SheetVisibleEnum.Visible for each in workbook.sheets_metadata]
     except Exception:  # its errors may hold parts of the file
+        names, hidden = [], []
+    place = _chosen(source, names, hidden) if names else 0
+    empty = _checked(source, zip_bundle(source.name, io.BytesIO(data)), place)
+    try:
+        sheet = workbook.get_sheet_by_index(place)
+        rows = iter(sheet.iter_rows() if sheet.start is not None else ())
+    except Exception:
         raise source.error("not a readable workbook: it is damaged, or of another format") from None
-    if sheets > 1:
-        warnings.insert(0, f"{printable(source.name)}: the workbook has {sheets} sheets; the first was read")
-    return _table(source, rows, warnings)
+    table = _table(source, rows)
+    for what, count in empty.items():
+        if count:
+            source.caution("cells", f"{count:,} cells hold {what}", min(1.0, count / table.rows))
+    return table
+
+
+def _chosen(source: Input, names: Sequence[str], hidden: Sequence[bool]) -> int:
+    """The sheet that is read; a caution where there are others that nobody decided about."""
+    if source.sheet is not None:
+        if source.sheet not in names:
+            shown = ", ".join(f"'{printable(name)}'" for name in names[:_NAMED])
+            raise UsageError(f"{printable(source.name)} has no sheet '{printable(source.sheet)}'; there are: {shown}")
+        return names.index(source.sheet)
+    visible = [place for place, unseen in enumerate(hidden) if not unseen]
+    if hidden[0] and len(visible) != 1:
+        problem = f"the first of its {len(names)} sheets is hidden; name the one to read with `sheet=`"
+        raise UsageError(f"{printable(source.name)}: {problem}")
+    place = visible[0] if hidden[0] else 0
+    if len(names) > 1:
+        unseen = f", {counted(sum(hidden), 'hidden one')} among them" if any(hidden) else ""
+        read = "the only visible one" if len(visible) == 1 else "the first"
+        source.caution("sheets", f"the workbook has {len(names)} sheets{unseen}; {read} was read; `sheet=` names one")
+    return place
 
 
 def _calamine(source: Input) -> Any:
@@ -79,11 +107,11 @@ def _calamine(source: Input) -> Any:
 # -- the archive -------------------------------------------------------------------------------------------------------
 
 
-def _checked(source: Input, bundle: Bundle) -> list[str]:
-    """Refuse an archive that is damaged or a bomb, and a sheet whose rectangle is; returns warnings about its cells."""
+def _checked(source: Input, bundle: Bundle, place: int) -> dict[str, int]:
+    """Refuse an archive that is damaged or a bomb, and a sheet whose rectangle is; returns what cells hold no value."""
     if _WORKBOOK not in bundle.names():
         raise source.error("not a workbook: the archive holds no xl/workbook.xml")
-    first = _first_sheet(bundle)
+    first = _sheet_at(bundle, place)
     rows = width = errors = empty = 0
     for name in bundle.names():
         for text in _pieces(bundle, name):
@@ -95,17 +123,16 @@ def _checked(source: Input, bundle: Bundle) -> list[str]:
                 empty += len(_NO_VALUE.findall(text))
     if rows * width > MOST_CELLS:
         raise source.error(f"the sheet reaches to row {rows:,} and column {width:,}; save the part with data as CSV")
-    said = {
+    return {
         "errors such as #N/A, which are read as empty": errors,
         "formulas without a stored value, which are read as empty": empty,
     }
-    return [f"{printable(source.name)}: {count:,} cells hold {what}" for what, count in said.items() if count]
 
 
-def _first_sheet(bundle: Bundle) -> str | None:
-    """The member that holds the first sheet; None where that is not written as usual."""
+def _sheet_at(bundle: Bundle, place: int) -> str | None:
+    """The member that holds a sheet, by its place; None where that is not written as usual."""
     relations = "xl/_rels/workbook.xml.rels"
-    sheet = _SHEET.search(bundle.read(_WORKBOOK, _LARGEST_PART))
+    sheet = next(islice(_SHEET.finditer(bundle.read(_WORKBOOK, _LARGEST_PART)), place, None), None)
     if sheet is None or relations not in bundle.names():
         return None
     for relation in _RELATION.findall(bundle.read(relations, _LARGEST_PART)):
@@ -144,7 +171,7 @@ def _number(letters: bytes) -> int:
 # -- the sheet ---------------------------------------------------------------------------------------------------------
 
 
-def _table(source: Input, rows: Iterator[list[Any]], warnings: list[str]) -> Table:
+def _table(source: Input, rows: Iterator[list[Any]]) -> Table:
     texts = ((line, [_text(cell) for cell in row]) for line, row in enumerate(rows, 1))
     filled = ((line, cells) for line, cells in texts if any(cells))
     top, header = next(filled, (1, []))
@@ -162,7 +189,7 @@ def _table(source: Input, rows: Iterator[list[Any]], warnings: list[str]) -> Tab
     wants = [source.want(original) for original in originals]
     cells = {n: columns[place] for n, place, want in zip(names, used, wants, strict=True) if want != "skip"}
     skipped = tuple(name for name, want in zip(names, wants, strict=True) if want == "skip")
-    return replace(table_of_cells(source, cells, np.array(lines), warnings), skipped=skipped)
+    return replace(table_of_cells(source, cells, np.array(lines)), skipped=skipped)
 
 
 def _text(cell: Any) -> str:
