@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pyarrow as pa
 
-from steelyard.decide.numbers import GateNumber, slice_names
+from steelyard.decide.numbers import Because, GateNumber, slice_names
 from steelyard.errors import counted
 from steelyard.ground.showing import Shows
 from steelyard.naming import slice_text
@@ -42,6 +42,7 @@ class Verdict:
     detectable: float | None = None
     clusters_needed: int | None = None
     advice: tuple[str, ...] = ()  # what would settle it, where it is inconclusive
+    because: Because = ""  # why it passes, where that is not its interval
     cause: Cause = ""  # why it is neither pass nor fail on its merits
 
     @property

@@ -28,7 +28,7 @@ from steelyard.decide.numbers import (
     spelled,
 )
 from steelyard.decide.profiles import rules_of
-from steelyard.errors import UsageError, printable
+from steelyard.errors import UsageError, counted, printable
 from steelyard.metrics import metrics as registry
 from steelyard.metrics.definition import Metric
 from steelyard.naming import Rule, parse_rule
@@ -203,10 +203,14 @@ def _verdict(rule: Rule, number: GateNumber, allowed: float) -> Verdict:
         verdict = INCONCLUSIVE if rule.kind == "confirming" else FAIL
         cause: Cause = "barred" if barred_by(number.cautions) else "missing"
         return replace(blank, verdict=verdict, cause=cause, reason=f"no rule passes on it: {barred}")
-    if rule.kind == "point" or number.certain:
+    if rule.kind == "point" or number.because == "unchanged":
         met = _holds(number.value, rule.relation, rule.threshold)
         missed = "" if met else f"{number.value:.4g} is {_MISSES[rule.relation]} {rule.threshold:g}; "
-        return replace(blank, verdict=PASS if met else FAIL, reason=number.certain or missed + _REMARKS["point"])
+        reason = _not_seen(rule, number) if number.because == "unchanged" else missed + _REMARKS["point"]
+        because = number.because if number.because == "unchanged" else ""
+        return replace(blank, verdict=PASS if met else FAIL, reason=reason, because=because)
+    if number.because == "no_row_worse" and _allows_a_loss(rule):
+        return replace(blank, verdict=PASS, reason=_not_seen(rule, number), because=number.because, p_value=1.0)
     if interval is None:
         verdict = INCONCLUSIVE if rule.kind == "confirming" else FAIL
         reason = f"no usable interval: {number.problem or 'there is none'}"
@@ -221,6 +225,25 @@ def _verdict(rule: Rule, number: GateNumber, allowed: float) -> Verdict:
             blank, verdict=PASS if met else FAIL, reason=_REMARKS["permissive"] if met else "shown to be worse"
         )
     return _confirmed(rule, number, blank, met=met)
+
+
+def _allows_a_loss(rule: Rule) -> bool:
+    """True for a rule of no inferiority: that a run is not worse by more than a margin, which may be 0."""
+    if rule.kind != "confirming":
+        return False
+    margin = -rule.threshold if rule.relation.startswith(">") else rule.threshold
+    return margin > 0 or (margin == 0 and rule.relation.endswith("="))
+
+
+def _not_seen(rule: Rule, number: GateNumber) -> str:
+    """What was seen in every row, what could not have been, and the margin to hold that against."""
+    same = "the answers are the same" if number.because == "unchanged" else "no row is worse"
+    seen = f"{same} in all {counted(number.rows, 'row')}"
+    if not number.unseen:
+        return seen
+    change, margin = "change" if number.because == "unchanged" else "loss", f"{abs(rule.threshold):g}"
+    unseen = f"a {change} in up to {100 * number.unseen:.3g}% of the rows would not have been seen"
+    return f"{seen}: {unseen}; the margin is {margin}"
 
 
 def _barred(number: GateNumber, allowed: float) -> str:

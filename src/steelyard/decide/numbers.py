@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Literal
 
 from steelyard.decide.known import KnownNames
 from steelyard.decide.profiles import EVALUATORS
@@ -28,6 +28,7 @@ from steelyard.uncertainty.intervals import Rule as IntervalRule
 from steelyard.uncertainty.intervals import shown_rule
 from steelyard.uncertainty.number import Delta, Estimate, Number
 
+Because = Literal["", "unchanged", "no_row_worse"]
 _STANDS_FOR = {"common_cmax": "up to the common cmax", "answered_by_both": "on rows answered by both"}
 _FROM_VALUES = "from values alone; not known to be the same questions"
 
@@ -40,7 +41,9 @@ class GateNumber(Number):
     problem: str = ""  # why there is no value, or no usable interval
     stands_for: str = ""  # what the number is taken on, where that is not the plain delta
     would_add: tuple[str, ...] = ()  # a metric that was not kept, and the columns to slice it by, that would add it
-    certain: str = ""  # why the value is known without doubt, where it is
+    because: Because = ""  # why a rule may pass that its interval does not meet
+    unseen: float = 0.0  # then: the share of the rows that a change nobody saw may lie in
+    rows: int = 0  # and of how many
     left_out: Mapping[str, int] = field(default_factory=dict)
     missing: float = 0.0  # the share of the asked rows that lack what the metric reads
     absent: float = 0.0  # the share of the baseline's rows whose questions were not asked
@@ -321,10 +324,9 @@ def _of_delta(d: Delta, subject: Subject) -> GateNumber:
     assert subject.comparison is not None
     about: dict[str, Any] = {"slice": dict(d.slice), "left_out": _left_out(d), "better": d.better, "notes": d.notes}
     if d.unchanged:
-        same = f"the answers are the same in all {counted(d.companions['unchanged']['rows'], 'row')}"
         return GateNumber(
-            value=0.0, interval=(0.0, 0.0), clusters=d.clusters, level=d.level, certain=same, cautions=d.cautions,
-            n=d.n, missing=d.missing_share, **about,
+            value=0.0, interval=(0.0, 0.0), clusters=d.clusters, level=d.level, cautions=d.cautions,
+            n=d.n, missing=d.missing_share, because="unchanged", **_seen(d, "unchanged"), **about,
         )  # fmt: skip
     readable = d.readable
     if readable is None:
@@ -339,8 +341,16 @@ def _of_delta(d: Delta, subject: Subject) -> GateNumber:
         grown=readable.grown,
         n=min(readable.n_base, readable.n_new),
         missing=d.missing_share,
+        because="no_row_worse" if "no_row_worse" in d.companions else "",
+        **_seen(d, "no_row_worse"),
         **about,
     )
+
+
+def _seen(d: Delta, what: str) -> dict[str, Any]:
+    """On how many rows that was seen, and in which share a change would not have been; earlier runs state no share."""
+    stated = d.companions.get(what, {})
+    return {"rows": stated.get("rows", 0), "unseen": stated.get("unseen", 0.0)}
 
 
 def _as_usable(number: Number, resamples: int, unit: str) -> GateNumber:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from steelyard.decide.decision import FAIL, INCONCLUSIVE, PASS, Decision, GateVerdict, Inconclusive, Verdict
-from steelyard.decide.numbers import GateNumber, slice_names
+from steelyard.decide.numbers import Because, GateNumber, slice_names
 from steelyard.errors import UsageError
 from steelyard.ground.json import plain
 from steelyard.naming import parse_rule, slice_text
@@ -41,6 +41,7 @@ class RuleResult(msgspec.Struct):
     notes: list[str] = []
     clusters_needed: int | None = None
     advice: list[str] = []
+    because: Because = ""
 
 
 class AcceptanceFile(msgspec.Struct):
@@ -89,7 +90,8 @@ def _rule(v: Verdict) -> dict[str, Any]:
         "left_out": dict(number.left_out),
         "notes": list(number.notes),
     }
-    return {key: derived[key] if key in derived else getattr(v, key) for key in RuleResult.__struct_fields__}
+    known = {key: derived[key] if key in derived else getattr(v, key) for key in RuleResult.__struct_fields__}
+    return known if v.because else {key: value for key, value in known.items() if key != "because"}
 
 
 def read_decision(document: Mapping[str, Any]) -> Decision:
@@ -128,6 +130,7 @@ def _verdict(rule: RuleResult) -> Verdict:
         detectable=rule.detectable,
         clusters_needed=rule.clusters_needed,
         advice=tuple(rule.advice),
+        because=rule.because,
     )
 
 

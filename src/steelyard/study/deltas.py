@@ -10,17 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+import numpy as np
+
 from steelyard.errors import counted
 from steelyard.metrics.definition import Metric, metric_of
 from steelyard.study.pairs import ClustersLeft, MissingRows, Pair
 from steelyard.uncertainty.groups import counted_rows
 from steelyard.uncertainty.groups import named as group_names
 from steelyard.uncertainty.number import Delta
-from steelyard.uncertainty.paired import PairedSample, paired
+from steelyard.uncertainty.paired import PairedSample, no_worse, paired
 from steelyard.uncertainty.sampling import sample
 from steelyard.uncertainty.scarcity import FEWEST_CLUSTERS
 from steelyard.uncertainty.settings import Settings
-from steelyard.uncertainty.sparse import rare_clusters
+from steelyard.uncertainty.sparse import rare_clusters, rare_share
 from steelyard.uncertainty.wire import form_document
 
 Unchanged = Literal["say", "judge"]  # what is done with runs that gave the same answers
@@ -65,6 +67,9 @@ def _delta(
         delta = _with(delta, note).cautioned("missing group")
     if unchanged == "say" and pair.unchanged(metric):
         delta = _unchanged(delta, measured.of(inner, metric), measured.settings.level, len(pair))
+    elif unchanged == "say" and missing is None and _no_row_worse(pair, inner, metric, measured):
+        unseen = _unseen(measured.of(inner, metric), measured.settings.level)
+        delta = _with(delta, no_row_worse={"rows": len(pair), "unseen": unseen})
     return delta if pair.knows_columns else _with(delta, _EARLIER)
 
 
@@ -169,6 +174,30 @@ def _on_what_is_left(delta: Delta, left: ClustersLeft) -> Delta:
     return _with(delta, note).cautioned("lost clusters")
 
 
+def _no_row_worse(pair: Pair, inner: Pair, metric: Metric, measured: _Measurements) -> bool:
+    """True if every row counts in both runs, and in the new one no less than in the base."""
+    found = measured.of(inner, metric)
+    sign = {"higher": 1, "lower": -1}.get(found.base.constants.get("better") or metric.better or "", 0)
+    if (
+        not sign
+        or found.clusters < FEWEST_CLUSTERS
+        or not pair.failed_alike
+        or not no_worse(found.base, found.new, sign)
+    ):
+        return False  # a cluster that counts less holds a row that does
+    sides = inner.by_row()
+    if sides is None:
+        return False
+    base, new = (sample(metric, side, c) for side, c in zip(sides, inner.constants(metric), strict=True))
+    return no_worse(base, new, sign)
+
+
+def _unseen(sides: PairedSample, level: float) -> float:
+    """The share of rows in clusters of a kind of which none was seen, at most."""
+    rows = np.maximum(sides.base.evidence.rows, sides.new.evidence.rows).astype(float)
+    return rare_share(0, rows[rows > 0], rows[:0], level)
+
+
 def _unchanged(delta: Delta, sides: PairedSample, level: float, rows: int) -> Delta:
     """The delta of runs that gave the same answers, where there are clusters enough to say so."""
     if delta.value is None or sides.clusters < FEWEST_CLUSTERS:
@@ -178,7 +207,7 @@ def _unchanged(delta: Delta, sides: PairedSample, level: float, rows: int) -> De
     note = f"the answers are the same in all {counted(rows, 'row')}"
     if not math.isnan(unseen):
         note += f"; a rarer change of up to {unseen:.3g} could not have been seen"
-    return replace(_with(delta, note, unchanged={"rows": rows}), unchanged=True)
+    return replace(_with(delta, note, unchanged={"rows": rows, "unseen": _unseen(sides, level)}), unchanged=True)
 
 
 class _Measurements:

@@ -136,6 +136,14 @@ class KeptPair(Pair):
         return ClustersLeft(len(inner.base.ids), len(self.base.ids), 1 - left / max(asked, 1))
 
     @property
+    def failed_alike(self) -> bool:
+        return self.base.failed == self.new.failed
+
+    def by_row(self) -> tuple[KeptSide, KeptSide] | None:
+        alone = all((kept.asked_rows <= 1).all() for kept in (self.base, self.new))
+        return self.sides if alone else None
+
+    @property
     def rates(self) -> list[float]:
         return [self.base.answer_rate, self.new.answer_rate]
 

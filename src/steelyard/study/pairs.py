@@ -99,6 +99,15 @@ class Pair(ABC):
 
     @property
     @abstractmethod
+    def failed_alike(self) -> bool:
+        """True if the same rows failed in both runs."""
+
+    @abstractmethod
+    def by_row(self) -> tuple[Side, Side] | None:
+        """Both sides with every row as a cluster of its own; None where single rows are not known."""
+
+    @property
+    @abstractmethod
     def rates(self) -> Sequence[float]:
         """The answer rates of both runs."""
 

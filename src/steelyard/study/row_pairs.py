@@ -17,8 +17,9 @@ from steelyard.metrics.definition import Metric
 from steelyard.metrics.options import Constants
 from steelyard.metrics.vocabulary import FROM_ALL_GROUPS
 from steelyard.naming import slice_text
+from steelyard.records.clusters import Clusters
 from steelyard.records.derive import ANSWERED, FAILED, NUMBERS, combine
-from steelyard.records.labels import value_name, value_of
+from steelyard.records.labels import Labels, value_name, value_of
 from steelyard.records.schema import CELL, PAIRED, is_group, kind_of
 from steelyard.records.table import Records
 from steelyard.study.cells import several
@@ -38,6 +39,7 @@ class RowPair(Pair):
         self.base, self.new = base, new
         self._parts: dict[bytes, RowPair] = {}
         self._alike: dict[str, bool] = {}
+        self._rows: tuple[Collector, Collector] | None = None
 
     def __len__(self) -> int:
         return len(self.base)
@@ -111,6 +113,17 @@ class RowPair(Pair):
             present = [name == "outcome" or name in table for table in self.tables]
             self._alike[name] = present[0] == present[1] and (not present[0] or not _different(self, name).any())
         return self._alike[name]
+
+    @property
+    def failed_alike(self) -> bool:
+        return bool((self.failed[0] == self.failed[1]).all())
+
+    def by_row(self) -> tuple[Collector, Collector]:
+        if self._rows is None:
+            ids = Clusters([Labels(np.arange(len(self)), tuple(range(len(self))))])
+            one, two = (Collector(table, ids=ids, cluster=np.arange(len(self))) for table in self.tables)
+            self._rows = one, two
+        return self._rows
 
     @property
     def rates(self) -> list[float]:

@@ -334,6 +334,13 @@ def _same_rows(base: Sample, new: Sample) -> bool:
     return bool((base.score_sums[1] == new.score_sums[1]).all())
 
 
+def no_worse(base: Sample, new: Sample, sign: int) -> bool:
+    """True for a row mean of which no cluster has a lower sum, or a higher one with the sign −1, on as many rows."""
+    if not _same_rows(base, new):
+        return False
+    return bool((sign * (new.score_sums[0] - base.score_sums[0]) >= -1e-12).all())
+
+
 def _shared_groups(base: Sample, new: Sample) -> tuple[Sample, Sample, tuple[str, ...]]:
     """Both sides with what has a value in both, and what must be said of the rest."""
     return shared_measures(base, new) if _of_tasks(base) else shared_groups(base, new)
