@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import isfinite
 
@@ -121,7 +122,28 @@ def parse_rule(text: str) -> Rule:
     """
     if sum(map(text.count, "([")) > _DEEPEST:
         raise UsageError(f"cannot read '{printable(text)}': more than {_DEEPEST} brackets")
-    return _Scanner(text).rule()
+    try:
+        return _Scanner(text).rule()
+    except UsageError as problem:
+        meant = _meant(text)
+        raise (UsageError(f"{problem}; {meant}") if meant else problem) from None
+
+
+_PERCENT = re.compile(r"[<>]=?\s*(-?[0-9.]+)\s*%")
+_BASELINE = re.compile(r"^(?P<left>.+?)\s*(?P<relation>[<>]=?)\s*(the\s+)?(base|baseline|old|before|active)\b", re.I)
+_AND = re.compile(r"\s(and|&&?|or|\|\|?)\s|,\s*\w+\s*[<>]")
+
+
+def _meant(text: str) -> str:
+    """What to write instead of a rule in words that rules do not have; nothing where that cannot be told."""
+    share = _PERCENT.search(text)
+    if share is not None:
+        with suppress(ValueError):
+            return f"write {float(share[1]) / 100:g} for {share[1]}%"
+    against = _BASELINE.match(text)
+    if against is not None:
+        return f"write delta({printable(against['left'].strip())}) {against['relation']} 0 to compare with the baseline"
+    return "write one rule each, as `rule=` may be repeated: all of them must hold" if _AND.search(text) else ""
 
 
 def label_text(label: object) -> str:

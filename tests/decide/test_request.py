@@ -186,19 +186,61 @@ def test_a_metric_that_is_undefined_in_the_data_fails(folder: Path) -> None:
     assert "undefined" in document["rules"][0]["reason"]
 
 
-def test_a_group_that_only_the_baseline_has_fails_and_one_that_nobody_has_is_a_typo(folder: Path) -> None:
+def test_a_group_that_the_run_lacks_fails_whoever_else_has_it(folder: Path) -> None:
     write(folder, "base", [{**r, "group": {"site": "w"}} if r["patient"] == "p0" else r for r in rows(1)])
     run = write(folder, "less", rows(1))
     asked = ("--baseline", "base.jsonl", "--rule", "accuracy{group.site=w} >= 0")
     document = gate(folder, "--run", run, *asked, code=1)
-    assert "has no value of accuracy in {group.site=w}" in document["rules"][0]["reason"]
+    assert "the run has no group.site=w" in document["rules"][0]["reason"]
     each = gate(folder, "--run", run, "--baseline", "base.jsonl", "--rule", "accuracy >= 0 for each group.site", code=1)
     assert {r["slice"]["group.site"]: r["verdict"] for r in each["rules"]} == {
         "x": "pass", "y": "pass", "z": "pass", "w": "fail",
     }  # fmt: skip
-    done = command("gate", "--run", run, "--rule", "accuracy{group.site=v} >= 0", *FAST, cwd=folder)
-    assert done.returncode == 2
-    assert "neither run has group.site=v; there are x, y, z" in done.stderr
+    junit = ("--junit", folder / "j.xml", "--github")
+    done = command("gate", "--run", run, "--rule", "accuracy{group.site=v} >= 0", *junit, *FAST, cwd=folder)
+    assert done.returncode == 1
+    for said in (done.out, (folder / "j.xml").read_text()):
+        assert "the run has no group.site=v; there are x, y, z" in said
+    assert "::error title=steelyard gate::accuracy{group.site=v} >= 0: fail." in done.out + done.err
+
+
+# what somebody would write who does not know rules, and what to write instead
+MEANT = {
+    "accuracy >= 50%": "write 0.5 for 50%",
+    "low(accuracy) >= 50 %": "write 0.5 for 50%",
+    "accuracy >= 0.5 and f1_macro >= 0.2": "write one rule each, as --rule may be repeated",
+    "accuracy >= baseline": "write delta(accuracy) >= 0 to compare with the baseline",
+    "low(brier) <= the old one": "write delta(low(brier)) <= 0",
+    "accuracy >= 85": "'accuracy >= 85' is beyond what there is: accuracy is at most 1",
+    "accuracy >= -0.5": "accuracy is at least 0",
+    "delta(accuracy) >= 3": "the difference is at most 1",
+    "accuracy <= 0.5": "asks accuracy to be worse",
+}
+
+
+@pytest.mark.parametrize("rule", MEANT)
+@pytest.mark.parametrize("files", [True, False])
+def test_a_slip_in_a_rule_says_what_to_write(folder: Path, rule: str, files: bool) -> None:
+    run, base = ("new.jsonl", "old.jsonl") if files else ("nowhere", "never")  # before a run is opened
+    done = command("gate", "--run", run, "--baseline", base, "--rule", rule, *FAST, cwd=folder, root=folder / "store")
+    assert (done.code, MEANT[rule] in done.err) == (2, True), done.err
+
+
+@pytest.mark.parametrize(("run", "code"), [("nowhere.jsonl", 2), ("torn.jsonl", 3)])
+def test_a_gate_that_cannot_be_judged_writes_its_documents_with_an_error(folder: Path, run: str, code: int) -> None:
+    (folder / "torn.jsonl").write_text('{"item": 1')
+    files = ("--junit", folder / "j.xml", "--summary", folder / "s.md", "--output", folder / "a.json")
+    done = command("gate", "--run", run, "--rule", "accuracy >= 0.5", *files, cwd=folder)
+    assert done.code == code
+    said = done.err.removeprefix("steelyard: error: ").strip()[:30]
+    document = json.loads((folder / "a.json").read_text())
+    assert (document["verdict"], document["passed"], document["exit_code"]) == ("error", False, code)
+    assert said in document["notes"][0]
+    assert 'errors="1"' in (folder / "j.xml").read_text()
+    assert "gate: ERROR" in (folder / "s.md").read_text()
+    (folder / "a.json").unlink()
+    refused = command("gate", "--run", "new.jsonl", "--rule", "accuracy >= high", *files, cwd=folder)
+    assert (refused.code, (folder / "a.json").exists()) == (2, False)  # the arguments were not understood
 
 
 # -- inconclusive ------------------------------------------------------------------------------------------------------
@@ -424,7 +466,7 @@ def test_documented_keys_stand_on_what_they_were_made_from(folder: Path, key: st
     write(folder, "half", missing_half(rows()))
     for name, code in (("half", 1), ("new", 0)):
         save(folder, name, *metrics)
-        (found,) = gate(folder, "--run", name, "--rule", f"{key} >= -1", files=False, code=code)["rules"]
+        (found,) = gate(folder, "--run", name, "--rule", f"{key} >= 0", files=False, code=code)["rules"]
         assert found["n"] > 0
         assert found["clusters"] > 0
 

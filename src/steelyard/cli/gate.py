@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +15,7 @@ from steelyard.cli.command import DOCUMENT, PLUGINS, READS, Shown, Writes, allow
 from steelyard.cli.options import records as of
 from steelyard.cli.options import store
 from steelyard.cli.options.spellings import at_most_one, one_of
-from steelyard.errors import UsageError, printable
+from steelyard.errors import SteelyardError, UsageError, printable
 
 if TYPE_CHECKING:
     from steelyard.decide.decision import Decision, Verdict
@@ -90,9 +91,7 @@ def gate(
     level: Annotated[float | None, typer.Option("--level", help="Level of the intervals. Default: 0.95.")] = None,
     junit: Annotated[Path | None, typer.Option("--junit", help="A file for JUnit XML."), Writes()] = None,
     summary: Annotated[Path | None, typer.Option("--summary", help="A file for a Markdown summary."), Writes()] = None,
-    output: Annotated[  # noqa: ARG001 - the document is written there
-        Path | None, typer.Option("--output", help="A file for acceptance_gate.json."), DOCUMENT
-    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", help="A file for acceptance_gate.json."), DOCUMENT] = None,
     github: Annotated[
         bool, typer.Option("--github", help="Print annotations for GitHub; on by itself inside GitHub Actions.")
     ] = False,
@@ -136,7 +135,12 @@ def gate(
             unchanged=checked_unchanged(unchanged),
         ),
     )
-    judged = judge(replace(whole, **{k: v for k, v in stated.items() if v is not None}).by(by or []), request)
+    asked = replace(whole, **{k: v for k, v in stated.items() if v is not None}).by(by or [])
+    try:
+        judged = judge(asked, request)
+    except SteelyardError as problem:
+        _say_error(problem, {"--junit": junit, "--summary": summary, "--output": output})
+        raise
     of.say_unit(judged.unit)
     decision = _with_commands(judged.decision)
     report = gate_report(decision, judged.about)
@@ -166,6 +170,23 @@ def gate(
         also_writes={"the step summary": Path(step)} if step else {},
         afterwards=afterwards,
     )
+
+
+def _say_error(problem: SteelyardError, files: Mapping[str, Path | None]) -> None:
+    """Write the documents that were asked for, with one error that says why the gate could not be judged."""
+    from steelyard.decide.wire import error_document
+    from steelyard.ground.files import write_files
+    from steelyard.ground.json import dumps
+    from steelyard.report.formats import render
+    from steelyard.report.gate import error_junit, error_report
+
+    said = as_options(str(problem))
+    texts = {
+        "--junit": lambda: error_junit(said),
+        "--summary": lambda: render("markdown", error_report(said)),
+        "--output": lambda: dumps(error_document(said, problem.exit_code)),
+    }
+    write_files({path: texts[option]() for option, path in files.items() if path is not None})
 
 
 def _gate(loaded: Any, file: Path | None, rule: list[str] | None, profile: str | None) -> Any:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from steelyard.ground.showing import Json
 
 GateVerdict = Literal["pass", "fail", "inconclusive"]
+Ended = Literal["pass", "fail", "inconclusive", "error"]  # a gate that could not be judged is none of the three
 PASS: GateVerdict = "pass"
 FAIL: GateVerdict = "fail"
 INCONCLUSIVE: GateVerdict = "inconclusive"

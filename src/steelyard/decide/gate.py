@@ -118,6 +118,17 @@ class Gate:
         more = [replace(rule, each=column) for column in columns for rule in plain if metric_name(rule) is not None]
         return replace(self, rules=(*self.rules, *more))
 
+    def checked(self) -> Gate:
+        """The gate itself, if no rule asks for what no run could have, or for a metric to be worse: those are slips."""
+        for rule in self.rules:
+            metric = rule_metric(rule)
+            if metric is not None:
+                _check_direction(rule, metric.better)
+            beyond = _out_of_bounds(rule)
+            if beyond:
+                raise UsageError(beyond)
+        return self
+
     def check(self, *subjects: Comparison | Evaluation | Subject) -> Decision:
         """The decision about a comparison, an evaluation, or both.
 
@@ -162,15 +173,19 @@ class Gate:
 
 def _judged(rule: Rule, subject: Subject, allow: Mapping[Kind, float]) -> Iterator[Verdict]:
     for number in numbers_of(rule, subject):
-        if not rule.marked and _opposes(rule, number.better):
-            raise UsageError(
-                f"'{rule}' asks {printable(str(rule.metric))} to be worse: {number.better} is better. "
-                "Turn it round, or mark it with ! if it is meant"
-            )
+        _check_direction(rule, number.better)
         verdict = _verdict(rule, number, allow.get("missing", USUAL["missing"]))
         if verdict.verdict == INCONCLUSIVE:
             verdict = replace(verdict, advice=advice.of(rule, number, verdict, subject.unit))
         yield replace(verdict, reason=f"{verdict.reason} ({number.stands_for})") if number.stands_for else verdict
+
+
+def _check_direction(rule: Rule, better: str | None) -> None:
+    if not rule.marked and _opposes(rule, better):
+        raise UsageError(
+            f"'{rule}' asks {printable(str(rule.metric))} to be worse: {better} is better. "
+            "Turn it round, or mark it with ! if it is meant"
+        )
 
 
 def _believed(v: Verdict, rules: Sequence[Rule], subject: Subject, allow: Mapping[Kind, float]) -> Verdict:
@@ -378,24 +393,25 @@ def _unwatched_failures(rules: Sequence[Rule], subject: Subject) -> list[Verdict
     ]
 
 
-def _out_of_reach(rule: Rule) -> str:
-    """What to say of a threshold that no value can meet, which is a slip, such as 85 for 0.85; or nothing."""
+def _out_of_bounds(rule: Rule) -> str:
+    """What to say of a threshold beyond the values that there are, which is a slip, such as 85 for 0.85; or nothing."""
     metric = rule_metric(rule)
     low, high = (None, None) if metric is None else metric.bounds
     if rule.delta:
         width = None if low is None or high is None else high - low
         low, high = (None, None) if width is None else (-width, width)
-    above = high is not None and (rule.threshold > high if rule.relation == ">=" else rule.threshold >= high)
-    below = low is not None and (rule.threshold < low if rule.relation == "<=" else rule.threshold <= low)
-    if not (above if rule.relation.startswith(">") else below):
+    what = "the difference" if rule.delta else printable(str(rule.metric))
+    above, below = high is not None and rule.threshold > high, low is not None and rule.threshold < low
+    strictly = high is not None and rule.relation == ">" and rule.threshold >= high
+    strictly_below = low is not None and rule.relation == "<" and rule.threshold <= low
+    if not (above or below or strictly or strictly_below):
         return ""
-    what, end = "the difference" if rule.delta else str(rule.metric), high if rule.relation.startswith(">") else low
-    most = "at most" if rule.relation.startswith(">") else "at least"
-    return f"'{printable(str(rule))}' can never be met: {printable(what)} is {most} {end:g}"
+    end = f"at most {high:g}" if above or strictly else f"at least {low:g}"
+    return f"'{printable(str(rule))}' is beyond what there is: {what} is {end}"
 
 
 def _notes(rules: Sequence[Rule]) -> Iterator[str]:
-    yield from filter(None, map(_out_of_reach, rules))
+    yield from filter(None, map(_out_of_bounds, rules))
     selective = [str(rule) for rule in rules if _rewards_declining(rule_metric(rule) or documented_metric(rule))]
     if selective and not any(_head(rule) in _WATCHED for rule in rules):
         others = f" (and {len(selective) - 1} more)" if len(selective) > 1 else ""

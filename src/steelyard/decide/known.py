@@ -51,18 +51,24 @@ class KnownNames:
             raise UsageError(f"'{printable(str(rule))}': neither run has the label '{printable(positive)}'{hint}")
         if self.kept and rule.each and rule.each != "cell":
             self._check_column(rule, rule.each)
-        for column, value in rule.metric.slice:
+        for column, _ in rule.metric.slice:
             if self.kept and column in CELL and column not in self.values and column not in self.baseline_values:
                 raise UsageError(
                     f"'{printable(str(rule))}': the run is one {column}, or names none; leave {column}= out"
                 )
             self._check_column(rule, column)
-            seen = self.values.get(column, frozenset()) | self.baseline_values.get(column, frozenset())
-            if seen and value not in seen:
-                hint = _nearest(value, seen)
-                raise UsageError(
-                    f"'{printable(str(rule))}': neither run has {printable(column)}={printable(value)}{hint}"
-                )
+
+    def strangers(self, slice_: Mapping[str, str]) -> str:
+        """Which values of a slice the run has nowhere, with the nearest that it has; nothing where it has them all."""
+        for column, value in slice_.items():
+            own = self.values.get(column, frozenset())
+            seen = own | self.baseline_values.get(column, frozenset())
+            if seen and value not in own:
+                who = "the run has" if value in seen else "neither run has" if self.baseline_values else "the run has"
+                none = "no" if who == "the run has" else ""
+                hint = "" if value in seen else _nearest(value, seen)
+                return f"{who} {none} {printable(column)}={printable(value)}{hint}".replace("  ", " ")
+        return ""
 
     def _check_column(self, rule: Rule, column: str) -> None:
         """Refuse a column that is misspelt: one like it is known, itself is not."""

@@ -184,7 +184,7 @@ def _absent(rule: Rule, name: str, subject: Subject) -> GateNumber:
     elif rule.metric.slice:
         where = f" in {slice_text(dict(rule.metric.slice))}"
     columns = [c for c in ((rule.each,) if rule.each else dict(rule.metric.slice)) if c and c not in (*CELL, "cell")]
-    problem = subject.known.absent(name, where, delta=rule.delta)
+    problem = subject.known.strangers(dict(rule.metric.slice)) or subject.known.absent(name, where, delta=rule.delta)
     if not rule.delta and subject.comparison is not None and not subject.evaluation and not subject.baseline:
         problem = (
             f"a comparison has deltas, and no {name} of the run itself; check it together with an evaluation of the "

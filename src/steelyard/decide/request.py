@@ -68,7 +68,7 @@ class Judgement:
 
 def judge(gate: Gate, request: Request) -> Judgement:
     """The decision of a gate."""
-    _check_baseline(gate, request)
+    _check_baseline(gate.checked(), request)
     new = _of_answers(request.run, gate, request)
     if new is not None:
         return _judged_records(gate, request, new)

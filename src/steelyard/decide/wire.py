@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from steelyard.decide.decision import FAIL, INCONCLUSIVE, PASS, Decision, GateVerdict, Inconclusive, Verdict
+from steelyard.decide.decision import FAIL, INCONCLUSIVE, PASS, Decision, Ended, GateVerdict, Inconclusive, Verdict
 from steelyard.decide.numbers import Because, GateNumber, slice_names
 from steelyard.errors import UsageError
 from steelyard.ground.json import plain
@@ -48,7 +48,7 @@ class AcceptanceFile(msgspec.Struct):
     """`acceptance_gate.json`: what a gate decided about a run, and why."""
 
     schema_version: str
-    verdict: GateVerdict
+    verdict: Ended
     passed: bool
     rules: list[RuleResult]
     checks: dict[str, str]
@@ -60,6 +60,7 @@ class AcceptanceFile(msgspec.Struct):
     baseline: str | None = None
     data: str | None = None
     attempt: int | None = None
+    exit_code: int | None = None  # of a gate that could not be judged
 
 
 def acceptance_document(decision: Decision, about: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,6 +81,20 @@ def acceptance_document(decision: Decision, about: Mapping[str, Any]) -> dict[st
     )
 
 
+def error_document(problem: str, code: int) -> dict[str, Any]:
+    """`acceptance_gate.json` of a gate that could not be judged: why, and the exit code."""
+    return {
+        "schema_version": "1",
+        "verdict": "error",
+        "passed": False,
+        "rules": [],
+        "checks": {},
+        "metrics": {},
+        "notes": [problem],
+        "exit_code": code,
+    }
+
+
 def _rule(v: Verdict) -> dict[str, Any]:
     """One rule, key by key as they are written."""
     number = v.number
@@ -97,6 +112,8 @@ def _rule(v: Verdict) -> dict[str, Any]:
 def read_decision(document: Mapping[str, Any]) -> Decision:
     """The decision that a document holds; a ValueError or TypeError where it holds none."""
     file = msgspec.convert(dict(document), AcceptanceFile)
+    if file.verdict == "error":
+        raise ValueError("a gate that could not be judged holds no decision")
     return Decision(
         verdict=file.verdict,
         rules=tuple(_verdict(rule) for rule in file.rules),

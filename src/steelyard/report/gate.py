@@ -93,6 +93,20 @@ def junit(decision: Decision) -> str:
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
 
 
+def error_report(problem: str) -> Document:
+    """A gate that could not be judged, and why."""
+    return [Heading("gate: ERROR", judged("fail").tone), Note(problem)]
+
+
+def error_junit(problem: str) -> str:
+    """One case with an error, for a gate that could not be judged."""
+    suite = ElementTree.Element("testsuite", name="steelyard gate", tests="1", failures="0", errors="1", skipped="0")
+    case = ElementTree.SubElement(suite, "testcase", classname="steelyard.gate", name="the gate is judged", time="0")
+    ElementTree.SubElement(case, "error", type="error", message=_xml(problem))
+    ElementTree.indent(suite)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
+
+
 def _stands_on(v: Verdict) -> list[str]:
     """What a number is taken over, in words."""
     facts = [f"n {'not stated' if v.number.n is None else v.number.n}"]

@@ -149,7 +149,7 @@ class Pointers:
             if len(pointer.stack) <= steps:
                 past = max(len(pointer.stack) - 1, 0)
                 which = f"{printable(metric)} ({printable(profile)})"
-                raise StorageError(f"{which} has {counted(past, 'earlier run')} to go back to, not {steps}")
+                raise UsageError(f"{which} has {counted(past, 'earlier run')} to go back to, not {steps}")
             kept = pointer.stack[: len(pointer.stack) - steps]
             try:
                 opened = self.opened(kept[-1])

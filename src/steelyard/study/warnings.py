@@ -16,7 +16,7 @@ from steelyard.records.answers import LabelRules
 from steelyard.records.asked import uneven_items, uneven_repeats
 from steelyard.records.cautions import Caution, each_once
 from steelyard.records.conditions import conditions
-from steelyard.records.labels import are_names
+from steelyard.records.labels import are_names, value_name
 from steelyard.records.marks import contradicting_marks
 from steelyard.records.reading import Reading, options_of
 from steelyard.records.schema import kind_of
@@ -146,7 +146,29 @@ def warnings_of(records: Records, asked: Sequence[Metric] = (), *, paired: bool 
 
 def class_warnings(records: Records, asked: Sequence[Metric]) -> list[str]:
     """What metrics about classes take for granted: which one is positive, and what a confidence is about."""
-    return [*assumed_positive(records, asked), *_doubtful_confidence(records, asked), *_doubtful_risk(records, asked)]
+    return [
+        *unknown_labels(records, asked),
+        *assumed_positive(records, asked),
+        *_doubtful_confidence(records, asked),
+        *_doubtful_risk(records, asked),
+    ]
+
+
+def unknown_labels(records: Records, asked: Sequence[Metric]) -> list[str]:
+    """A warning of metrics about a class that no row has: its label is misspelt, or nobody is of it."""
+    about = [m for m in asked if m.label is not None and callable(m.definition.members) and not m.over_tasks]
+    columns = [name for name in ("target", "prediction") if name in records]
+    if not about or not columns:
+        return []
+    known = {value for name in columns for value in records.labels(name).values} | {*(records.task.labels or ())}
+    names = {value_name(value): value for value in known}
+    said = []
+    for metric in about:
+        if value_name(metric.label) not in names:
+            near = closest(value_name(metric.label), list(names)) if may_show(known) else None
+            hint = f"; did you mean '{_inert(near)}'?" if near else ""
+            said.append(f"{metric.name}: no row has the label '{_inert(metric.label)}'{hint}")
+    return said
 
 
 def _doubtful_risk(records: Records, asked: Sequence[Metric]) -> list[str]:
