@@ -123,6 +123,22 @@ def test_an_output_that_only_the_body_knows_is_checked_before_anything_is_writte
     assert not (tmp_path / "first").exists()
 
 
+def test_what_the_last_parameter_reads_is_protected_like_any_other(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.write_text("abc")
+
+    @command(prints=False)
+    def copied(
+        *, to: Annotated[Path, typer.Option("--to"), Writes()], source: Annotated[Path, typer.Option("--source"), READS]
+    ) -> Shown:
+        raise AssertionError(f"{source} is over {to}")
+
+    app = typer.Typer()
+    app.command()(copied)
+    with pytest.raises(Exception, match="is what would be read"):
+        typer.main.get_command(app)(["--to", str(kept), "--source", str(kept)], standalone_mode=False)
+
+
 def test_messages_of_the_library_are_translated_once() -> None:
     assert as_options("use `align=intersection` or `map=target=x`") == "use --align intersection or --map target=x"
     assert as_options("say `allow_in_sample=True`; `tau=` is missing") == "say --allow-in-sample; --tau is missing"

@@ -423,3 +423,9 @@ def test_margins_that_add_up_are_warned_about() -> None:
     judged = Subject(baseline=True)
     assert any("margins add up" in note for note in Gate.parse("low(delta(accuracy)) >= -0.01").check(judged).notes)
     assert not Gate.parse("low(delta(accuracy)) >= 0").check(judged).notes
+
+
+def test_by_adds_a_rule_per_value_only_to_rules_about_the_whole() -> None:
+    rules = ["accuracy{group.site=x} >= 0", "brier <= 1 for each task", "f1_macro >= 0", "made_elsewhere >= 0"]
+    added = [str(rule) for rule in Gate.parse(rules).by(["ward", "race"]).rules[len(rules) :]]
+    assert added == ["f1_macro >= 0 for each ward", "f1_macro >= 0 for each race"]

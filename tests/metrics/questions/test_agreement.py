@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import steelyard as sy
-from steelyard.errors import UsageError
+from steelyard.errors import InputError, UsageError
 from steelyard.records.table import Records
 from steelyard.study.evaluation import value
 from tests.support.naive.agreement import AGREEMENT, RATED, RATERS
@@ -127,3 +127,10 @@ def test_raters_rate_what_the_model_failed_at() -> None:
     only = Records.from_columns({name: values[5:] for name, values in columns.items()})
     chance = sy.evaluate(only, [asked[2]], resamples=0)[asked[2]].value
     assert chance is not None
+
+
+@pytest.mark.parametrize("other", [[1, 2], ["x", "y"]])
+def test_ratings_of_two_kinds_are_refused(other: list[object]) -> None:
+    records = Records.from_columns({"item": [1, 2], "a": [True, False], "b": other})
+    with pytest.raises(InputError, match="ratings are labels or numbers, not both"):
+        sy.evaluate(records, "krippendorff_alpha(raters=[a, b])", resamples=0)

@@ -278,3 +278,10 @@ def test_net_benefit_is_that_of_dcurves(pt: float, worth: float, treat_all: floa
     estimate = sy.evaluate(records, [text], resamples=0)[text]
     assert estimate.value == pytest.approx(worth, abs=5e-7)
     assert estimate.detail["treat_all"] == pytest.approx(treat_all, abs=5e-7)
+
+
+def test_a_share_of_predictions_needs_no_target() -> None:
+    records = Records.from_columns({"item": [1, 2], "prediction": ["yes", "no"]})
+    found = sy.evaluate(records, ["selection_rate(positive=yes)", "selection_rate"], resamples=0)
+    assert found["selection_rate(positive=yes)"].value == 0.5
+    assert found["selection_rate"].value is None  # of which class, nobody said

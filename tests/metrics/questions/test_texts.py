@@ -243,3 +243,8 @@ def test_runs_read_with_different_lexicons_are_not_compared(tmp_path: Any) -> No
     one, two = (Records.from_columns(columns, task={"lexicon": names}) for names in ([], [str(table)]))
     with pytest.raises(UsageError, match="different lexicons"):
         sy.compare(one, two, ["clinical_accuracy"], unchanged="judge", resamples=200)
+
+
+def test_an_answer_without_an_entity_says_that_words_were_compared() -> None:
+    (remark,) = sy.explain("diagnostic_accuracy", "the quick brown fox", "the quick brown fox").remarks
+    assert remark == "no entity to compare: the words were compared"

@@ -494,3 +494,9 @@ def test_no_input_makes_a_traceback(tmp_path: Path, data: bytes | str) -> None:
             read(written(tmp_path, data), salvage=salvage)
         except InputError as error:
             assert error.file is not None  # noqa: PT017
+
+
+def test_an_earlier_problem_is_found_where_it_is_before_a_broken_line(tmp_path: Path) -> None:
+    told = ['{"item": 1}', '{"item": 2}', '{"item": 3, "x": 1}', '{"item": 4, "x": 2}', '{"item": 5, "x": 2, "x": 3}']
+    error = refused(tmp_path, "\n".join([*told, '{"item": 6, "x": 1}', "not json", '{"item": 8, "x": 1}']))
+    assert (error.line, error.field, "appears twice" in error.problem) == (5, "x", True)

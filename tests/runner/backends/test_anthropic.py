@@ -244,3 +244,8 @@ def test_a_look_at_a_server(server: WireServer) -> None:
     assert look(url, "an/other") == [("model", "warning"), ("server", "ok"), ("logprobs", "warning")]
     assert server.calls[-2].path == "/v1/models/an%2Fother"
     assert look(url, "known", environment={"K": "wrong"})[-1] == ("key", "problem")
+
+
+def test_an_option_that_the_spec_decides_is_refused_by_the_backends_name() -> None:
+    with pytest.raises(UsageError, match="the option 'system' of the backend 'anthropic' is for the spec's inference"):
+        backends["anthropic"].open(Options(options={"system": "you are"}))
