@@ -38,6 +38,7 @@ VALUES: dict[str, tuple[Any, list[str]]] = {
     "cluster": ("ward", ["ward"]),
     "task": ("t.yaml", ["t.yaml"]),
     "labels": ("fold", ["fold"]),
+    "correct": ("labels", ["labels"]),
     "abstain": (["-", "I don't know"], ["-", "I don't know"]),
     "unparsed": (["???"], ["???"]),
     "lexicon": (["terms.csv"], ["terms.csv"]),

@@ -123,6 +123,16 @@ class Reading(ReadingAsIs, total=False):
             told="compared",
         ),
     ]
+    correct: Annotated[
+        str | None,
+        Option(
+            "text",
+            "What says that an answer is right: mark, where whoever scored it left one (the default), or labels, which "
+            "are compared.",
+            one_of=("mark", "labels"),
+            told="compared",
+        ),
+    ]
     abstain: Annotated[
         "Sequence[str] | str",
         Option("texts", 'A prediction that means declining, such as "I don\'t know".', told="compared"),

@@ -359,6 +359,11 @@ class Records(Shows):
         named = {name: f"reference.{name}" for name in (*self._base, "outcome") if f"reference.{name}" in self._base}
         return self.with_columns({name: self.column(reference) for name, reference in named.items()})
 
+    @property
+    def is_marked(self) -> bool:
+        """True if whoever scored the answers left marks, which count instead of comparing labels."""
+        return "mark" in self.stated and kind_of(self.column("mark")) != "null"
+
     def is_unperturbed(self) -> npt.NDArray[np.bool_]:
         """True for rows that were asked as they are."""
         if "perturbation" not in self:

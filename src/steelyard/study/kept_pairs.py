@@ -20,7 +20,7 @@ from steelyard.metrics.evidence.sums import Draw, Evidence
 from steelyard.metrics.options import Constants
 from steelyard.records.digests import Digests
 from steelyard.study.kept import DIGEST, KeptSlice, describes_question, told_by
-from steelyard.study.pairs import ClustersLeft, MissingRows, Pair
+from steelyard.study.pairs import ClustersLeft, MissingRows, Pair, check_judges
 
 
 class KeptSide:
@@ -162,6 +162,10 @@ class KeptPair(Pair):
         return _with_labels(known[0][0], joint), _with_labels(known[1][0], joint)
 
     def checked(self, metric: Metric) -> None:
+        if self.base.columns is not None and self.new.columns is not None:
+            known = [{"mark", "target"} & set(kept.columns or ()) for kept in (self.base, self.new)]
+            if all(known):
+                check_judges(metric, ["mark" in names for names in known])
         for name in dict.fromkeys((*metric.reads, *metric.grouped_by)):
             if not describes_question(name):
                 continue

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from steelyard.errors import counted
+from steelyard.errors import UsageError, counted
 from steelyard.metrics.collector import Side
 from steelyard.metrics.definition import Metric
 from steelyard.metrics.options import Constants
@@ -47,6 +47,18 @@ class ClustersLeft:
     left: int
     of: int
     lost: float
+
+
+def check_judges(metric: Metric, marked: Sequence[bool]) -> None:
+    """Refuse runs of which one is judged by marks and the other by its labels, where the metric reads what is right."""
+    reads = set(metric.reads)
+    if marked[0] == marked[1] or not ("correct" in reads or {"target", "prediction"} < reads):
+        return
+    how = ["by the mark that whoever scored it left" if each else "by comparing labels" for each in marked]
+    raise UsageError(
+        f"{metric}: the base run is judged {how[0]}, the new one {how[1]}, so a difference may be one of the judges; "
+        "read both with `correct=mark` or `correct=labels`"
+    )
 
 
 class Pair(ABC):

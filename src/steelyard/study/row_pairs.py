@@ -24,7 +24,7 @@ from steelyard.records.schema import CELL, PAIRED, is_group, kind_of
 from steelyard.records.table import Records
 from steelyard.study.cells import several
 from steelyard.study.kept import describes_question, told_by
-from steelyard.study.pairs import MissingRows, Pair
+from steelyard.study.pairs import MissingRows, Pair, check_judges
 
 LACKABLE = ("target", "should_abstain")
 
@@ -71,6 +71,7 @@ class RowPair(Pair):
 
     def checked(self, metric: Metric) -> None:
         """Refuse runs whose groups or labels to defer differ, where the metric reads them; targets were seen to."""
+        check_judges(metric, [table.is_marked for table in self.tables])
         for name in dict.fromkeys((*metric.reads, *metric.grouped_by)):
             if describes_question(name):
                 _agree(self, name)

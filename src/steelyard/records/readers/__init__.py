@@ -94,11 +94,14 @@ def read(
     known = task if isinstance(task, Task) else _task(task, paths)
     rules = _rules(asked, known)
     used = [*(columns or ()), *(each.column for each in kept), *names, *([cluster] if cluster else [])]
+    judge = asked.get("correct")
+    if judge not in (None, "mark", "labels"):
+        raise UsageError(f"`correct=` is mark or labels, not '{printable(judge)}'")
     wanted = Demand(
         asked=frozenset(used),
         rest="keep" if columns is None else "skip if scored",
         only=frozenset(names_of(asked.get("only"))) or None,
-        drop=frozenset(names_of(asked.get("drop"))),
+        drop=frozenset((*names_of(asked.get("drop")), *(["mark"] if judge == "labels" else []))),
         units=not cluster,
     )
     table, sources = _loaded(source, paths, asked, names, wanted, rules, progress=progress)
@@ -112,6 +115,8 @@ def read(
         task=replace(known, lexicon=(*known.lexicon, *lexicon)) if lexicon else known,
         sources=sources,
     )
+    if judge == "mark" and not records.is_marked:
+        raise UsageError(f"`correct=mark`: {printable(records.name or 'the table')} has no column mark")
     records.reading = _told(asked, rules, records.task)
     return _kept(records, kept) if kept else records
 
@@ -196,7 +201,10 @@ def unmet(wanted: Demand, present: Sequence[str], skipped: Sequence[str]) -> lis
     """What to say of columns that were asked for by name and are not there; an error where none is left."""
     if skipped and not present:
         raise UsageError(f"no column is left; there are: {', '.join(map(printable, skipped))}")
-    named = [*(("only", name) for name in wanted.only or ()), *(("drop", name) for name in wanted.drop)]
+    named = [
+        *(("only", name) for name in wanted.only or ()),
+        *(("drop", name) for name in wanted.drop if name != "mark"),
+    ]
     absent = sorted((option, name) for option, name in named if name not in (*present, *skipped))
     return [f"`{option}={printable(name)}`: there is no such column" for option, name in absent]
 
