@@ -15,6 +15,7 @@ from steelyard.metrics.definition import metric_of
 from steelyard.metrics.evidence.by_task import Tasks
 from steelyard.metrics.evidence.clusters import Merger
 from steelyard.metrics.evidence.sums import Draw
+from steelyard.records.clusters import Clusters
 from steelyard.records.table import Records
 from steelyard.study.comparison import compare
 from steelyard.study.evaluation import evaluate, value
@@ -219,3 +220,18 @@ def test_swaps_give_large_p_values_where_nothing_differs_and_small_ones_where_mu
 def test_a_plan_that_is_none_is_refused(plan: Any) -> None:
     with pytest.raises(UsageError, match="benchmark"):
         run(plan=plan)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_evidence_on_more_clusters_says_what_it_said(name: str) -> None:
+    records = run(cluster="family")
+    collector, metric = Collector(records), metric_of(name)
+    constants = metric.constants([records])
+    evidence = collector.evidence(metric, constants)
+    more, mine, _ = collector.ids.united(Clusters.of((f"f{i}",) for i in range(-3, 30)))
+    moved = evidence.on(more, mine)
+    assert (len(moved.ids), moved.rows.sum()) == (len(more), evidence.rows.sum())
+    before, after = (
+        float(metric.finished(Draw(np.ones((1, len(e.ids)))).read(e), constants)[0]) for e in (evidence, moved)
+    )
+    assert after == pytest.approx(before, rel=1e-12)

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from steelyard.texts.abbreviations import ambiguous
 from steelyard.texts.entities import extractor
+from steelyard.texts.lexicon import lexicon as lexicon_of
 
 
 def mentioned(text: str) -> str:
@@ -165,3 +167,12 @@ def test_cues_in_any_order_are_read(text: str) -> None:
     words = [".", *text.split(), "."]
     heads = sum(words[i] == "PE" and words[i - 1] == "." and words[i + 1] == ":" for i in range(1, len(words)))
     assert len(found.mentions) == sum(words.count(word) for word in ("pneumonia", "fever", "PE")) - heads
+
+
+def test_every_ambiguous_form_with_a_usual_meaning_has_it_when_it_stands_alone() -> None:
+    forms = [form for form in ambiguous(lexicon_of(())).values() if any(m.by_itself and m.entry for m in form.meanings)]
+    assert len(forms) > 20
+    for form in forms:
+        usual = next(meaning.entry for meaning in form.meanings if meaning.by_itself)
+        said = form.form.upper() if form.capitals else form.form
+        assert [mention.entry for mention in extractor().findings(said).mentions] == [usual], said

@@ -190,8 +190,6 @@ def _unlike(column: Column, kind: str, field: Field) -> _CellError:
         problem = _FINITE
     elif kind != "bool" and re.fullmatch(r"-?[1-9][0-9]*", cell):
         problem = TOO_LARGE
-    elif cell.strip() != cell:
-        problem += "; white space surrounds the value"
     return _CellError(problem, bad)
 
 
