@@ -128,6 +128,9 @@ def test_papers_and_pictures_name_metrics_by_their_titles(results: dict[type, An
     assert "eaurc" not in page
     (axes,) = results[sy.Evaluation].plot().axes
     assert "Expected Calibration Error ↓" in [label.get_text() for label in axes.get_yticklabels()]
+    (axes,) = results[sy.Selection].plot().axes
+    assert axes.get_xlabel() == "coverage (share of asked items that is accepted)"
+    assert axes.get_ylabel().startswith("selective risk (loss: ")
 
 
 def test_nothing_is_saved_over_what_it_was_made_from(tmp_path: Path) -> None:
