@@ -24,6 +24,7 @@ Situation = Literal[  # what a table holds, for which metrics are computed where
     "failed rows",
     "labels to defer",
     "confidences",
+    "confidences of two labels",
     "ranked answers",
     "latencies",
     "scores",

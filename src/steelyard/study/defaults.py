@@ -65,7 +65,8 @@ def _suiting(records: Records) -> list[Choice]:
     if "should_abstain" in records:
         choices.append(_of(("labels to defer",), "should_abstain says where declining was right"))
     if confident and not numeric:
-        choices.append(_of(("confidences",), "there is a confidence"))
+        two: list[Situation] = ["confidences of two labels"] if _two_labels(records) else []
+        choices.append(_of(["confidences", *two], "there is a confidence"))
     if confident and _ranked(records):
         choices.append(_of(("ranked answers",), "every answer has a confidence to rank it"))
     if "latency_ms" in records:
@@ -79,6 +80,13 @@ def _suiting(records: Records) -> list[Choice]:
             "(`steelyard metrics`)"
         )
     return choices
+
+
+def _two_labels(records: Records) -> bool:
+    """True if the rows that were answered hold at most two labels, of answers and targets together."""
+    answered = records.take(records.array("answered") == 1)
+    names = [name for name in ("target", "prediction") if name in answered]
+    return len({value for name in names for value in answered.labels(name).values}) <= 2
 
 
 def _zeros_and_ones(records: Records) -> bool:

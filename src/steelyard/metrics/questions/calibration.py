@@ -244,7 +244,7 @@ def equal_mass(counts: Floats, bins: int) -> Floats:
     spread="log-t",
     conditions=("binary",),
     documented_as="brier_score",
-    default_for=(Default("confidences", 3, options={"binary": True}),),
+    default_for=(Default("confidences of two labels", 3, options={"binary": True}),),
     formula="mean (confidence − correct)²",
     reference="Brier (1950), Verification of forecasts expressed in terms of probability",
     **CLAIMING,
