@@ -99,7 +99,7 @@ def test_gates_as_tests(project: Path) -> None:
     assert "Traceback" not in done.stdout
     assert 'File "' not in done.stdout
     attempts = json.loads((project / "results/evaluation/gates/attempts.json").read_text())["Attempts"]
-    assert [a["RunId"] for a in attempts] == ["new", "new", "new", "old"]
+    assert [a["RunId"] for a in attempts if a["Baseline"]] == ["new", "new", "new", "old"]
 
 
 def test_files_are_read_as_read_reads_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

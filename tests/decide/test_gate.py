@@ -272,7 +272,7 @@ def test_inconclusive_says_what_could_be_seen_and_how_many_clusters_would_settle
     below = replace(x, value=-0.02)
     (verdict,) = Gate.parse("low(delta(accuracy)) >= -0.01").check(comparison([delta("accuracy", below)])).rules
     assert verdict.clusters_needed is None
-    assert "alone would not pass it" in verdict.advice[0]
+    assert "the value itself is beyond the threshold" in verdict.advice[0]
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-200])
@@ -417,12 +417,6 @@ def test_rules_that_declining_can_satisfy_are_warned_about_without_one_about_ans
             assert not any("declining" in note for note in Gate.parse([rule, watch]).check(found).notes), watch
     for rule in ("accuracy >= 0.8", "f1_macro >= 0.5", "recall.yes >= 0.5", "low(delta(balanced_accuracy)) >= 0"):
         assert not Gate.parse(rule).check(found).notes
-
-
-def test_margins_that_add_up_are_warned_about() -> None:
-    judged = Subject(baseline=True)
-    assert any("margins add up" in note for note in Gate.parse("low(delta(accuracy)) >= -0.01").check(judged).notes)
-    assert not Gate.parse("low(delta(accuracy)) >= 0").check(judged).notes
 
 
 def test_by_adds_a_rule_per_value_only_to_rules_about_the_whole() -> None:

@@ -293,7 +293,9 @@ def test_what_to_do_is_said_in_the_words_of_the_cluster_column(folder: Path) -> 
     assert rule["advice"] == ["at least 6 patients are needed, 2 patients more"]
     (rule,) = gate(folder, "--run", "new.jsonl", "--rule", "low(accuracy) >= 0.81", code=6)["rules"]
     assert rule["clusters_needed"] is None
-    assert rule["advice"][0] == "out of reach: more patients alone would not pass it"
+    assert (
+        rule["advice"][0] == "out of reach: the value itself is beyond the threshold, which more patients do not mend"
+    )
     assert unit_of(["group.patient_id"]) == "patient"
     assert [plural(unit_of([c])) for c in ("query", "cluster", "Ward", "x%", "batch")] == [
         "queries", "clusters", "wards", "clusters", "batches",

@@ -71,7 +71,7 @@ def test_a_run_is_kept_found_compared_promoted_and_rolled_back(data: Path) -> No
     assert runs(data, "active")["run_id"] == two["run_id"]
     assert [h["Action"] for h in runs(data, "history")["history"]] == ["promote", "promote"]
     assert runs(data, "rollback")["run_id"] == one["run_id"]
-    assert "0 earlier runs" in runs(data, "rollback", code=5)["error"]
+    assert "0 earlier runs" in runs(data, "rollback", code=2)["error"]
     assert runs(data, "active", "--all")["pointers"][0]["run_id"] == one["run_id"]
     shown = runs(data, "show", one["run_id"][:8])
     assert shown["RunId"] == one["run_id"]

@@ -15,18 +15,21 @@ from tests.support.pointers import attempt, promoted
 from tests.support.stores import kept, printed
 
 
-def test_attempts_are_counted_for_the_same_baseline_and_data(tmp_path: Path) -> None:
-    def tries(baseline: str = "b", run: str = "r", data: str = "d", tenant: str | None = None) -> int:
+def test_attempts_are_counted_for_the_same_rules_and_data(tmp_path: Path) -> None:
+    def tries(
+        baseline: str = "b", run: str = "r", data: str = "d", rule: str = "x >= 0", tenant: str | None = None
+    ) -> int:
         scope = Scope(tmp_path, tenant=tenant)
-        return len(counted(scope, baseline=baseline, run=run, data=data, rules=["accuracy >= 0"], verdict="fail"))
+        return len(counted(scope, baseline=baseline, run=run, data=data, rules=[rule], verdict="fail"))
 
     assert [tries(), tries(), tries(run="another")] == [1, 2, 3]
     assert tries(baseline="other") == 1
+    assert tries(rule="x >= 1") == 1
     assert tries(data="other") == 1
     assert tries(tenant="acme") == 1
     assert tries() == 4
     document = json.loads((tmp_path / "results/evaluation/gates/attempts.json").read_text())
-    assert len(document["Attempts"]) == 6
+    assert len(document["Attempts"]) == 7
     assert set(document["Attempts"][0]) == {"AtUtc", "Baseline", "RunId", "Data", "Rules", "Verdict"}
 
 

@@ -60,7 +60,7 @@ def test_three_rollbacks_in_a_row_walk_back_step_by_step(tmp_path: Path) -> None
     in_line(pointer)
     assert [entry["Action"] for entry in pointer.history] == ["promote"] * 4 + ["rollback"] * 3
     before = file_of(tmp_path).read_bytes()
-    with pytest.raises(StorageError, match="0 earlier runs to go back to, not 1"):
+    with pytest.raises(UsageError, match="0 earlier runs to go back to, not 1"):
         found.rollback("accuracy")
     assert file_of(tmp_path).read_bytes() == before
 
@@ -77,7 +77,7 @@ def test_a_rollback_goes_as_many_steps_as_asked(tmp_path: Path, steps: int, acti
 
 @pytest.mark.parametrize(
     ("steps", "error"),
-    [(4, StorageError), (5, StorageError), (10**9, StorageError), (0, UsageError), (-1, UsageError)],
+    [(4, UsageError), (5, UsageError), (10**9, UsageError), (0, UsageError), (-1, UsageError)],
 )
 def test_a_rollback_past_the_beginning_is_refused_and_changes_nothing(
     tmp_path: Path, steps: int, error: type[SteelyardError]
@@ -91,7 +91,7 @@ def test_a_rollback_past_the_beginning_is_refused_and_changes_nothing(
 
 def test_a_rollback_of_what_was_never_promoted_is_refused(tmp_path: Path) -> None:
     kept(tmp_path, "one")
-    with pytest.raises(StorageError, match="0 earlier runs"):
+    with pytest.raises(UsageError, match="0 earlier runs"):
         Pointers(Scope(tmp_path)).rollback("accuracy")
     assert not list((tmp_path / ACTIVE).glob("*/*.json"))
 
@@ -134,9 +134,8 @@ def test_the_commands_promote_and_roll_back_step_by_step(tmp_path: Path) -> None
     assert printed("runs", "rollback", *at)["run_id"] == "three"
     assert printed("runs", "rollback", "--steps", 2, *at)["run_id"] == "one"
     assert printed("runs", "active", *at)["run_id"] == "one"
-    with pytest.raises(StorageError) as refused:
+    with pytest.raises(UsageError, match="0 earlier runs to go back to"):
         call("runs", "rollback", *at)
-    assert refused.value.exit_code == 5
     assert printed("runs", "promote", "four", *at)["run_id"] == "four"  # the only metric with a pointer
     history = printed("runs", "history", *at)["history"]
     assert [entry["Seq"] for entry in history] == [1, 2, 3, 4, 5, 6, 7]
@@ -144,10 +143,10 @@ def test_the_commands_promote_and_roll_back_step_by_step(tmp_path: Path) -> None
     assert [entry["Reason"] for entry in history][:2] == ["try one", "try two"]
 
 
-def test_a_rollback_past_the_beginning_ends_the_command_with_5(tmp_path: Path) -> None:
+def test_a_rollback_past_the_beginning_is_a_wrong_request(tmp_path: Path) -> None:
     promoted(tmp_path, "one")
     done = steelyard("runs", "rollback", "--root", tmp_path)
-    assert done.returncode == 5
+    assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr == "steelyard: error: accuracy (default) has 0 earlier runs to go back to, not 1\n"
 

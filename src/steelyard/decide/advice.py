@@ -66,6 +66,9 @@ def of_chance(rule: Rule, verdict: Verdict, unit: str) -> tuple[str, ...]:
 
 def _enough(rule: Rule, verdict: Verdict, unit: str) -> tuple[str, ...]:
     """How many clusters would pass if nothing else were seen."""
+    value = verdict.value
+    if value is not None and (value < rule.threshold if rule.relation.startswith(">") else value > rule.threshold):
+        return (f"out of reach: the value itself is beyond the threshold, which more {plural(unit)} do not mend",)
     if verdict.clusters_needed is None or verdict.clusters is None:
         return (f"out of reach: more {plural(unit)} alone would not pass it",)
     still = f"no further {unit} differed" if rule.delta else "the value stayed"

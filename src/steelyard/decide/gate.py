@@ -158,11 +158,12 @@ class Gate:
             )
         verdicts = [v.verdict for v in judged]
         whole = FAIL if FAIL in verdicts else INCONCLUSIVE if INCONCLUSIVE in verdicts else PASS
+        margins = _used_margins(judged)
         accepted = [f"allowed: {allow_text(self.allow)}"] if self.allow else []
         return Decision(
             verdict=whole,
             rules=tuple(judged),
-            notes=tuple(dict.fromkeys((*_notes(rules), *accepted, *subject.remarks))),
+            notes=tuple(dict.fromkeys((*_notes(rules), *margins, *accepted, *subject.remarks))),
             inconclusive=self.inconclusive,
             allow=self.allow,
         )
@@ -416,11 +417,18 @@ def _notes(rules: Sequence[Rule]) -> Iterator[str]:
     if selective and not any(_head(rule) in _WATCHED for rule in rules):
         others = f" (and {len(selective) - 1} more)" if len(selective) > 1 else ""
         yield f"'{selective[0]}'{others} can be met by declining more; add a rule about answer_rate"
-    if any(rule.delta and rule.bound and rule.threshold != 0 for rule in rules):
-        yield (
-            "margins add up if each accepted run becomes the next baseline; gate against a fixed run too "
-            "(a pinned one, as pinned:NAME)"
-        )
+
+
+def _used_margins(judged: Sequence[Verdict]) -> list[str]:
+    """What to say of several rules of which one passes because of its margin: its interval reaches beyond 0."""
+    passed = [v for v in judged if v.verdict == PASS and v.kind == "confirming" and v.threshold]
+    used = [v for v in passed if parse_rule(v.rule).delta and v.low is not None and v.high is not None]
+    if len(judged) < 2 or not any(min(v.low or 0.0, 0.0) < 0 < (v.high or 0.0) or v.because for v in used):
+        return []
+    return [
+        "margins add up if each accepted run becomes the next baseline; gate against a fixed run too "
+        "(a pinned one, as pinned:NAME)"
+    ]
 
 
 def _head(rule: Rule) -> str:

@@ -84,24 +84,18 @@ def judge(gate: Gate, request: Request) -> Judgement:
     decision = gate.check(of_runs(gate, run, baseline, request.asked))
     data = run.data if EVIDENCE in run.run.files else None
     scope = _scope(run, request.view)
-    if baseline is None or data is None or scope is None:
-        return Judgement(
-            decision=decision,
-            run=run.run.run_id,
-            baseline=None if baseline is None else baseline.run.run_id,
-            data=data,
-        )
-    against = {"baseline": baseline.run.run_id, "workflow": baseline.run.workflow, "data": data}
+    named = None if baseline is None else baseline.run.run_id
+    judged = Judgement(decision=decision, run=run.run.run_id, baseline=named, data=data)
+    if scope is None:
+        return judged
     rules = [str(rule) for rule in gate.rules]
-    record = partial(counted, scope, **against, run=run.run.run_id, rules=rules, verdict=decision.verdict)
-    return Judgement(
-        decision=decision,
-        run=run.run.run_id,
-        baseline=baseline.run.run_id,
-        data=data,
-        attempt=tried(scope, **against) + 1,
-        record=record,
-    )
+    workflow = "" if baseline is None else baseline.run.workflow
+    tries = {"baseline": named or "", "workflow": workflow, "data": data or ""}
+    own = {"run": run.run.run_id, "of_workflow": run.run.workflow, "verdict": decision.verdict}
+    record = partial(counted, scope, **tries, **own, rules=rules)
+    if baseline is None or data is None:
+        return replace(judged, record=record)
+    return replace(judged, record=record, attempt=tried(scope, **tries, rules=rules) + 1)
 
 
 def _check_baseline(gate: Gate, request: Request) -> None:

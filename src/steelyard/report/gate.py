@@ -34,11 +34,8 @@ def gate_report(decision: Decision, about: Mapping[str, Any]) -> Document:
     ]
     attempt = about.get("attempt")
     if attempt and attempt > 1:
-        document.append(
-            Note(
-                f"attempt {attempt} on these data against this baseline: looking again makes a pass by chance likelier"
-            )
-        )
+        tried = f"attempt {attempt} with these rules on these data against this baseline"
+        document.append(Note(f"{tried}: looking again makes a pass by chance likelier"))
     return document + [Note(f"note: {note}") for note in decision.notes]
 
 

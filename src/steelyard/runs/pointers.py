@@ -20,6 +20,7 @@ from steelyard.errors import StorageError, UsageError, counted, printable
 from steelyard.ground.digests import CHANGED, digest_of, is_sealed
 from steelyard.ground.files import exclusive, write_atomic
 from steelyard.ground.json import dumps, read_json, refusal
+from steelyard.runs.attempts import last_verdict
 from steelyard.runs.index import Index, Problem, RunEntry
 from steelyard.runs.keys import same_but_case
 from steelyard.runs.layout import Scope, checked, inside
@@ -92,8 +93,11 @@ class Pointers:
         *,
         reason: str = "",
         instead_of: str | EllipsisType | None = ...,
+        despite_gate: bool = False,
     ) -> Pointer:
         """Make a run active. One that is incomplete, changed or without the metric is refused.
+
+        One whose last gate failed is made active `despite_gate` only, which the history says.
 
         `instead_of` is the name of the run that a decision found active: if another one is by now, nothing is changed.
         """
@@ -101,6 +105,13 @@ class Pointers:
         if not run.complete:
             raise StorageError(f"run {opened.name} is not complete; it cannot be promoted")
         opened.verify()
+        if last_verdict(self._scope, run.run_id, run.workflow) == "fail":
+            if not despite_gate:
+                raise UsageError(
+                    f"the last gate of run {opened.name} failed; `despite_gate=True` makes it active all the same, and "
+                    "the history says so"
+                )
+            reason = f"despite a failed gate{f': {reason}' if reason else ''}"
         key = same_but_case(metric, run.metrics)
         value = None if key is None else run.metrics[key]
         if value is None and metric != ANY:

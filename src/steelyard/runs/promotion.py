@@ -35,6 +35,7 @@ def decided(
     point: bool = False,
     apply: bool = False,
     better: str | None = None,
+    despite_gate: bool = False,
     settings: Settings | None = None,
 ) -> tuple[Choice, str, bool]:
     """The choice between the best of some runs and the active one, the metric's key, and whether `apply` promoted it.
@@ -53,5 +54,5 @@ def decided(
     applied = apply and choice.action == PROMOTE
     if applied:
         candidate = SavedRun.at(choice.candidate.folder)
-        pointers.promote(candidate, name, profile, reason=choice.reason, instead_of=before)
+        pointers.promote(candidate, name, profile, reason=choice.reason, instead_of=before, despite_gate=despite_gate)
     return choice, key, applied

@@ -68,6 +68,9 @@ Label = Annotated[list[str] | None, typer.Option("--label", help="What to find i
 RunId = Annotated[str | None, typer.Option("--run-id", help="Its id; by default a new one is made.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why, for the history.")]
 SavedRunId = Annotated[str, typer.Argument(autocompletion=completing.runs, help="A run's id, or the beginning of it.")]
+DespiteGate = Annotated[
+    bool, typer.Option("--despite-gate", help="Also a run whose last gate failed; the history says so.")
+]
 Better = Annotated[
     str | None,
     typer.Option("--better", help="higher or lower: what is better of a metric that has no direction of its own."),

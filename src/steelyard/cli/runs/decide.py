@@ -25,6 +25,7 @@ def decide(
     apply: Annotated[bool, typer.Option("--apply", help="Promote if that is the decision.")] = False,
     profile: store.Profile = "default",
     better: store.Better = None,
+    despite_gate: store.DespiteGate = False,
     resampling: Resampling,
     place: store.Place,
 ) -> Shown:
@@ -42,7 +43,16 @@ def decide(
     with replace(place, domain=scope.domain).index() as index:
         runs = store.usable(index)
     choice, key, applied = decided(
-        scope, runs, metric, profile, eps=eps, point=point, apply=apply, better=better, settings=resampling.settings
+        scope,
+        runs,
+        metric,
+        profile,
+        eps=eps,
+        point=point,
+        apply=apply,
+        better=better,
+        despite_gate=despite_gate,
+        settings=resampling.settings,
     )
     return Shown(
         document=choice_document(choice, key, profile, applied=applied),

@@ -13,9 +13,10 @@ def promote(
     metric: store.MetricKey = None,
     profile: store.Profile = "default",
     reason: store.Reason = "",
+    despite_gate: store.DespiteGate = False,
     place: store.Place,
 ) -> Shown:
-    """Make a run active. An incomplete, failed or tampered run is refused."""
+    """Make a run active. An incomplete, failed or tampered run is refused, and one whose last gate failed."""
     from steelyard.report.runs import pointer_report
     from steelyard.runs.metric_keys import known_key
     from steelyard.runs.pointers import ANY, Pointers
@@ -26,5 +27,6 @@ def promote(
         listed = index.find(run)
         pointers = Pointers(listed.scope)
         key = metric if metric in (None, ANY) else known_key([listed, *index.runs()], metric)
-    pointer = pointers.promote(SavedRun.at(listed.folder), pointers.metric_key(key, profile), profile, reason=reason)
+    named, opened = pointers.metric_key(key, profile), SavedRun.at(listed.folder)
+    pointer = pointers.promote(opened, named, profile, reason=reason, despite_gate=despite_gate)
     return Shown(document=pointer_state(pointer), report=pointer_report(pointer))
