@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import isfinite
 
@@ -61,11 +62,26 @@ class Expr:
     def is_path(self) -> bool:
         return self.cutoff is None and not self.args and not self.slice
 
+    @property
+    def plugins(self) -> set[str]:
+        """The heads `module:name`, of this expression and of those inside it."""
+        inside = [value.plugins for _, given in self.args for value in _flat(given) if isinstance(value, Expr)]
+        return ({self.head} if ":" in self.head else set()).union(*inside)
+
     def __str__(self) -> str:
         cutoff = "" if self.cutoff is None else f"@{self.cutoff}"
         args = ", ".join(f"{name}={value_text(v)}" if name else value_text(v) for name, v in self.args)
         labels = "".join(f".{label_text(label)}" for label in self.labels)
         return f"{self.head}{cutoff}{f'({args})' if args else ''}{labels}{slice_text(dict(self.slice))}"
+
+
+def _flat(value: object) -> Iterator[object]:
+    """A value, or the values of a list."""
+    if isinstance(value, tuple):
+        for each in value:
+            yield from _flat(each)
+    else:
+        yield value
 
 
 def parse(text: str) -> Expr:
@@ -122,6 +138,20 @@ def parse_rule(text: str) -> Rule:
     if sum(map(text.count, "([")) > _DEEPEST:
         raise UsageError(f"cannot read '{printable(text)}': more than {_DEEPEST} brackets")
     return _Scanner(text).rule()
+
+
+def plugins_in(text: str) -> set[str]:
+    """The plug-ins `module:name` that an expression or a rule names; a colon anywhere else names none.
+
+    >>> sorted(plugins_in("low(delta(over(my.parts:margin, of=[other:error]))) >= 0"))
+    ['my.parts:margin', 'other:error']
+    >>> plugins_in('recall."ICD:x"{group.site="a:b"} >= 0')
+    set()
+    """
+    for read in (parse, lambda rule: parse_rule(rule).metric):
+        with suppress(UsageError):
+            return read(text).plugins
+    return set()
 
 
 def label_text(label: object) -> str:
