@@ -303,7 +303,11 @@ class _Call:
         from steelyard.ground.json import dumps
         from steelyard.report.formats import render
 
-        return dumps(shown.document) if format_ == "json" else render(format_, _report(shown), titles=self.titles)
+        if format_ == "json":
+            return re.sub(
+                r"#(?=#(?:vso)?\[)", r"\\u0023", dumps(shown.document)
+            )  # a build server would run it in a log
+        return render(format_, _report(shown), titles=self.titles)
 
     def _suffixes(self) -> list[str]:
         from steelyard.report.formats import suffix
