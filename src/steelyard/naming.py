@@ -30,9 +30,10 @@ _DEEPEST = 50  # a hostile name must not exhaust the stack
 _HEAD = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*|[A-Za-z]\w*")
 _WORD = re.compile(r"[A-Za-z]\w*")
 _BARE = re.compile(r"\w[\w+-]*")
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-_INT = re.compile(r"\d+")
+_INT = re.compile(r"[0-9]+")
+_SIGNS = "−－＋"  # look like - and +
 _EACH = re.compile(r"for\s+each\b")
 
 
@@ -152,6 +153,17 @@ def plugins_in(text: str) -> set[str]:
         with suppress(UsageError):
             return read(text).plugins
     return set()
+
+
+def number_in(text: str) -> float:
+    """The number that a text is, in the digits 0 to 9; a ValueError where it is none, also in other digits.
+
+    >>> number_in("-0.5"), number_in("1e3")
+    (-0.5, 1000.0)
+    """
+    if not text.isascii() or "_" in text:  # Python would read both
+        raise ValueError
+    return float(text)
 
 
 def label_text(label: object) -> str:
@@ -325,7 +337,7 @@ class _Scanner:
             return Quoted(self.unquote(text))
         number = self.match(_NUMBER)
         if number is not None:
-            return int(number) if re.fullmatch(r"[+-]?\d+", number) else float(number)
+            return int(number) if re.fullmatch(r"[+-]?[0-9]+", number) else float(number)
         expr = self.expr()
         if expr.is_path and not expr.labels and expr.head in ("true", "false"):
             return expr.head == "true"
@@ -386,4 +398,7 @@ class _Scanner:
             raise self.error("nothing more is expected here")
 
     def error(self, problem: str) -> UsageError:
+        word = next(iter(self.text[self.at :].split()), "")
+        if any(c in _SIGNS or (c.isnumeric() and not c.isascii()) for c in word):
+            problem += "; numbers are written in the digits 0 to 9, with - and +"
         return UsageError(f"cannot read '{printable(self.text)}' at character {self.at + 1}: {problem}")
