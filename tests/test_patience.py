@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 TESTS = Path(__file__).parent
 WAITING = {"run", "communicate", "wait", "join", "call", "check_call", "check_output"}
@@ -28,3 +32,14 @@ def test_whatever_is_waited_for_gets_minutes() -> None:
         if seconds < 120
     ]
     assert hasty == []
+
+
+def test_a_test_that_hangs_is_ended_and_shows_where(pytestconfig: pytest.Config, tmp_path: Path) -> None:
+    assert float(pytestconfig.getini("timeout")) == 300
+    assert pytestconfig.getini("timeout_method") == "signal"
+    (tmp_path / "test_hanging.py").write_text("import time\n\n\ndef test_it():\n    time.sleep(600)\n")
+    asked = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "timeout=1", "test_hanging.py"]
+    done = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "time.sleep(600)" in done.stdout
+    assert "Timeout" in done.stdout

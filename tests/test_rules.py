@@ -202,3 +202,17 @@ def test_numbers_read_back_to_the_last_bit() -> None:
     for threshold in (0.1 + 0.2, math.pi, -1 / 3, 1e-320, 123456789012345680.0):
         assert parse_rule(f"accuracy >= {threshold!r}").threshold == threshold
         assert parse_rule(str(parse_rule(f"accuracy >= {threshold!r}"))).threshold == threshold
+
+
+@pytest.mark.parametrize(
+    "rule",
+    ["accuracy >= ٠.٨", "accuracy >= ０.８", "accuracy >= 0.٨", "accuracy >= 0٨", "accuracy >= 1e-٣", "ndcg@١٠ >= 0",
+     "ndcg@1٠ >= 0", "low(ece(bins=١٥)) <= 1", "low(ece(bins=1５)) <= 1", "accuracy >= −0.1", "accuracy >= ½"],
+)  # fmt: skip
+def test_numbers_are_written_in_the_digits_0_to_9(rule: str) -> None:
+    with pytest.raises(UsageError, match="the digits 0 to 9"):
+        parse_rule(rule)
+
+
+def test_names_and_labels_may_hold_any_digits() -> None:
+    assert str(parse_rule("f1.٣{group.site=７} >= 0.5")) == "f1.٣{group.site=７} >= 0.5"

@@ -12,8 +12,12 @@ may hold patient data. Names of columns and files are shown, with control charac
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
+
+# GitHub executes a line that begins with ::, and older commands and Azure's wherever they stand in one
+_RUN_BY_BUILDS = re.compile(r"(?<!\S):(?=:)|#(?=#(?:vso)?\[)")
 
 
 class SteelyardError(Exception):
@@ -97,13 +101,16 @@ class StorageError(SteelyardError):
 
 
 def printable(text: object, *, limit: int | None = 120) -> str:
-    """`text` fit for a terminal: control, format and surrogate characters escaped, length bounded by `limit` if any.
+    """`text` fit for a terminal and a log, its length bounded by `limit` if any.
 
-    >>> printable("a\\x1b[31mb")
-    'a\\\\x1b[31mb'
+    Control, format and surrogate characters are escaped, and so is what a build server would run.
+
+    >>> printable("a\\x1b[31mb"), printable("::error::b"), printable("std::list")
+    ('a\\\\x1b[31mb', '\\\\x3a:error::b', 'std::list')
     """
     given = str(text) if limit is None else str(text)[: limit + 1]
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in given)
+    shown = _RUN_BY_BUILDS.sub(lambda mark: f"\\x{ord(mark[0]):x}", shown)
     return shown if limit is None or len(shown) <= limit else shown[: limit - 1] + "…"
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import isfinite
@@ -30,9 +30,10 @@ _DEEPEST = 50  # a hostile name must not exhaust the stack
 _HEAD = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*|[A-Za-z]\w*")
 _WORD = re.compile(r"[A-Za-z]\w*")
 _BARE = re.compile(r"\w[\w+-]*")
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-_INT = re.compile(r"\d+")
+_INT = re.compile(r"[0-9]+")
+_SIGNS = "−－＋"  # look like - and +
 _EACH = re.compile(r"for\s+each\b")
 
 
@@ -62,11 +63,26 @@ class Expr:
     def is_path(self) -> bool:
         return self.cutoff is None and not self.args and not self.slice
 
+    @property
+    def plugins(self) -> set[str]:
+        """The heads `module:name`, of this expression and of those inside it."""
+        inside = [value.plugins for _, given in self.args for value in _flat(given) if isinstance(value, Expr)]
+        return ({self.head} if ":" in self.head else set()).union(*inside)
+
     def __str__(self) -> str:
         cutoff = "" if self.cutoff is None else f"@{self.cutoff}"
         args = ", ".join(f"{name}={value_text(v)}" if name else value_text(v) for name, v in self.args)
         labels = "".join(f".{label_text(label)}" for label in self.labels)
         return f"{self.head}{cutoff}{f'({args})' if args else ''}{labels}{slice_text(dict(self.slice))}"
+
+
+def _flat(value: object) -> Iterator[object]:
+    """A value, or the values of a list."""
+    if isinstance(value, tuple):
+        for each in value:
+            yield from _flat(each)
+    else:
+        yield value
 
 
 def parse(text: str) -> Expr:
@@ -144,6 +160,31 @@ def _meant(text: str) -> str:
     if against is not None:
         return f"write delta({printable(against['left'].strip())}) {against['relation']} 0 to compare with the baseline"
     return "write one rule each, as `rule=` may be repeated: all of them must hold" if _AND.search(text) else ""
+
+
+def plugins_in(text: str) -> set[str]:
+    """The plug-ins `module:name` that an expression or a rule names; a colon anywhere else names none.
+
+    >>> sorted(plugins_in("low(delta(over(my.parts:margin, of=[other:error]))) >= 0"))
+    ['my.parts:margin', 'other:error']
+    >>> plugins_in('recall."ICD:x"{group.site="a:b"} >= 0')
+    set()
+    """
+    for read in (parse, lambda rule: parse_rule(rule).metric):
+        with suppress(UsageError):
+            return read(text).plugins
+    return set()
+
+
+def number_in(text: str) -> float:
+    """The number that a text is, in the digits 0 to 9; a ValueError where it is none, also in other digits.
+
+    >>> number_in("-0.5"), number_in("1e3")
+    (-0.5, 1000.0)
+    """
+    if not text.isascii() or "_" in text:  # Python would read both
+        raise ValueError
+    return float(text)
 
 
 def label_text(label: object) -> str:
@@ -317,7 +358,7 @@ class _Scanner:
             return Quoted(self.unquote(text))
         number = self.match(_NUMBER)
         if number is not None:
-            return int(number) if re.fullmatch(r"[+-]?\d+", number) else float(number)
+            return int(number) if re.fullmatch(r"[+-]?[0-9]+", number) else float(number)
         expr = self.expr()
         if expr.is_path and not expr.labels and expr.head in ("true", "false"):
             return expr.head == "true"
@@ -378,4 +419,7 @@ class _Scanner:
             raise self.error("nothing more is expected here")
 
     def error(self, problem: str) -> UsageError:
+        word = next(iter(self.text[self.at :].split()), "")
+        if any(c in _SIGNS or (c.isnumeric() and not c.isascii()) for c in word):
+            problem += "; numbers are written in the digits 0 to 9, with - and +"
         return UsageError(f"cannot read '{printable(self.text)}' at character {self.at + 1}: {problem}")

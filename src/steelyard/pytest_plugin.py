@@ -54,7 +54,7 @@ def check(
     """The decision of a gate; a failed test with the table of rules where it does not pass.
 
     Files are read as `steelyard.read` reads them, with the same options.
-    `allow` says which cautions about the rows bar no rule, as the command takes them: ["excerpt", "failed=0.1"].
+    `allow` says which cautions about the rows bar no rule: ["excerpt", "failed=0.1"].
     `allow_missing=0.1` is the earlier form of `allow="missing=0.1"`, and `allow_inconclusive=True` of
     `inconclusive="pass"`.
     """

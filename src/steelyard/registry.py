@@ -1,14 +1,17 @@
 """Named things that can be found, listed and added from outside: metrics, readers, losses.
 
 A lookup that fails says what was meant. Third parties register by importing: a package that declares an entry
-point in the group "steelyard" has it loaded before a name is given up as unknown.
+point in the group "steelyard" has it loaded before a name is given up as unknown. A module that somebody asked for as
+`module:name` may lie in the working folder of a command: `allow_plugin` says so, and `findable` finds it.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Generic, TypeVar
 
 from steelyard.errors import UsageError, printable
@@ -110,6 +113,32 @@ def closest(name: str, known: list[str]) -> str | None:
             return (plain or holding)[0]
     match = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return match[0] if match else None
+
+
+_folders: dict[str, str] = {}  # where a module that somebody named may lie
+
+
+def allow_plugin(module: str, folder: str) -> None:
+    """Let a module be found in this folder too, because somebody named it; names that stand in data never come here."""
+    _folders[module] = folder
+
+
+@contextmanager
+def findable(module: str) -> Iterator[None]:
+    """While it is imported, a module that was allowed in a folder is found there, and so is what it imports.
+
+    The folder comes after all others: nothing in it stands in for a package that is installed.
+    """
+    folder = _folders.get(module)
+    if folder is None or folder in sys.path:
+        yield
+        return
+    sys.path.append(folder)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # the module may have taken it out itself
+            sys.path.remove(folder)
 
 
 _loaded: list[str] = []

@@ -25,7 +25,7 @@ from steelyard.ground.json import dumps
 from steelyard.report.formats import known
 from steelyard.report.layout import columns_of
 from tests.support.commands import COMMANDS, Done, command
-from tests.support.hostile import PAYLOADS
+from tests.support.hostile import BUILD_COMMANDS, PAYLOADS
 from tests.support.markdown import number, outside_code, shape, visible
 from tests.support.terminal import CODES, on_terminal
 
@@ -45,8 +45,8 @@ Arguments = tuple[Any, ...]
 class World:
     """Data of one kind of words, and a store with runs, pointers and a training."""
 
-    def __init__(self, folder: Path, *, hostile: bool) -> None:
-        self.folder, self.hostile, self.root = folder, hostile, folder / "store"
+    def __init__(self, folder: Path, payloads: tuple[str, ...] = (), *, file: str = "word") -> None:
+        self.folder, self.payloads, self.prefix, self.root = folder, payloads, file, folder / "store"
         self.site = self.word("site", 0).replace("*", "").replace("\x00", "").replace("=", "")
         for name, share in (("a", 3), ("b", 2)):
             self.write(self.file(f"{name}.jsonl"), "".join(json.dumps(row) + "\n" for row in self.answers(share)))
@@ -66,11 +66,12 @@ class World:
 
     def word(self, role: str, i: int) -> str:
         """A name: what it is for and its number make it unlike all others. Plain ones sort as the others do."""
-        payload = PAYLOADS[i % len(PAYLOADS)]
-        return f"{payload if self.hostile else f'word{sorted(PAYLOADS).index(payload):02}'} {role}{i}"
+        if self.payloads:
+            return f"{self.payloads[i % len(self.payloads)]} {role}{i}"
+        return f"word{sorted(PAYLOADS).index(PAYLOADS[i % len(PAYLOADS)]):02} {role}{i}"
 
     def file(self, name: str) -> str:
-        return f"{FILE if self.hostile else 'word'}{name}"
+        return f"{self.prefix}{name}"
 
     def named(self, name: str) -> str:
         """A file that another one names: in a text, half a character is its escape."""
@@ -350,7 +351,13 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> tuple[World, World]:
     folder = tmp_path_factory.mktemp("worlds")
     for name in ("plain", "hostile"):
         (folder / name).mkdir()
-    return World(folder / "plain", hostile=False), World(folder / "hostile", hostile=True)
+    return World(folder / "plain"), World(folder / "hostile", PAYLOADS, file=FILE)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """The same in words that a build server would execute."""
+    return World(tmp_path_factory.mktemp("built"), BUILD_COMMANDS, file="::error::f")
 
 
 @pytest.mark.parametrize(("name", "format_"), [(name, f) for name, found in COMMANDS.items() for f in formats(found)])
@@ -390,6 +397,23 @@ def alike(expected: str, shown: str, format_: str) -> None:
         rows, plain = (list(csv.reader(io.StringIO(text), strict=True)) for text in (shown, expected))
         assert [len(row) for row in rows] == [len(row) for row in plain]
         assert not [c for row in rows for c in row if c.lstrip()[:1] in tuple("=+-@") and not number(c)]
+
+
+OURS = ("::error title=steelyard gate::", "::warning title=steelyard gate::")
+EXECUTED = re.compile(r"^\s*::|##(vso)?\[", re.MULTILINE)
+
+
+@pytest.mark.parametrize(("name", "format_"), [(name, f) for name, found in COMMANDS.items() for f in formats(found)])
+def test_no_word_of_the_data_is_a_command_of_a_build_server(built: World, name: str, format_: str) -> None:
+    given = CASES[name](built, format_)
+    style = ("--format", format_) if format_ else ()
+    for some in given if isinstance(given, list) else [given]:
+        done = built.run(*name.split(), *some, *style)
+        assert done.code in (0, 1, 6), done.err
+        for text in (done.out, done.err):
+            lines = [line.removeprefix(ours) for line in text.splitlines() for ours in OURS if line.startswith(ours)]
+            lines += [line for line in text.splitlines() if not line.startswith(OURS)]
+            assert [line for line in lines if EXECUTED.search(line)] == []
 
 
 def cells(line: str) -> int:

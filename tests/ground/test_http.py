@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import json
+import selectors
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from email.utils import formatdate
@@ -161,6 +164,48 @@ def test_the_wait_is_as_long_as_the_server_says_within_reason(
 ) -> None:
     assert one(running, f"mode=busy after={after} id=busy{after[:9]}", Limits()).retries == 1
     assert low <= waits[0] <= high
+
+
+class Skipping(selectors.DefaultSelector):
+    """Time that passes in a moment: whatever a loop would wait for, its clock is that much later."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        found = super().select(0)
+        if not found and timeout is not None:
+            self.now += max(timeout, 0.0)
+        return found
+
+
+@pytest.mark.parametrize(
+    ("stated", "waits"),
+    [((None, None, None), ((0.25, 0.5), (0.5, 1), (1, 2))), ((7.0, 60.0, 0.0), ((7, 7.7), (60, 60), (1, 2)))],
+)
+def test_between_two_attempts_the_wait_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, stated: tuple[float | None, ...], waits: tuple[tuple[float, float], ...]
+) -> None:
+    clock, times = Skipping(), list[float]()
+
+    async def attempt(self: Server, *_: Any) -> http.Answer:
+        times.append(clock.now)
+        if len(times) <= len(stated):
+            raise http._Refusal("busy", 503, again=True, wait=stated[len(times) - 1])
+        return http.Answer(body=b"", latency_ms=0.0, retries=len(stated))
+
+    async def work() -> None:
+        async with Server("http://x", limits=Limits(deadline=300.0)) as server:
+            await server.get("/")
+
+    monkeypatch.setattr(Server, "_attempt", attempt)
+    loop = asyncio.SelectorEventLoop(clock)
+    monkeypatch.setattr(loop, "time", lambda: clock.now)
+    with contextlib.closing(loop):
+        loop.run_until_complete(work())
+    taken = [after - before for before, after in itertools.pairwise(times)]
+    assert len(taken) == len(waits)
+    for seconds, (least, most) in zip(taken, waits, strict=True):
+        assert least <= seconds <= most + 0.01
 
 
 def test_a_wait_that_ends_after_the_deadline_is_not_waited_for(running: ModelServer, waits: list[float]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.runs import deleting
+from steelyard.ground import files
 from steelyard.runs.saved import SavedRun
 from tests.support.commands import command
 
@@ -105,7 +105,7 @@ def test_what_a_crash_left_goes_with_the_next_removal(store: Path, monkeypatch: 
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(deleting.shutil, "rmtree", killed)
+        patch.setattr(files.shutil, "rmtree", killed)
         assert command("runs", "delete", "one", "--yes", "--root", store).returncode == 130
     place = store / "results/evaluation/runs/W"
     assert [run["run_id"] for run in runs(store, "list")["runs"]] == ["two"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,20 @@ def store(tmp_path: Path) -> Path:
 
 
 # -- walls -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_lies_in_another_tenants_folder_is_refused(store: Path) -> None:
+    """Its seal says whose it is; the folder it was copied to does not make it somebody else's."""
+    stores = store / "results/evaluation/tenants"
+    for place, tenant in ((stores / "rival/runs/W/stray", "rival"), (store / "results/evaluation/runs/W/stray", "-")):
+        shutil.copytree(stores / "acme/runs/W/harbor", place)
+        listed = runs(store, "list", "--tenant", tenant)
+        assert "harbor" not in [run["run_id"] for run in listed["runs"]]
+        assert [problem["run"] for problem in listed["problems"]] == ["stray"]
+        assert "the run lies in another tenant's folder" in listed["problems"][0]["problem"]
+        assert "harbor" not in json.dumps(runs(store, "compare", "-m", "accuracy", "--tenant", tenant))
+        assert "another tenant's folder" in runs(store, "show", "stray", "--tenant", tenant, code=5)["error"]
+    assert [run["run_id"] for run in runs(store, "list", "--tenant", "acme")["runs"]] == ["harbor"]
 
 
 def commands() -> dict[str, Any]:

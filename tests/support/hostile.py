@@ -17,4 +17,8 @@ HOSTILE = (
     "\x1b[31mred", "\x00", "\x7f", "\x85", "\x9b31m", "\u202eabc", "\u2066x", "\u2028", "\u2029", "\ufeff=1", "\ud800",
     "a\"b",
 )  # fmt: skip
+BUILD_COMMANDS = (  # what build servers execute where it stands in a log: at the start of a line, the last two anywhere
+    "::error::x", "::set-output name=x::y", "::add-mask::a", "::stop-commands::t", "::group::g", "::warning file=a::b",
+    "##[add-mask]x", "##vso[task.setvariable variable=x]y",
+)  # fmt: skip
 TEXTS = st.sampled_from(HOSTILE) | st.text(st.characters(exclude_categories=()), max_size=12)

@@ -184,6 +184,26 @@ def thinking(call: Call) -> Answer:
 
 
 @mode
+def other_model(call: Call) -> Answer:
+    """An answer of another model than was asked, or as the orders name it."""
+    return 200, {}, chat(call, model=call.orders.get("named", "cheaper"))
+
+
+@mode
+def counted(call: Call) -> Answer:
+    """An answer with these counts of tokens, as they are written: `-3`, `NaN`, `400digits`."""
+    stated = call.orders.get("count") or call.path.split("/")[2]
+    whole = chat(call, usage={"prompt_tokens": 7, "completion_tokens": "STATED"}).decode()
+    return 200, {}, whole.replace('"STATED"', "9" * 400 if stated == "400digits" else stated).encode()
+
+
+@mode
+def twice(call: Call) -> Answer:
+    """An answer that says the same key twice."""
+    return 200, {}, b'{"model": "first", ' + chat(call)[1:]
+
+
+@mode
 def format_refused(call: Call) -> Answer:
     return problem(400, call) if "response_format" in call.body else echo(call)  # type: ignore[return-value]
 

@@ -15,6 +15,7 @@ from steelyard.cli.options.uncertainty import Intervals
 from steelyard.cli.progress import progress
 from steelyard.errors import UsageError, printable
 from steelyard.ground.commas import pair_of, split_commas
+from steelyard.naming import number_in
 
 TABLES = "benchmark-tables"  # the folder of what is CSV
 
@@ -137,7 +138,7 @@ def _weights(text: str) -> dict[str, float]:
             raise UsageError("--combined-weights takes pairs such as diagnostics=0.6,safety=0.4")
         name, value = pair
         try:
-            weight = float(value)
+            weight = number_in(value)
         except ValueError:
             raise UsageError(f"--combined-weights: the weight of '{printable(name)}' is no number") from None
         if name in weights:

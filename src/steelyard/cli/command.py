@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import re
 import shlex
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from pathlib import Path
@@ -27,8 +29,9 @@ from steelyard.cli.options.formats import Format, NoPager, Titles, Wide
 from steelyard.cli.outputs import check_folder, check_outputs
 from steelyard.errors import StorageError, UsageError, printable
 from steelyard.ground.commas import pair_text, split_commas
+from steelyard.naming import plugins_in
 from steelyard.records.reading import Reading, options_of
-from steelyard.registry import closest
+from steelyard.registry import allow_plugin, closest
 from steelyard.retired import deprecated
 
 
@@ -231,8 +234,7 @@ class _Call:
                 *(target.with_suffix(s) for s in self._suffixes()),
             ]
         self.document = next(iter(documents.values()), None)
-        plugins = [text for _, _, value in shape.marked(Plugins, given) for text in _texts(value)]
-        allow_plugins(plugins)
+        allow_plugins(text for _, _, value in shape.marked(Plugins, given) for text in _texts(value))
 
     def check(self) -> None:
         check_outputs(self.outputs, self.inputs)
@@ -301,7 +303,11 @@ class _Call:
         from steelyard.ground.json import dumps
         from steelyard.report.formats import render
 
-        return dumps(shown.document) if format_ == "json" else render(format_, _report(shown), titles=self.titles)
+        if format_ == "json":
+            return re.sub(
+                r"#(?=#(?:vso)?\[)", r"\\u0023", dumps(shown.document)
+            )  # a build server would run it in a log
+        return render(format_, _report(shown), titles=self.titles)
 
     def _suffixes(self) -> list[str]:
         from steelyard.report.formats import suffix
@@ -343,10 +349,12 @@ def _texts(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else list(value)
 
 
-def allow_plugins(names: Iterable[str]) -> None:
-    """Let `module:name` find a module in the working folder."""
-    if any(":" in name for name in names) and "" not in sys.path:
-        sys.path.insert(0, "")
+def allow_plugins(texts: Iterable[str], functions: Iterable[str] = ()) -> None:
+    """Let the plug-ins that metrics and rules name, and functions `module:name`, be found in the working folder."""
+    named = [*(plugin for text in texts for plugin in plugins_in(text)), *functions]
+    with suppress(OSError):  # a folder that is gone holds no plug-in
+        for name in named:
+            allow_plugin(name.partition(":")[0], os.getcwd())
 
 
 # -- what is said and written ------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ def run(
     concurrency: asking.Concurrency = None,
     limit: asking.Limit = None,
     max_cost: asking.MaxCost = None,
+    group_readable: store.GroupReadable = False,
     uncertainty: Intervals,
     place: store.Place,
 ) -> Shown:
@@ -43,9 +44,12 @@ def run(
     from steelyard.report.run import run_report
     from steelyard.runner.run import How, carried_out, prepare
     from steelyard.runner.wire import plan_document, run_result
+    from steelyard.runs.layout import share
 
     file = asking.loaded(spec, concurrency=concurrency, limit=limit, max_cost=max_cost)
     prepared = prepare(file, os.environ, root=place.root, tenant=place.tenant, domain=place.domain, say=_say)
+    if group_readable and not dry_run:
+        share(prepared.scope)
     if dry_run:
         return Shown(document=plan_document(prepared.plan, 1), report=lambda: plan_report(prepared.plan))
     with asking_line() as watch:

@@ -14,6 +14,7 @@ from steelyard.cli.options.uncertainty import Resamples, Seed, Stream, settings
 from steelyard.cli.progress import progress
 from steelyard.errors import UsageError, printable
 from steelyard.ground.commas import split_commas
+from steelyard.naming import number_in
 
 
 @command(writes="selective.json")
@@ -140,6 +141,6 @@ def _grid(text: str | None) -> list[float] | None:
     if text is None:
         return None
     try:
-        return [float(part) for part in split_commas(text)]
+        return [number_in(part) for part in split_commas(text)]
     except ValueError:
         raise UsageError(f"--coverage-grid takes numbers such as 0.1,0.25,0.5, not '{printable(text)}'") from None

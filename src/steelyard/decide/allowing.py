@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from steelyard.errors import UsageError, printable
+from steelyard.naming import number_in
 from steelyard.records.cautions import KINDS, Caution, Kind
 from steelyard.registry import closest
 
@@ -41,7 +42,7 @@ def allowed(asked: Iterable[str] | Mapping[str, float] | str) -> dict[Kind, floa
 
 def _share(kind: Kind, given: object) -> float:
     try:
-        share = float(str(given))
+        share = number_in(str(given))
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:

@@ -13,7 +13,7 @@ from steelyard.decide.known import KnownNames
 from steelyard.decide.profiles import EVALUATORS
 from steelyard.errors import UsageError, counted, printable
 from steelyard.metrics import metrics as registry
-from steelyard.metrics.definition import Better, Metric, bound, metric_of, single
+from steelyard.metrics.definition import Better, Metric, bound, known_metric, single
 from steelyard.naming import Rule, parse, slice_text, split_slice
 from steelyard.records.cautions import Caution, each_once
 from steelyard.records.labels import value_name
@@ -218,7 +218,9 @@ def _standing_on(key: str, subject: Subject) -> GateNumber:
     sources = [
         e
         for e in subject.evaluation
-        if slice_names(e.slice) == slice_ and metric_of(e.metric).definition.name in made_from(name)
+        if slice_names(e.slice) == slice_
+        and (metric := known_metric(e.metric)) is not None
+        and metric.definition.name in made_from(name)
     ]
     if not sources:
         return GateNumber(value=None)

@@ -14,7 +14,7 @@ from steelyard.decide.numbers import Subject, metric_name
 from steelyard.decide.wanted import delta_metrics, has_evidence, kept_slices, named_metrics, slice_columns
 from steelyard.errors import StorageError, UsageError, printable
 from steelyard.metrics.categories import COMBINED
-from steelyard.metrics.definition import Metric, bound, metric_of
+from steelyard.metrics.definition import Metric, bound, known_metric, metric_of
 from steelyard.metrics.evidence.combined import Groups
 from steelyard.metrics.sources import met_labels
 from steelyard.records.cautions import each_once
@@ -253,7 +253,8 @@ def _of_classes(gate: Gate) -> list[Metric]:
 
 def _members(metric: Metric, part: KeptSlice) -> list[str]:
     """The classes that a run knows of, by what it kept of metrics about them; nothing where that cannot be told."""
-    same = [m.label for m in map(metric_of, part.evidence) if m.definition is metric.definition]
+    kept = map(known_metric, part.evidence)
+    same = [m.label for m in kept if m is not None and m.definition is metric.definition]
     if metric.over_tasks:  # its members are categories, not classes
         return [value_name(label) for label in same if label is not None]
     about = [
@@ -273,8 +274,9 @@ def _slices_of(parts: Sequence[KeptSlice]) -> dict[str, frozenset[str]]:
         for column, value in part.slice.items():
             names.setdefault(column, set()).add(value_name(value))
         for name, evidence in part.evidence.items():
-            if isinstance(evidence, Groups) and "by" in metric_of(name).values:
-                names.setdefault(str(metric_of(name).values["by"]), set()).update(map(value_name, evidence.names))
+            metric = known_metric(name) if isinstance(evidence, Groups) else None
+            if isinstance(evidence, Groups) and metric is not None and "by" in metric.values:
+                names.setdefault(str(metric.values["by"]), set()).update(map(value_name, evidence.names))
     return {column: frozenset(values) for column, values in names.items()}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -30,7 +31,7 @@ from steelyard.metrics.vocabulary import (
     Spread,
 )
 from steelyard.naming import RESERVED, Expr, Quoted, label_text, parse
-from steelyard.registry import Registry
+from steelyard.registry import Registry, findable
 
 __all__ = [
     "AS_BASE",
@@ -257,16 +258,13 @@ def bound(expr: Expr) -> Metric:
 
 
 def known_metric(name: str) -> Metric | None:
-    """The metric of a name in a file, if it is registered; no module is imported because a file names a plug-in."""
+    """The metric of a name in a file, if it is registered or a plug-in in use; no module is imported for a file."""
     try:
         expr = parse(name)
-        return None if _names_plugin(expr) else bound(expr)
+        in_use = all(head.partition(":")[0] in sys.modules for head in expr.plugins)
+        return bound(expr) if in_use else None
     except UsageError:
         return None
-
-
-def _names_plugin(expr: Expr) -> bool:
-    return ":" in expr.head or any(_names_plugin(value) for _, value in expr.args if isinstance(value, Expr))
 
 
 def _registered(expr: Expr) -> Definition:
@@ -278,7 +276,8 @@ def _registered(expr: Expr) -> Definition:
 def _plugin(head: str) -> Definition | Metric:
     module_name, _, name = head.partition(":")
     try:
-        plugin = getattr(importlib.import_module(module_name), name, None)
+        with findable(module_name):
+            plugin = getattr(importlib.import_module(module_name), name, None)
     except ModuleNotFoundError as problem:
         raise UsageError(
             f"cannot load {printable(head)}: there is no module '{printable(problem.name or '')}'"

@@ -108,16 +108,16 @@ def _first_stray(query: Codes, grade: Floats, judged_query: Codes, judged_grade:
     """The first query with a grade more often among the ranked documents than among all judged ones."""
     levels = np.unique(judged_grade)
     unknown = ~np.isin(grade, levels)
-    if unknown.any():
-        return int(query[unknown].min())
+    strays = [int(query[unknown].min())] if unknown.any() else []
+    query, grade = query[~unknown], grade[~unknown]
     keys = [q * len(levels) + np.searchsorted(levels, g) for q, g in ((query, grade), (judged_query, judged_grade))]
     ranked_keys, ranked = np.unique(keys[0], return_counts=True)
     known, all_ = np.unique(keys[1], return_counts=True)
-    if not len(ranked_keys):
-        return None
-    at = np.minimum(np.searchsorted(known, ranked_keys), len(known) - 1)
-    stray = (known[at] != ranked_keys) | (ranked > all_[at])
-    return int(ranked_keys[np.argmax(stray)] // len(levels)) if stray.any() else None
+    if len(ranked_keys):
+        at = np.minimum(np.searchsorted(known, ranked_keys), len(known) - 1)
+        stray = (known[at] != ranked_keys) | (ranked > all_[at])
+        strays += [int(ranked_keys[np.argmax(stray)] // len(levels))] if stray.any() else []
+    return min(strays, default=None)
 
 
 def _from_gold_rank(records: Records) -> Rankings:

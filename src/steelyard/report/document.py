@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from steelyard.errors import SteelyardError, printable
+from steelyard.errors import printable
 from steelyard.report.figures.figure import Figure
 
 if TYPE_CHECKING:
@@ -141,13 +141,13 @@ def title_of(name: str) -> str:
     >>> title_of("coverage"), title_of("ece(bins=5){group.site=north}"), title_of("MarginEvaluator")
     ('Answer Rate (Coverage)', 'Expected Calibration Error, 5 bins {group.site=north}', 'MarginEvaluator')
     """
-    from steelyard.metrics.definition import metric_of
+    from steelyard.metrics.definition import known_metric
 
-    try:
-        return metric_of(name).title
-    except SteelyardError:
-        whole, brace, slice_ = name.partition("{")
-        return f"{title_of(whole)} {{{slice_}" if brace and whole else name
+    metric = known_metric(name)
+    if metric is not None:
+        return metric.title
+    whole, brace, slice_ = name.partition("{")
+    return f"{title_of(whole)} {{{slice_}" if brace and whole else name
 
 
 def number(value: float | None, *, signed: bool = False) -> str:

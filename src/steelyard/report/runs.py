@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from steelyard.errors import UsageError, printable
@@ -265,6 +266,13 @@ def removal_report(run_id: str, workflow: str, removed: Sequence[str]) -> Docume
     """What was removed of a run."""
     table = Table(("run", "workflow", "removed"), ((run_id, workflow, ", ".join(removed)),))
     return [table] if removed else [table, Note("the run kept no rows")]
+
+
+def leftovers_report(removed: Sequence[Path]) -> Document:
+    """What was removed of what killed processes left."""
+    if not removed:
+        return [Note("nothing was left half-made or half removed")]
+    return [Table(("folder", "workflow"), tuple((folder.name, folder.parent.name) for folder in removed))]
 
 
 def index_report(runs: Sequence[RunEntry], problems: Sequence[Problem]) -> Document:

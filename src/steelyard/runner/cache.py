@@ -30,7 +30,7 @@ from types import TracebackType
 from typing import Self
 
 from steelyard.errors import printable
-from steelyard.ground.files import PATIENCE, reason
+from steelyard.ground.files import OWNER, PATIENCE, make_file, make_folders, reason
 from steelyard.halves import mended
 from steelyard.runner.backends.contract import Backend, Reply, Request, fingerprint
 
@@ -199,10 +199,8 @@ def _key(backend: Backend, request: Request) -> bytes | None:
 
 def _connected(path: Path, patience: float) -> sqlite3.Connection:
     """The file with its table; sqlite3.DatabaseError where it is something else."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with suppress(FileExistsError):  # SQLite gives its other files the mode of this one
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    os.chmod(path, 0o600)
+    make_folders(path.parent, OWNER)
+    make_file(path, OWNER)
     connection = sqlite3.connect(path, timeout=patience, check_same_thread=False)
     try:
         version = connection.execute("PRAGMA user_version").fetchone()[0]

@@ -23,10 +23,10 @@ from typing import Any
 import msgspec
 
 from steelyard.errors import InputError, StorageError, printable
-from steelyard.ground.files import reason, write_atomic
+from steelyard.ground.files import OWNER, make_folders, reason, write_atomic
 from steelyard.ground.json import dumps, head, read_strict
 from steelyard.runner.plan import Plan
-from steelyard.runs.layout import JOURNAL, Scope, checked, folders, inside
+from steelyard.runs.layout import JOURNAL, Scope, access, checked, folders, inside
 
 SPEC, FINISHED = "spec.json", "finished"
 KIND = "running"
@@ -53,7 +53,7 @@ class RunningFolder:
 
     def finish(self) -> None:
         """Let nobody take the run up again."""
-        write_atomic(self.folder / FINISHED, "")
+        write_atomic(self.folder / FINISHED, "", OWNER)
 
     def remove(self) -> None:
         """Leave nothing behind."""
@@ -75,7 +75,7 @@ def begun(scope: Scope, plan: Plan, *, asked_as: str | None = None) -> RunningFo
     name = checked("run id", f"{spec.id}-{spec.hash}-{stamp}-{secrets.token_hex(3)}")
     folder = inside(scope.root, scope.running / name)
     try:
-        scope.running.mkdir(parents=True, exist_ok=True)
+        make_folders(scope.running, access(scope.root))
         folder.mkdir(mode=0o700)
     except OSError as problem:
         raise StorageError(f"cannot write {printable(folder)}: {reason(problem)}") from None
@@ -89,7 +89,7 @@ def begun(scope: Scope, plan: Plan, *, asked_as: str | None = None) -> RunningFo
         "requests": plan.count,
         "spec": msgspec.to_builtins(spec),
     }
-    write_atomic(folder / SPEC, dumps(document))
+    write_atomic(folder / SPEC, dumps(document), OWNER)
     return RunningFolder(folder)
 
 

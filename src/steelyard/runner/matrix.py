@@ -37,13 +37,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from steelyard.errors import SteelyardError, StorageError, UsageError, printable
+from steelyard.ground.files import make_folders
 from steelyard.ground.specs import read_spec
 from steelyard.records.conditions import conditions
 from steelyard.records.reading import Option, Reading, options_of
 from steelyard.runs.deciding import Choice
 from steelyard.runs.environment import NO_TENANT
 from steelyard.runs.index import Index, RunEntry
-from steelyard.runs.layout import DOMAIN, Scope, checked, inside
+from steelyard.runs.layout import DOMAIN, Scope, access, checked, inside
 from steelyard.runs.metric_keys import known_key
 from steelyard.runs.promotion import decided
 from steelyard.runs.standing import Standing, compared, ranked
@@ -199,7 +200,7 @@ def run(
     own = [_environment(plan, variant, scope, environment, name) for variant in plan.spec.variants]
     folder = inside(scope.root, scope.folder / "matrices" / name)
     try:
-        folder.mkdir(parents=True)
+        make_folders(folder, access(scope.root))
         (folder / "spec.yaml").write_bytes(plan.text)  # as it was written, comments included
     except OSError as problem:
         raise StorageError(f"cannot write {printable(folder)}: {problem.strerror}") from None

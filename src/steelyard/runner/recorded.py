@@ -29,6 +29,7 @@ from steelyard.records.admitting import admitted
 from steelyard.records.sources import Source
 from steelyard.records.table import Records
 from steelyard.records.task import Task as TaskFacts
+from steelyard.runner.backends.contract import OF_SERVERS
 from steelyard.runner.energy import scope
 from steelyard.runner.plan import Place, Plan
 from steelyard.runner.samples import combined
@@ -254,8 +255,10 @@ def _warnings(standing: Standing) -> tuple[str, ...]:
     ]
     said += remarks_on(standing.plan)
     remarks: Counter[str] = Counter()
-    for tally in standing.tallies.values():
-        remarks += tally.remarks
+    for name, tally in standing.tallies.items():
+        of_server = {remark: count for remark in OF_SERVERS if (count := tally.remarks[remark]) > 0}
+        said += [f"{printable(name)}: in {counted(n, 'reply')}, {remark}" for remark, n in of_server.items()]
+        remarks += Counter({remark: n for remark, n in tally.remarks.items() if remark not in of_server})
     said += [f"in {count:,} replies: {remark}" for remark, count in sorted(remarks.items())]
     cached = sum(tally.cached for tally in standing.tallies.values())
     if cached:

@@ -37,6 +37,8 @@ class Tally:
         for remark in (row.get("missing"), CONFIDENCE_REFUSED if parsed and parsed.get("confidence_refused") else None):
             if remark:
                 self.remarks[remark] += times
+        for remark in reply.get("remarks", ()):
+            self.remarks[remark] += times
         if failure:
             self.failures[failure] += times
         if times < 0:

@@ -13,7 +13,7 @@ from typing import Any
 from steelyard.errors import StorageError, printable
 from steelyard.ground.files import exclusive, write_atomic
 from steelyard.ground.json import dumps, read_json, refusal
-from steelyard.runs.layout import Scope, inside
+from steelyard.runs.layout import Scope, access, inside
 from steelyard.runs.run_json import stamp
 
 
@@ -34,7 +34,8 @@ def counted(
     """
     folder = inside(scope.root, scope.folder / "gates")
     path = folder / "attempts.json"
-    with exclusive(folder):
+    allowed = access(scope.root)
+    with exclusive(folder, access=allowed):
         known = _read(path)
         entry = {
             "AtUtc": stamp(datetime.now(UTC)),
@@ -46,7 +47,7 @@ def counted(
             "Rules": list(rules),
             "Verdict": verdict,
         }
-        write_atomic(path, dumps({"SchemaVersion": "1", "Attempts": [*known, entry]}))
+        write_atomic(path, dumps({"SchemaVersion": "1", "Attempts": [*known, entry]}), allowed)
     return [a for a in (*known, entry) if _is_same(a, data, rules, baseline, workflow)]
 
 

@@ -6,7 +6,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-from steelyard.ground.files import PATIENCE
+from steelyard.ground.files import OWNER, PATIENCE, Access, make_file, make_folders
 
 VERSION = 3
 TABLES = ("runs", "metrics", "labels")
@@ -25,9 +25,10 @@ CREATE INDEX labels_by_path ON labels (path);
 """
 
 
-def opened(path: Path) -> sqlite3.Connection:
+def opened(path: Path, access: Access = OWNER) -> sqlite3.Connection:
     """The index file; its tables are made where they are missing or of another version."""
-    path.parent.mkdir(exist_ok=True)
+    make_folders(path.parent, access)
+    make_file(path, access)
     end = time.monotonic() + PATIENCE
     while True:
         connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)

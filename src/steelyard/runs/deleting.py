@@ -1,29 +1,29 @@
 """A run is removed, or only the rows it kept: people must be able to take patient data out of a store.
 
 The replies of models that a run was made from, in its journal, go in both cases. A run goes whole or not at all: its
-folder is renamed out of the list first. What a crash left of one that was being removed goes with the next removal in
-the same scope. The index forgets it at once.
+folder is renamed out of the list first. What a crash left of one that was being removed or saved goes with the next
+removal in the same scope, and with the next save next to it. The index forgets a run at once.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
-import shutil
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from steelyard.errors import StorageError, UsageError, printable
-from steelyard.ground.files import flush_folder, write_atomic
+from steelyard.ground.files import LEAVING, flush_folder, left_behind, remove_tree, sweep, write_atomic
 from steelyard.ground.json import dumps
-from steelyard.runs.index import Index
-from steelyard.runs.layout import JOURNAL, Scope, View, folders, inside
+from steelyard.runs.index import Index, Problem
+from steelyard.runs.layout import JOURNAL, Scope, View, access, folders, inside
 from steelyard.runs.pointers import PINNED, Pointers, readable
 from steelyard.runs.run_json import NAME, run_document
 from steelyard.runs.saved import RECORDS, SavedRun
 
-_LEAVING = ".deleted-"
+_STOPPED = "was stopped half-way; the next save in the same workflow removes what is left, and so does `leftovers=True`"
 
 
 @dataclass(frozen=True)
@@ -82,12 +82,15 @@ def delete_run(run: Removal) -> list[str]:
     folder = inside(run.scope.root, run.folder)
     try:
         files = sorted(os.listdir(folder))
+        leaving = folder.with_name(f".{folder.name}{LEAVING}{secrets.token_hex(6)}")
         with Pointers(run.scope).unchanged():
             check_free(run)
-            os.rename(folder, folder.with_name(f".{folder.name}{_LEAVING}{secrets.token_hex(6)}"))
-        flush_folder(folder.parent)
-        for workflow in folders(run.scope.runs):
-            _sweep(run.scope.runs / workflow)
+            os.rename(folder, leaving)
+        with suppress(FileNotFoundError):  # another process took the last run away, and the folder with it
+            flush_folder(folder.parent)
+            remove_tree(leaving)
+            flush_folder(folder.parent)
+        sweep_scopes([run.scope])
         files += _without_replies(run)
         with Index(run.scope.root) as index:
             index.settle()
@@ -105,7 +108,9 @@ def delete_texts(run: Removal) -> list[str]:
             opened = SavedRun.at(folder)
             left = {name: digest for name, digest in opened.run.files.items() if name != RECORDS}
             if left != dict(opened.run.files):
-                write_atomic(folder / NAME, dumps(run_document(replace(opened.run, files=left))))
+                write_atomic(
+                    folder / NAME, dumps(run_document(replace(opened.run, files=left))), access(run.scope.root)
+                )
         gone = [RECORDS] if rows.exists() else []
         rows.unlink(missing_ok=True)
         flush_folder(folder)
@@ -120,14 +125,33 @@ def _without_replies(run: Removal) -> list[str]:
     asked = inside(run.scope.root, run.scope.running / run.run_id)
     if not asked.is_dir():
         return []
-    shutil.rmtree(asked)
+    remove_tree(asked)
     flush_folder(asked.parent)
     return [JOURNAL]
 
 
-def _sweep(workflow: Path) -> None:
-    """Remove what is on its way out of a workflow's folder."""
-    for name in os.listdir(workflow):
-        if name.startswith(".") and _LEAVING in name:
-            shutil.rmtree(workflow / name)
-    flush_folder(workflow)
+def leftovers(scopes: Iterable[Scope]) -> list[Problem]:
+    """What a process that was killed left half-made or half removed, and what is to be said of it."""
+    found = (half for workflow in _workflows(scopes) for half in left_behind(workflow))
+    return [
+        Problem(half, f"{printable(half)}: a {'removal' if LEAVING in half.name else 'save'} {_STOPPED}")
+        for half in found
+    ]
+
+
+def sweep_scopes(scopes: Iterable[Scope]) -> list[Path]:
+    """Remove it; the folders that went. What another process is writing stays."""
+    gone = []
+    for workflow in _workflows(scopes):
+        swept = sweep(workflow)
+        with suppress(OSError):  # another process may have taken the folder away
+            if swept:
+                flush_folder(workflow)
+        gone += swept
+    return gone
+
+
+def _workflows(scopes: Iterable[Scope]) -> list[Path]:
+    """The folders in which runs and trainings are written."""
+    kept = (place for scope in scopes for place in (scope.runs, scope.folder / "shifts"))
+    return [place / name for place in kept for name in folders(place)]

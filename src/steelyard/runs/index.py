@@ -24,7 +24,7 @@ from steelyard.records.schema import CELL
 from steelyard.registry import closest
 from steelyard.runs import run_json
 from steelyard.runs.database import TABLES, in_memory, is_lock, opened, transaction
-from steelyard.runs.layout import Scope, View, results, run_folders, scopes
+from steelyard.runs.layout import Scope, View, access, results, run_folders, scopes
 from steelyard.runs.run_json import Run, read_run
 
 _made_here: list[Path] = []  # indexes that were not there before
@@ -117,7 +117,7 @@ class Index:
             _made_here.append(path)
         for _ in range(2):
             try:
-                self._connection = opened(path)
+                self._connection = opened(path, access(root))
                 try:
                     self._sync(rebuild=rebuild)
                 except BaseException:

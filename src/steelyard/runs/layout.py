@@ -5,18 +5,21 @@
     <root>/results/<domain>/[tenants/<tenant>/]running/<RunId>/journal
     <root>/results/<domain>/[tenants/<tenant>/]cache.sqlite
 
-Names from outside pass an allow-list before they become folders, and no link may lead out of the root.
+Names from outside pass an allow-list before they become folders, and no link may lead out of the root. What is kept is
+its owner's to read; a store is shared with a group by the mode of `results`, and all that is kept later follows it.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from steelyard.errors import StorageError, UsageError, printable
+from steelyard.ground.files import GROUP, OWNER, Access, allow, make_folders, reason
 
 DOMAIN = "evaluation"
 RUNNING, CACHE, JOURNAL = "running", "cache.sqlite", "journal"
@@ -109,6 +112,45 @@ class View:
 
 def results(root: Path) -> Path:
     return root / "results"
+
+
+def access(root: Path) -> Access:
+    """Who may read what is kept under a root: its owner, or the group that the store is shared with."""
+    try:
+        mode = stat.S_IMODE(results(root).stat().st_mode)
+    except OSError:
+        return OWNER
+    return GROUP if mode & 0o077 == GROUP.folder & 0o077 else OWNER
+
+
+def share(scope: Scope) -> None:
+    """Share a store with its group: what is kept from now on in all of it, and the way there in this scope.
+
+    Runs that were kept before stay as they are; pointers and the index are read by whoever reads the store.
+    """
+    try:
+        make_folders(results(scope.root), GROUP)
+        allow(results(scope.root), GROUP.folder)
+        for folder in _way(scope):
+            if folder.is_dir() and not folder.is_symlink():
+                allow(folder, GROUP.folder)
+        for file in (*scope.active.glob("*/*.json"), *(results(scope.root) / ".index").glob("*")):
+            allow(file, GROUP.file)
+    except OSError as problem:
+        raise StorageError(f"cannot share {printable(results(scope.root))}: {reason(problem)}") from None
+    if access(scope.root) != GROUP:
+        raise StorageError(f"cannot share {printable(results(scope.root))}: it belongs to somebody else")
+
+
+def _way(scope: Scope) -> Iterator[Path]:
+    """The folders of a scope that lead to what is kept."""
+    yield results(scope.root) / ".index"
+    yield results(scope.root) / scope.domain
+    yield scope.folder.parent
+    yield scope.folder
+    for below in (scope.runs, scope.active, scope.folder / "gates", scope.folder / "shifts"):
+        yield below
+        yield from (below / name for name in folders(below))
 
 
 def found_root(start: Path) -> Path:

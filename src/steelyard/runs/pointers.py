@@ -23,7 +23,7 @@ from steelyard.ground.json import dumps, read_json, refusal
 from steelyard.runs.attempts import last_verdict
 from steelyard.runs.index import Index, Problem, RunEntry
 from steelyard.runs.keys import same_but_case
-from steelyard.runs.layout import Scope, checked, inside
+from steelyard.runs.layout import Scope, access, checked, inside
 from steelyard.runs.run_json import stamp
 from steelyard.runs.saved import SavedRun
 
@@ -196,18 +196,18 @@ class Pointers:
         if not self._scope.active.is_dir():
             yield
             return
-        with exclusive(inside(self._scope.root, self._scope.active)):
+        with exclusive(inside(self._scope.root, self._scope.active), access=access(self._scope.root)):
             yield
 
     def _change(self, metric: str, profile: str, change: Callable[[Pointer], Pointer]) -> Pointer:
         path = self._path(metric, profile)
         if not path.exists():
             change(Pointer(metric, profile))  # what is refused leaves no folder behind
-        with exclusive(inside(self._scope.root, self._scope.active)):
+        with exclusive(inside(self._scope.root, self._scope.active), access=access(self._scope.root)):
             before = _read(path) if path.exists() else Pointer(metric, profile)
             after = change(before)
             if after is not before:
-                write_atomic(path, dumps(pointer_document(after)))
+                write_atomic(path, dumps(pointer_document(after)), access(self._scope.root))
         return after
 
     def _path(self, metric: str, profile: str) -> Path:

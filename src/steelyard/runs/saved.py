@@ -35,7 +35,7 @@ from steelyard.records.schema import CELL
 from steelyard.records.table import Records
 from steelyard.runs import manifest as manifest_
 from steelyard.runs.documented import details, documented
-from steelyard.runs.layout import CACHE, JOURNAL, RUNNING, Scope, inside
+from steelyard.runs.layout import CACHE, JOURNAL, RUNNING, Scope, access, inside
 from steelyard.runs.manifest import RunManifest, manifest_document
 from steelyard.runs.run_json import NAME, RowCounts, Run, read_run, run_document, stamp
 from steelyard.study.cells import several
@@ -112,7 +112,7 @@ def keep(scope: Scope, *runs: RunFolder) -> list[Path]:
     places = [inside(scope.root, scope.run(each.run.workflow, each.run.run_id)) for each in runs]
     try:
         for place, each in zip(places, runs, strict=True):
-            write_folder(place, each.files)
+            write_folder(place, each.files, access(scope.root))
     except BaseException:
         for place, each in zip(places, runs, strict=True):
             if len(runs) > 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from steelyard.ground.json import plain
@@ -146,6 +147,11 @@ def pointers_document(pointers: Sequence[Pointer]) -> dict[str, Any]:
 def removal_document(run_id: str, workflow: str, removed: Sequence[str]) -> dict[str, Any]:
     """What was removed of a run."""
     return {"run_id": run_id, "workflow": workflow, "removed": list(removed)}
+
+
+def leftovers_document(removed: Sequence[Path]) -> dict[str, Any]:
+    """What was removed of what killed processes left."""
+    return {"removed": [folder.name for folder in removed]}
 
 
 def index_document(runs: Sequence[RunEntry], problems: Sequence[Problem]) -> dict[str, Any]:

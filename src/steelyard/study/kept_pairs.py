@@ -15,7 +15,7 @@ import numpy as np
 
 from steelyard.errors import InputError, counted
 from steelyard.ground.arrays import Codes, Mask
-from steelyard.metrics.definition import Metric, metric_of
+from steelyard.metrics.definition import Metric, known_metric
 from steelyard.metrics.evidence.sums import Draw, Evidence
 from steelyard.metrics.options import Constants
 from steelyard.records.digests import Digests
@@ -75,8 +75,8 @@ class KeptSide:
         if metric.name in self.kept.evidence:
             return metric.name
         for name, constants in self.kept.constants.items():
-            kept = metric_of(name)
-            if metric.key(constants) in (kept.key(constants), kept.unconditional.key(constants)):
+            kept = known_metric(name)
+            if kept is not None and metric.key(constants) in (kept.key(constants), kept.unconditional.key(constants)):
                 return name
         return None
 

@@ -12,6 +12,7 @@ from steelyard.cli.options.records import Reading, names, pairs
 from steelyard.cli.options.spellings import one_of
 from steelyard.cli.options.uncertainty import Seed
 from steelyard.errors import UsageError, printable
+from steelyard.naming import number_in
 
 
 @command(writes="calibrator.json")
@@ -59,7 +60,7 @@ def _numbers(texts: list[str] | None) -> dict[str, float]:
     numbers = {}
     for name, text in pairs(texts, "fill").items():
         try:
-            numbers[name] = float(text)
+            numbers[name] = number_in(text)
         except ValueError:
             raise UsageError(f"--fill takes name=number, not '{printable(text)}'") from None
     return numbers

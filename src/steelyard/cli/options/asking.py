@@ -23,5 +23,5 @@ def loaded(path: Path, **changes: Any) -> Any:
 
     file = load_spec(path, **changes)
     functions = [str(model.options.get("function", "")) for model in file.spec.models]
-    allow_plugins([*file.spec.metrics, *file.spec.rules, *functions])
+    allow_plugins([*file.spec.metrics, *file.spec.rules], functions)
     return file

@@ -81,6 +81,13 @@ Save = Annotated[
     typer.Option("--save", help="Keep the run: numbers, evidence and digests, under the root; of two runs, both."),
 ]
 SaveRecords = Annotated[bool, typer.Option("--save-records", help="Keep the rows too; they may hold patient data.")]
+GroupReadable = Annotated[
+    bool,
+    typer.Option(
+        "--group-readable",
+        help="Share the root: its group may read what is kept there from now on, not its owner alone.",
+    ),
+]
 Workflow = Annotated[
     str | None,
     typer.Option("--workflow", help="The kind of run. Default: STEELYARD_WORKFLOW, else the command's name."),
@@ -160,6 +167,7 @@ class Keeping(Bundle):
     workflow: Workflow = None
     label: Label = None
     run_id: RunId = None
+    group_readable: GroupReadable = False
 
     @property
     def wanted(self) -> bool:
@@ -188,6 +196,7 @@ class KeepingRequest:
 
     def keep(self, *measured: Measured) -> dict[str, Any]:
         """Keep the runs, all or none, and say so; what the document says of the last of them."""
+        from steelyard.runs.layout import share
         from steelyard.runs.saved import keep, run_folder
 
         folders = [
@@ -202,6 +211,8 @@ class KeepingRequest:
             )
             for each in measured
         ]
+        if self.asked.group_readable:
+            share(self.scope)
         places = keep(self.scope, *folders)
         for folder, place in zip(folders, places, strict=True):
             say(f"saved run {folder.run.run_id} in {place}")

@@ -53,6 +53,7 @@ def eval_(
     ] = True,
     label: store.Label = None,
     run_id: store.RunId = None,
+    group_readable: store.GroupReadable = False,
     uncertainty: Intervals,
     place: store.Place,
 ) -> Shown:
@@ -73,6 +74,7 @@ def eval_(
     from steelyard.retrieval.ranks import seen_remark
     from steelyard.retrieval.shifts.named import named_shift
     from steelyard.retrieval.wire import diagnosis_document, seen_in_training
+    from steelyard.runs.layout import share
     from steelyard.runs.saved import ACCEPTANCE, EVALUATORS, Clock, free_place, keep, run_folder
     from steelyard.texts.vectors import read_vectors, same_dimension
 
@@ -124,6 +126,8 @@ def eval_(
         ),
     )
     if save:
+        if group_readable:
+            share(scope)
         (folder,) = keep(scope, kept)
         document = {**document, "run_id": run_id, "folder": str(folder)}
         say(f"saved run {run_id} in {folder}")

@@ -39,6 +39,7 @@ def run(
     workflow: Annotated[str, typer.Option("--workflow", help="The kind of run.")] = "retrieval",
     label: store.Label = None,
     run_id: store.RunId = None,
+    group_readable: store.GroupReadable = False,
     save: Annotated[
         bool, typer.Option("--save/--no-save", help="Keep the run: numbers, evidence and digests, under the root.")
     ] = True,
@@ -74,6 +75,7 @@ def run(
     from steelyard.retrieval.trec import check_ids
     from steelyard.retrieval.trec import trec_run as trec_text
     from steelyard.retrieval.wire import embedder_of, retrieval_document
+    from steelyard.runs.layout import share
     from steelyard.runs.saved import Clock, keep
 
     settings, scope = uncertainty.settings, place.scope
@@ -113,6 +115,8 @@ def run(
     report = retrieval_report(retrieval, corpus, named)
     runs = plan.folders(retrieval, corpus, named, document=document, markdown=render("markdown", report))
     if save:
+        if group_readable:
+            share(scope)
         *before, folder = keep(scope, *runs)
         for each, where in zip(runs, (*before, folder), strict=True):
             say(f"saved run {each.run.run_id} in {where}")

@@ -20,6 +20,7 @@ def list_(
 ) -> Shown:
     """List the runs, the newest first, with their main numbers and what is active; unusable folders are named below."""
     from steelyard.report.runs import list_report
+    from steelyard.runs.deleting import leftovers
     from steelyard.runs.elsewhere import other_folders
     from steelyard.runs.layout import scopes
     from steelyard.runs.pointers import standing
@@ -30,8 +31,8 @@ def list_(
     with place.index(all_tenants=all_tenants) as index:
         runs, problems = index.runs(workflow=workflow), index.problems()
     active, broken = standing(runs)
-    problems = [*problems, *broken]
-    seen = scopes(place.view.root) if all_tenants else place.view.scopes()
+    seen = list(scopes(place.view.root) if all_tenants else place.view.scopes())
+    problems = [*problems, *broken, *leftovers(seen)]
     others = other_folders(seen, "run") if workflow is None else []
     if not runs and not problems:
         of = f" of the workflow {workflow}" if workflow is not None else ""

@@ -62,4 +62,4 @@ def _program() -> list[str]:
     if script.exists():
         return [str(script)]
     elsewhere = shutil.which("steelyard")
-    return [elsewhere] if elsewhere else [sys.executable, "-m", "steelyard"]
+    return [elsewhere] if elsewhere else [sys.executable, "-P", "-m", "steelyard"]

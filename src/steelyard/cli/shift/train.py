@@ -9,7 +9,7 @@ import typer
 
 from steelyard.cli.command import Shown, command, say
 from steelyard.cli.options import embedding
-from steelyard.cli.options.store import Place
+from steelyard.cli.options.store import GroupReadable, Place
 from steelyard.cli.options.uncertainty import Resampling
 from steelyard.cli.progress import progress
 
@@ -30,6 +30,7 @@ def train(
     training_id: Annotated[
         str | None, typer.Option("--training-id", help="Its id; by default a new one is made from the time.")
     ] = None,
+    group_readable: GroupReadable = False,
     how: embedding.Embedding,
     uncertainty: Resampling,
     place: Place,
@@ -43,6 +44,7 @@ def train(
     from steelyard.retrieval.shifts.training import Options
     from steelyard.retrieval.shifts.training import train as learn
     from steelyard.retrieval.wire import training_result
+    from steelyard.runs.layout import share
 
     options = Options(hard_negatives, max_norm or None, epsilon, scale, folds, uncertainty.seed)
     settings, scope = uncertainty.settings, place.scope
@@ -60,6 +62,8 @@ def train(
     pictures = {str(path): data for path, data in files.items()}
     picture = next((name for name in pictures if name.endswith(".png")), None)
     report = training_report(result, picture=picture)
+    if group_readable:
+        share(scope)
     folder = save_training(scope, id, result, {REPORT: render("markdown", report).encode(), **pictures})
     say(f"saved training {id} in {folder}")
     return Shown(document={**training_document(result), "Folder": str(folder)}, report=report)

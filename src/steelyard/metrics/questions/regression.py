@@ -280,7 +280,7 @@ def _bins(bins: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _edges(name: str) -> tuple[float, float]:
-    number = r"(\d+(?:\.\d+)?)"
+    number = r"([0-9]+(?:\.[0-9]+)?)"
     match = re.fullmatch(number + r"(?:-" + number + r"|(\+))", name)
     if match is None:
         raise UsageError("mae_by_bin: a bin is written as 5-8 or 34+")

@@ -25,7 +25,7 @@ from steelyard.ground.files import read_plain, write_folder
 from steelyard.ground.json import LARGEST, dumps, read_strict, strict
 from steelyard.ground.structs import converted
 from steelyard.runs.elsewhere import other_folders
-from steelyard.runs.layout import Scope, View, checked, folders, inside
+from steelyard.runs.layout import Scope, View, access, checked, folders, inside
 from steelyard.runs.run_json import stamp
 
 NAME = "shift-training-result.json"
@@ -208,7 +208,7 @@ def save_training(scope: Scope, id: str, result: ShiftTrainingResult, files: Map
     """Write a training's folder, whole or not at all."""
     folder = free_training(scope, result.workflow_name, id)
     named = msgspec.structs.replace(result, training_id=id)
-    write_folder(folder, {NAME: dumps(training_document(named)).encode(), **files})
+    write_folder(folder, {NAME: dumps(training_document(named)).encode(), **files}, access(scope.root))
     return folder
 
 

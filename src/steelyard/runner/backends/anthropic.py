@@ -11,8 +11,7 @@ a confidence that comes from log-probabilities is refused before the first quest
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -26,15 +25,13 @@ from steelyard.runner.backends.chat import (
     NO_TEXT,
     NOT_A_CHAT,
     ChatServer,
-    count_of,
     decoded,
-    encoded,
     further,
     said,
     stated,
     tried,
 )
-from steelyard.runner.backends.contract import Finding, Options, Reply, Request, backends
+from steelyard.runner.backends.contract import Finding, Options, Reply, Request, backends, count_of
 
 ADDRESS = "https://api.anthropic.com/v1"
 VERSION = "2023-06-01"
@@ -121,8 +118,7 @@ class Anthropic(ChatServer):
         return {**self._added.get("output_config", {}), "format": {"type": "json_schema", "schema": request.schema}}
 
     async def _posted(self, body: Mapping[str, Any]) -> Reply:
-        answer = await self._server.post("/messages", encoded(body))
-        return replace(read(answer.body), latency_ms=answer.latency_ms, retries=answer.retries)
+        return await self._read("/messages", body, read)
 
     async def check(self, model: str) -> tuple[Finding, ...]:
         try:
@@ -157,16 +153,23 @@ def read(body: bytes) -> Reply:
     # cut while the model was still thinking, or not willing to answer: a reply, in which there is no answer
     is_reply = bool(texts) or finish in ("length", "content_filter")
     usage = message.usage if isinstance(message.usage, dict) else {}
-    read_tokens = [count_of(usage.get(name)) for name in _READ]
+    counts = [usage.get(name) for name in _READ]
     return Reply(
         text="".join(texts) if is_reply else None,
         reasoning="\n\n".join(thoughts) or None,
-        input_tokens=None if read_tokens[0] is None else sum(count or 0 for count in read_tokens),
-        output_tokens=count_of(usage.get("output_tokens")),
+        input_tokens=None if counts[0] is None else _total(counts),
+        output_tokens=usage.get("output_tokens"),
         finish=finish,
         model=message.model,
         failure="" if is_reply else NO_TEXT,
     )
+
+
+def _total(counts: Sequence[Any]) -> Any:
+    """The sum of the counts that are there; one that is none, where there is one."""
+    there = [count for count in counts if count is not None]
+    wrong = [count for count in there if count_of(count) is None]
+    return wrong[0] if wrong else sum(there)
 
 
 backends.add("anthropic", Anthropic)

@@ -36,6 +36,7 @@ from typing import Any, ClassVar, Self
 
 from steelyard.errors import UsageError, printable
 from steelyard.ground.http import Limits
+from steelyard.registry import findable
 from steelyard.runner.backends.contract import Finding, Options, Reply, Request, backends, tokens_of
 
 Function = Callable[..., Any]
@@ -158,7 +159,8 @@ def loaded(name: str, folder: Path) -> Function:
     """The function of that name, from a module or from a file in the folder."""
     place, _, attribute = name.partition(":")
     try:
-        module = _from_file(folder / place) if place.endswith(".py") else importlib.import_module(place)
+        with findable(place):
+            module = _from_file(folder / place) if place.endswith(".py") else importlib.import_module(place)
     except ModuleNotFoundError as problem:
         missing = printable(problem.name or "")
         raise UsageError(f"cannot load {printable(name)}: there is no module '{missing}'") from None

@@ -7,9 +7,11 @@ believed when it refuses another: that request fails alone.
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -19,12 +21,24 @@ import msgspec
 from steelyard.errors import UsageError
 from steelyard.ground.http import FailedRequestError, Server
 from steelyard.halves import mended
-from steelyard.runner.backends.contract import Backend, Finding, Inference, Message, Options, Reply, Request
+from steelyard.runner.backends.contract import (
+    OTHER_MODEL,
+    TWICE,
+    Backend,
+    Finding,
+    Inference,
+    Message,
+    Options,
+    Reply,
+    Request,
+)
 
 NOT_A_CHAT = "the answer is not the JSON of a chat completion"
 NO_TEXT = "the reply has no text"
 AN_ERROR = "the server sent an error in place of an answer"
 _REFUSED = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
+_LATEST = re.compile(r"[-:@]latest$")
+_VERSION = re.compile(r"[-:@](?:latest|[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8}|[0-9]{6}|[0-9]{4})$")
 _Document = TypeVar("_Document")
 
 
@@ -32,6 +46,7 @@ class ChatServer(ABC):
     """A server of chat models: a backend says how its requests and replies look."""
 
     structures_as = ""  # the field of a request that says how the answer is structured
+    asks_by_name = True  # a server that has one model may call it as it likes
 
     def __init__(self, server: Server, *, base_url: str, added: Mapping[str, Any]) -> None:
         self._server, self._base_url, self._added = server, base_url, added
@@ -56,9 +71,12 @@ class ChatServer(ABC):
 
     async def ask(self, request: Request) -> Reply:
         try:
-            return await self._answered(request)
+            reply = await self._answered(request)
         except FailedRequestError as problem:
             return Reply(failure=problem.reason, retries=problem.retries)
+        if self.asks_by_name and is_another(request.model, reply.model):
+            return replace(reply, remarks=(*reply.remarks, OTHER_MODEL))
+        return reply
 
     async def _answered(self, request: Request) -> Reply:
         body = self._body(request)
@@ -89,6 +107,13 @@ class ChatServer(ABC):
     @abstractmethod
     async def _posted(self, body: Mapping[str, Any]) -> Reply:
         """The reply to a body."""
+
+    async def _read(self, path: str, body: Mapping[str, Any], read: Callable[[bytes], Reply]) -> Reply:
+        """What is read of the answer to a body."""
+        answer = await self._server.post(path, encoded(body))
+        reply = read(answer.body)
+        twice = (TWICE,) if says_twice(answer.body) else ()
+        return replace(reply, latency_ms=answer.latency_ms, retries=answer.retries, remarks=(*reply.remarks, *twice))
 
 
 def asked_without(what: str) -> str:
@@ -136,9 +161,31 @@ def decoded(body: bytes, kind: type[_Document]) -> _Document | None:
         return None
 
 
-def count_of(value: Any) -> int | None:
-    """A number of tokens, None where it is none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+def says_twice(body: bytes) -> bool:
+    """True if an object in the body of an answer has a key twice, of which readers see one."""
+    found = False
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal found
+        found = found or len({key for key, _ in pairs}) < len(pairs)
+
+    with suppress(ValueError, RecursionError):
+        json.loads(mended(body), object_pairs_hook=look)
+    return found
+
+
+def is_another(asked: str, named: str | None) -> bool:
+    """True if a reply names another model than was asked for: neither it, nor a version of what was asked without one.
+
+    >>> is_another("gpt-4o", "gpt-4o-2024-08-06"), is_another("gpt-4o", "gpt-4o-mini")
+    (False, True)
+    """
+    if named is None:
+        return False
+    one, other = asked.casefold(), named.casefold()
+    if ("/" in one) != ("/" in other):  # one of them says who offers it
+        one, other = one.rpartition("/")[2], other.rpartition("/")[2]
+    return one != other and _LATEST.sub("", one) not in (other, _VERSION.sub("", other))
 
 
 async def tried(backend: Backend, server: str, model: str, *, logprobs: bool = True) -> tuple[Finding, ...]:

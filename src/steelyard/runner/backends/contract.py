@@ -29,6 +29,10 @@ from steelyard.halves import whole_text
 from steelyard.registry import Registry, closest
 
 Role = Literal["system", "user", "assistant"]
+NO_COUNT = "a count of tokens is stated that is none; it is left out"
+OTHER_MODEL = "the server names another model than was asked"
+TWICE = "a key stands twice in the answer; the last counts"
+OF_SERVERS = (NO_COUNT, OTHER_MODEL, TWICE)  # what is remarked of replies, model by model
 _MOST_TOKENS = 10**12
 _ROUNDING = 1e-3  # by which a log-probability may be above 0
 
@@ -116,7 +120,7 @@ class Reply:
 
     `latency_ms` is that of the last attempt alone. `signals` are further numbers that a server gives with a reply, such
     as how long it computed. A reply from the cache has neither. Counts of tokens that are none, below 0 or beyond what
-    a table can hold, are not there.
+    a table can hold, are not there. `remarks` are what else a reader of the results should know of it, of `OF_SERVERS`.
     """
 
     text: str | None = None
@@ -131,6 +135,7 @@ class Reply:
     failure: str = ""
     retries: int = 0
     cached: bool = False
+    remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("text", "reasoning", "finish", "model"):
@@ -138,8 +143,9 @@ class Reply:
                 object.__setattr__(self, name, whole_text(text))
         for name in ("input_tokens", "output_tokens"):
             count = getattr(self, name)
-            if count is not None and not (type(count) is int and 0 <= count <= _MOST_TOKENS):
+            if count is not None and count_of(count) is None:
                 object.__setattr__(self, name, None)
+                object.__setattr__(self, "remarks", tuple(dict.fromkeys((*self.remarks, NO_COUNT))))
 
     def document(self) -> dict[str, Any]:
         """The reply as JSON's own types, without what is not there."""
@@ -152,7 +158,7 @@ class Reply:
     def of(cls, document: Mapping[str, Any]) -> Reply:
         """The reply that a document describes; a ValueError where it is none."""
         try:
-            given = dict(document)
+            given = {**document, "remarks": tuple(document.get("remarks", ()))}
             if given.get("tokens") is not None:
                 given["tokens"] = tuple(
                     Token(text=text, logprob=float(logprob), top=tuple((other, float(of)) for other, of in top))
@@ -269,6 +275,11 @@ def fingerprint(identity: Mapping[str, Any]) -> bytes:
 def _named(value: object) -> list[str]:
     """A value that JSON does not know, with its kind."""
     return [type(value).__name__, str(value)]
+
+
+def count_of(value: Any) -> int | None:
+    """A number of tokens, None where it is none."""
+    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
 
 
 def tokens_of(content: Any) -> tuple[Token, ...] | None:

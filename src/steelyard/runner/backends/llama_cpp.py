@@ -114,6 +114,7 @@ class LlamaCpp:
             address = await self._loaded(self._child, key)
             server = Server(f"{address}/v1", headers=bearer(key), limits=self._limits, kind="process of llama.cpp")
             self._chat = OpenAI(server, base_url="", added={"cache_prompt": False})
+            self._chat.asks_by_name = False
             await self._chat.__aenter__()
         except BaseException:
             await self._end()

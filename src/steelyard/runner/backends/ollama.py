@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import msgspec
@@ -30,15 +29,13 @@ from steelyard.runner.backends.chat import (
     NO_TEXT,
     NOT_A_CHAT,
     ChatServer,
-    count_of,
     decoded,
-    encoded,
     further,
     said,
     stated,
     tried,
 )
-from steelyard.runner.backends.contract import Finding, Options, Reply, Request, backends, tokens_of
+from steelyard.runner.backends.contract import Finding, Options, Reply, Request, backends, count_of, tokens_of
 
 ADDRESS = "http://127.0.0.1:11434"
 UNFINISHED = "the answer is a part of one"
@@ -121,8 +118,7 @@ class Ollama(ChatServer):
         return request.schema if request.schema is not None else request.inference.format
 
     async def _posted(self, body: Mapping[str, Any]) -> Reply:
-        answer = await self._server.post("/api/chat", encoded(body))
-        return replace(read(answer.body), latency_ms=answer.latency_ms, retries=answer.retries)
+        return await self._read("/api/chat", body, read)
 
     async def check(self, model: str) -> tuple[Finding, ...]:
         try:
@@ -182,8 +178,8 @@ def read(body: bytes) -> Reply:
         text=text,
         reasoning=chat.message.thinking or None,
         tokens=tokens_of(chat.logprobs) if chat.logprobs else None,
-        input_tokens=count_of(chat.prompt_eval_count),
-        output_tokens=count_of(chat.eval_count),
+        input_tokens=chat.prompt_eval_count,
+        output_tokens=chat.eval_count,
         finish=chat.done_reason,
         model=chat.model,
         signals=timings or None,

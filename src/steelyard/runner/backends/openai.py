@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Self
 
 import msgspec
@@ -27,9 +26,7 @@ from steelyard.runner.backends.chat import (
     NOT_A_CHAT,
     ChatServer,
     asked_without,
-    count_of,
     decoded,
-    encoded,
     further,
     said,
     stated,
@@ -96,8 +93,7 @@ class OpenAI(ChatServer):
         return {"type": "json_object"} if request.inference.format == "json" else None
 
     async def _posted(self, body: Mapping[str, Any]) -> Reply:
-        answer = await self._server.post("/chat/completions", encoded(body))
-        return replace(read(answer.body), latency_ms=answer.latency_ms, retries=answer.retries)
+        return await self._read("/chat/completions", body, read)
 
     async def check(self, model: str) -> tuple[Finding, ...]:
         try:
@@ -138,8 +134,8 @@ def read(body: bytes) -> Reply:
         text=text,
         reasoning=message.reasoning_content or message.reasoning,
         tokens=tokens_of(choice.logprobs.get("content")) if isinstance(choice.logprobs, dict) else None,
-        input_tokens=count_of(usage.get("prompt_tokens")),
-        output_tokens=count_of(usage.get("completion_tokens")),
+        input_tokens=usage.get("prompt_tokens"),
+        output_tokens=usage.get("completion_tokens"),
         finish=choice.finish_reason,
         model=completion.model,
         failure=NO_TEXT if text is None else "",
