@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 import steelyard as sy
 from steelyard.decide.allowing import USUAL, allowed
 from steelyard.errors import UsageError
+from steelyard.ground.digests import digest_of
+from steelyard.ground.json import dumps
 from steelyard.pytest_plugin import check
 from steelyard.records.cautions import KINDS
 from tests.support.answers import lines
@@ -252,3 +255,24 @@ def test_what_is_told_is_read_back(tmp_path: Path) -> None:
     assert again.reading == found.reading == {
         "labels": "fold", "abstain": ["no"], "of": N, "where": ["item>=5"],
     }  # fmt: skip
+
+
+def test_a_run_that_was_kept_before_readings_were_is_noted_and_not_barred(tmp_path: Path) -> None:
+    for name, where in (("old", ()), ("new", ("--where", "item>=0"))):
+        kept(tmp_path / f"{name}.jsonl", answers(wrong=20))
+        asked = ("-m", "accuracy", *FEW, "--save", "--run-id", name, *where)
+        assert command("evaluate", tmp_path / f"{name}.jsonl", *asked, root=tmp_path).code == 0
+    rule = ("--rule", "low(delta(accuracy)) >= -0.5", "--format", "json")
+    barred = command("gate", "new", "old", *rule, root=tmp_path)
+    assert (barred.code, "not read alike" in barred.json["rules"][0]["reason"]) == (6, True)
+    folder = tmp_path / "results/evaluation/runs/evaluate/old"
+    document = json.loads((folder / "evaluation.json").read_text())
+    del document["reading"]  # as 0.10.0 wrote it
+    (folder / "evaluation.json").write_text(dumps(document))
+    run = json.loads((folder / "run.json").read_text())
+    run["Files"]["evaluation.json"] = hashlib.sha256((folder / "evaluation.json").read_bytes()).hexdigest()
+    del run["Digest"]
+    (folder / "run.json").write_text(dumps({**run, "Digest": digest_of(run)}))
+    noted = command("gate", "new", "old", *rule, root=tmp_path)
+    assert noted.code == 0, noted.out
+    assert any("run old: how its rows were chosen and read was not recorded" in note for note in noted.json["notes"])

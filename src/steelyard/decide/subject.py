@@ -24,7 +24,7 @@ from steelyard.records.reading import reading_text
 from steelyard.records.schema import CELL, FIELDS
 from steelyard.records.table import Records
 from steelyard.runs.saved import COMBINED_NAME, EVIDENCE, SEEN, SavedRun, compare_runs
-from steelyard.study.comparison import Align, checked_align, checked_unchanged, compare, kept_population
+from steelyard.study.comparison import NOT_TOLD, Align, checked_align, checked_unchanged, compare, kept_population
 from steelyard.study.deltas import Unchanged
 from steelyard.study.evaluation import evaluate
 from steelyard.study.kept import KeptSlice
@@ -292,7 +292,8 @@ def _told(run: SavedRun) -> tuple[str, ...]:
     if told is None:
         return ()
     read = [f"run {run.name}: {reading_text(told.reading, told.population['rows'])}"] if told.reading else []
-    return (*read, *told.warnings)
+    unknown = [] if told.is_told else [f"run {run.name}: {NOT_TOLD}"]
+    return (*read, *unknown, *told.warnings)
 
 
 def _between(comparison: Comparison | None) -> tuple[str, ...]:

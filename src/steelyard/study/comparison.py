@@ -35,6 +35,7 @@ from steelyard.study.row_pairs import UnmatchedRows, paired_slices
 from steelyard.study.warnings import unlike
 from steelyard.uncertainty.settings import Method, Settings, Stream
 
+NOT_TOLD = "how its rows were chosen and read was not recorded when it was kept, so that is not compared"
 Align = Literal["strict", "intersection"]
 
 
@@ -191,13 +192,21 @@ def kept_origin(kept: Sequence[KeptSlice], about: Evaluation | None = None) -> O
     origin = Origin(population=kept_population(kept), clusters=len({i for each in cells_of(kept) for i in each.ids}))
     if about is None:
         return origin
-    return replace(origin, warnings=about.warnings, cautions=about.cautions, reading=about.reading, facts=about.facts)
+    return replace(
+        origin,
+        warnings=about.warnings,
+        cautions=about.cautions,
+        reading=about.reading,
+        is_told=about.is_told,
+        facts=about.facts,
+    )
 
 
 def told_of(comparison: Comparison, *runs: Evaluation | None) -> Comparison:
     """A comparison of the rows that two runs kept, with what was said of them when they were evaluated."""
     base, new = ({} if run is None else run.reading for run in runs)
-    known, apart = [run for run in runs if run is not None], unlike(base, new)
+    known = [run for run in runs if run is not None]
+    apart = unlike(base, new) if all(run.is_told for run in known) else ()
     said = (*(w for run in known for w in run.warnings), *comparison.warnings, *(each.text for each in apart))
     return replace(
         comparison,

@@ -45,6 +45,7 @@ class Origin:
     warnings: tuple[str, ...] = ()  # about the rows, next to the metrics that are asked for
     cautions: tuple[Caution, ...] = ()
     reading: Mapping[str, Any] = field(default_factory=dict)  # how its rows were chosen and read
+    is_told: bool = True  # whether that is known
     facts: Mapping[str, float] = field(default_factory=dict)
     has_texts: Callable[[], bool] = lambda: False  # whether its labels are texts of people, not names of classes
 
@@ -162,7 +163,7 @@ def compared(
         every += deltas(each.pair, each.metrics, settings, each.slice, unchanged)
         if progress is not None:
             progress((done + 1) / len(slices))
-    apart = unlike(base.reading, new.reading, versus)
+    apart = unlike(base.reading, new.reading, versus) if base.is_told and new.is_told else ()
     said = (*base.remarks, *new.remarks, *remarks, *base.warnings, *new.warnings, *(each.text for each in apart))
     runs = {"base": base, "new": new}
     return Comparison(

@@ -45,6 +45,7 @@ class Evaluation(Shows):
     warnings: tuple[str, ...]
     cautions: tuple[Caution, ...] = ()  # what keeps a gate from believing the rows
     reading: Mapping[str, Any] = field(default_factory=dict)  # how they were chosen and read
+    is_told: bool = True  # false of one from before that was recorded
     facts: Mapping[str, float] = field(default_factory=dict)  # of the whole table: wall time, energy
     kept: tuple[KeptSlice, ...] = ()  # the evidence of every slice, where it was asked for
     explained: tuple[ExplainedRow, ...] = ()  # the worst rows in words, where that was asked for

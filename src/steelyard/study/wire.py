@@ -53,6 +53,7 @@ def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
         **({"facts": dict(evaluation.facts)} if evaluation.facts else {}),
         "estimates": [estimate_document(e) for e in evaluation],
         "warnings": list(evaluation.warnings),
+        "reading": {},
         **_told(evaluation),
         **(
             {"detailed_results": [plain(row.to_dict()) for row in evaluation.explained]} if evaluation.explained else {}
@@ -275,6 +276,7 @@ def read_evaluation(document: Mapping[str, Any]) -> Evaluation:
         warnings=tuple(file.warnings),
         cautions=_cautions(file.cautions, sources),
         reading=file.reading,
+        is_told="reading" in document,
         facts=file.facts,
         explained=tuple(map(read_row, file.detailed_results)),
     )
