@@ -1,7 +1,8 @@
 """A gate is asked for: which run, against which baseline, under which rules. The command and pytest ask alike.
 
 A run is a file of answers, records, a run folder, or a run's id; a baseline may also be `active`, `active:METRIC` or
-`pinned:NAME`. Gates of kept runs are counted: the tenth try on the same data is no evidence.
+`pinned:NAME`. A file is gated against a kept run, too. Gates of kept runs are counted: the tenth try on the same data is no
+evidence.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 from steelyard.decide.decision import Decision
 from steelyard.decide.gate import Gate
-from steelyard.decide.subject import NumberOptions, called, of_records, of_runs
+from steelyard.decide.subject import NumberOptions, against_kept, called, of_records, of_runs
 from steelyard.decide.wanted import columns_asked
 from steelyard.errors import UsageError, printable
 from steelyard.records.in_memory import is_frame
@@ -79,7 +80,7 @@ def judge(gate: Gate, request: Request) -> Judgement:
     unusable = next((name for name, given in for_files.items() if given), None)
     if unusable is not None:
         raise UsageError(f"`{unusable}=` is for files of answers; a kept run knows its own")
-    baseline = None if request.baseline is None else _baseline(request, run)
+    baseline = None if request.baseline is None else _baseline(request, _scope(run, request.view))
     gate = called(gate, run)
     decision = gate.check(of_runs(gate, run, baseline, request.asked))
     data = run.data if EVIDENCE in run.run.files else None
@@ -127,12 +128,15 @@ def _judged_records(gate: Gate, request: Request, new: Records) -> Judgement:
     if request.baseline is not None:
         base = _of_answers(request.baseline, gate, request)
         if base is None:
-            if isinstance(request.baseline, SavedRun) or not looks_like_file(request.baseline):
-                raise UsageError(
-                    "a file of answers is gated against a file of answers; to gate it against a kept run, keep it "
-                    "first (`steelyard evaluate FILE` with `save=True`) and name it by its id"
-                )
-            raise UsageError(f"the baseline {no_file(request.baseline)}")
+            if not isinstance(request.baseline, SavedRun) and looks_like_file(request.baseline):
+                raise UsageError(f"the baseline {no_file(request.baseline)}")
+            kept = _baseline(request, request.view.scope())
+            return Judgement(
+                decision=gate.check(against_kept(gate, new, kept, request.asked)),
+                run=_name(request.run),
+                baseline=kept.run.run_id,
+                unit=likely_unit(new),
+            )
     decision = gate.check(of_records(gate, new, base, request.asked))
     baseline = None if base is None else _name(request.baseline)
     return Judgement(decision=decision, run=_name(request.run), baseline=baseline, unit=likely_unit(new))
@@ -176,8 +180,8 @@ def _scope(run: SavedRun, view: View) -> Scope | None:
     return next((s for s in scopes(view.root) if s.runs.resolve() in run.folder.resolve().parents), None)
 
 
-def _baseline(request: Request, run: SavedRun) -> SavedRun:
-    """The run that a baseline's name means."""
+def _baseline(request: Request, scope: Scope | None) -> SavedRun:
+    """The run that a baseline's name means, in this scope."""
     source = request.baseline
     if not isinstance(source, str):
         return open_run(source, request.view, "baseline")
@@ -186,7 +190,7 @@ def _baseline(request: Request, run: SavedRun) -> SavedRun:
         if os.path.isfile(source) and Path(source).name != NAME:
             raise UsageError("a kept run is gated against a kept run; save both")
         return open_run(source, request.view, "baseline")
-    pointers = Pointers(_scope(run, request.view) or request.view.scope())
+    pointers = Pointers(scope or request.view.scope())
     profile = PINNED if kind == "pinned" else request.profile
     pointer = pointers.get(pointers.metric_key(name or None, profile), profile)
     if not pointer.stack:

@@ -23,7 +23,7 @@ from steelyard.records.labels import null_name, value_name
 from steelyard.records.reading import reading_text
 from steelyard.records.schema import CELL, FIELDS
 from steelyard.records.table import Records
-from steelyard.runs.saved import COMBINED_NAME, EVIDENCE, SEEN, SavedRun, compare_runs
+from steelyard.runs.saved import COMBINED_NAME, EVIDENCE, SEEN, SavedRun, compare_runs, compare_with_kept
 from steelyard.study.comparison import NOT_TOLD, Align, checked_align, checked_unchanged, compare, kept_population
 from steelyard.study.deltas import Unchanged
 from steelyard.study.evaluation import evaluate
@@ -102,14 +102,44 @@ def called(gate: Gate, run: SavedRun) -> Gate:
     return gate if name is None else gate.called({name: COMBINED})
 
 
-def of_records(gate: Gate, new: Records, base: Records | None, asked: NumberOptions | None = None) -> Subject:
-    """A table of answers, evaluated for the rules, and compared with a baseline's on the same questions."""
+def against_kept(gate: Gate, new: Records, baseline: SavedRun, asked: NumberOptions | None = None) -> Subject:
+    """A table of answers, evaluated for the rules, and compared with a kept run on the same questions."""
+    asked = asked or NumberOptions()
+    baseline.verify()
+    if not baseline.run.complete:
+        raise StorageError(f"the baseline {baseline.name} is not complete; nothing can be gated against it")
+    subject = of_records(gate, new, None, asked, alone=False)
+    deltas = delta_metrics(gate.spelled(()))
+    settings = replace(run_settings(baseline), **asked.stated)
+    how: dict[str, Any] = {"settings": settings, "unchanged": asked.unchanged, "align": asked.align}
+    comparison = compare_with_kept(baseline, new, deltas, by=slice_columns(gate), **how) if deltas else None
+    failed = _failure_rate(baseline)
+    known = replace(subject.known, baseline=f"run {baseline.name}", baseline_values=_slices_of(kept_slices(baseline)))
+    found = replace(
+        subject,
+        comparison=comparison,
+        baseline=True,
+        baseline_metrics=baseline.run.metrics,
+        known=known,
+        failure_rates=None if failed is None else (failed, _failed_share(new)),
+        remarks=tuple(dict.fromkeys((*subject.remarks, *_remarks(baseline), *_told(baseline)))),
+    )
+    return found if comparison is None else found.told((), comparison.cautions, comparison.warnings)
+
+
+def of_records(
+    gate: Gate, new: Records, base: Records | None, asked: NumberOptions | None = None, *, alone: bool = True
+) -> Subject:
+    """A table of answers, evaluated for the rules, and compared with a baseline's on the same questions.
+
+    `alone` is false where it is compared with something else, so that rules about deltas are not for this.
+    """
     asked = asked or NumberOptions()
     gate = gate.spelled(())
     _check_columns(gate, new)
     known = _known_to_tables(gate, new, base)
     for rule in gate.rules:
-        if metric_name(rule) is not None:
+        if metric_name(rule) is not None and (alone or not rule.delta):
             known.check(rule)
     by = slice_columns(gate)
     plain = [name for rule, name in named_metrics(gate) if not rule.delta]

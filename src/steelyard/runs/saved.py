@@ -39,8 +39,9 @@ from steelyard.runs.layout import CACHE, JOURNAL, RUNNING, Scope, access, inside
 from steelyard.runs.manifest import RunManifest, manifest_document
 from steelyard.runs.run_json import NAME, RowCounts, Run, read_run, run_document, stamp
 from steelyard.study.cells import several
-from steelyard.study.comparison import compare, compare_kept, told_of
+from steelyard.study.comparison import Align, compare, compare_kept, told_of
 from steelyard.study.deltas import Unchanged
+from steelyard.study.evaluation import evaluate
 from steelyard.study.kept import KeptSlice
 from steelyard.study.kept_wire import packed, unpacked
 from steelyard.study.results import Comparison, Evaluation
@@ -311,6 +312,32 @@ def compare_runs(
         unchanged=unchanged,
     )
     return told_of(found, base.evaluation, new.evaluation)
+
+
+def compare_with_kept(
+    base: SavedRun,
+    new: Records,
+    metrics: Sequence[MetricLike],
+    *,
+    settings: Settings | None = None,
+    unchanged: Unchanged = "say",
+    align: Align = "strict",
+    by: Sequence[str] = (),
+) -> Comparison:
+    """Paired deltas of a table against a kept run, in the slices that the run was evaluated in.
+
+    From the rows of both, where the run kept them; else the table's evidence is collected as keeping it would.
+    """
+    slices = [kept.slice for kept in base.kept]
+    own = dict.fromkeys("*".join(c for c in slice_ if c not in CELL) for slice_ in slices if set(slice_) - set(CELL))
+    how: dict[str, Any] = {"by": list(dict.fromkeys((*own, *by))), "settings": settings}
+    if base.records is not None:
+        pool = pooled(slices, [base.records, new])
+        found = compare(base.records, new, metrics, pool=pool, unchanged=unchanged, align=align, **how)
+        return told_of(found, base.evaluation, None)
+    mine = evaluate(new, metrics, pool=pooled(slices, [new]), keep_evidence=True, **how)
+    about = base.evaluation, mine
+    return compare_kept(base.kept, mine.kept, metrics, settings=settings, unchanged=unchanged, about=about)
 
 
 def pooled(slices: Sequence[Mapping[str, Any]], tables: Sequence[Records]) -> list[str]:
