@@ -1,8 +1,8 @@
 """A gate is asked for: which run, against which baseline, under which rules. The command and pytest ask alike.
 
 A run is a file of answers, records, a run folder, or a run's id; a baseline may also be `active`, `active:METRIC` or
-`pinned:NAME`. A file is gated against a kept run, too. Gates of kept runs are counted: the tenth try on the same data is no
-evidence.
+`pinned:NAME`. A file is gated against a kept run, too. Gates of kept runs are counted: the tenth try on the same data
+is no evidence.
 """
 
 from __future__ import annotations
