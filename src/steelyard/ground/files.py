@@ -218,20 +218,21 @@ def _begun(temporary: Path, access: Access) -> sqlite3.Connection | None:
 
 def left_behind(folder: Path) -> list[Path]:
     """The folders in a folder that a process which was killed left half-made or half removed, by name."""
-    return [half for half in _halves(folder) if _is_left(half)]
+    found = []
+    for half in _halves(folder):
+        with suppress(sqlite3.Error, OSError), _abandoned(half) as is_left:
+            found += [half] if is_left else []
+    return found
 
 
 def sweep(folder: Path) -> list[Path]:
     """Remove what was left behind in a folder, as far as it is ours; the folders that went. Others may do the same."""
     gone = []
     for half in _halves(folder):
-        with suppress(sqlite3.Error, OSError), ExitStack() as held:  # its writer lives, or it is somebody else's
-            if LEAVING not in half.name and (half / _LOCK).exists():
-                held.enter_context(closing(_locked(half / _LOCK, patience=0.0)))
-            elif not _is_left(half):
-                continue
-            remove_tree(half)
-            gone.append(half)
+        with suppress(sqlite3.Error, OSError), _abandoned(half) as is_left:
+            if is_left:
+                remove_tree(half)
+                gone.append(half)
     return gone
 
 
@@ -254,17 +255,19 @@ def _halves(folder: Path) -> list[Path]:
     return [folder / name for name in sorted(found)]
 
 
-def _is_left(half: Path) -> bool:
-    """True if nobody is writing a folder on its way in; one on its way out is finished by whoever finds it."""
+@contextmanager
+def _abandoned(half: Path) -> Iterator[bool]:
+    """Whether nobody writes a half-made folder, and nobody will while this lasts; sqlite3.Error where somebody does.
+
+    One on its way out is finished by whoever finds it.
+    """
     if LEAVING in half.name:
-        return True
-    try:
-        if not (half / _LOCK).exists():
-            return time.time() - half.stat().st_mtime > _FORGOTTEN
+        yield True
+    elif (half / _LOCK).exists():
         with closing(_locked(half / _LOCK, patience=0.0)):
-            return True
-    except (OSError, sqlite3.Error):
-        return False
+            yield True
+    else:  # about to be locked or renamed, or its writer was killed just then
+        yield time.time() - half.stat().st_mtime > _FORGOTTEN
 
 
 def make_folders(folder: Path, access: Access) -> None:
