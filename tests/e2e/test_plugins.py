@@ -177,6 +177,7 @@ def test_rules_in_a_file_may_name_a_plug_in_of_the_working_folder(folder: Path) 
     assert done.code == 0, done.err
 
 
+@pytest.mark.slow
 def test_a_run_that_names_a_module_does_not_have_it_imported(folder: Path, tmp_path: Path) -> None:
     """Who shows, compares and judges a run of others has not chosen its code."""
     plugged(folder, "keeping")
