@@ -10,6 +10,7 @@ import pytest
 from tests.support.answers import lines
 from tests.support.commands import Done, command
 
+RUNS = "results/evaluation/runs/evaluate"
 RULES = ("--rule", "low(delta(accuracy)) >= -0.1", "--rule", "accuracy >= 0.5", "--rule", "high(delta(brier)) <= 0.05")
 
 
@@ -45,6 +46,18 @@ def test_a_file_says_what_the_same_run_says_that_was_kept(store: Path) -> None:
                 k: theirs[k] for k in ("rule", "verdict", "value", "n", "clusters")
             }
             assert [mine["low"], mine["high"]] == pytest.approx([theirs["low"], theirs["high"]], abs=1e-9)
+
+
+def test_rows_that_were_read_alike_are_and_others_are_not(store: Path) -> None:
+    asked = ("-m", "accuracy,brier", "--cluster", "patient", "--resamples", 200, "--where", "item<=200")
+    keep = "--save-records" if (store / RUNS / "old/records.parquet").exists() else "--save"
+    done = command("evaluate", store / "old.jsonl", *asked, "--save", keep, "--run-id", "some", root=store)
+    assert done.code == 0, done.err
+    words = ("new.jsonl", "some", "--cluster", "patient", "--resamples", 200, *RULES[:2])
+    alike = gated(store, *words, "--where", "item<=200")
+    assert (alike.code, "not read alike" in alike.out) == (0, False), alike.out
+    apart = gated(store, *words)
+    assert (apart.code, "not read alike: where (item<=200; none)" in apart.out) == (6, True), apart.out
 
 
 def test_other_questions_are_refused(store: Path) -> None:

@@ -203,6 +203,7 @@ def test_kinds_are_a_closed_list() -> None:
         "": "there are: failed, missing",
         "failed=2": "`allow=failed=…` takes a share of the rows, from 0 to 1, not '2'",
         "failed=nan": "takes a share",
+        "failed=": "takes a share",
     }.items():
         with pytest.raises(UsageError, match=problem.replace("?", r"\?")):
             allowed(asked)

@@ -26,7 +26,9 @@ def allowed(asked: Iterable[str] | Mapping[str, float] | str) -> dict[Kind, floa
         pairs: list[tuple[str, object]] = list(asked.items())
     else:
         texts = [asked] if isinstance(asked, str) else asked
-        pairs = [(kind.strip(), share or 1.0) for kind, _, share in (text.partition("=") for text in texts)]
+        pairs = [
+            (kind.strip(), share if mark else 1.0) for kind, mark, share in (text.partition("=") for text in texts)
+        ]
     found: dict[Kind, float] = {}
     for name, given in pairs:
         kind = next((kind for kind in KINDS if kind == name), None)

@@ -219,14 +219,10 @@ def _verdict(rule: Rule, number: GateNumber, allowed: float) -> Verdict:
         verdict = INCONCLUSIVE if rule.kind == "confirming" else FAIL
         cause: Cause = "barred" if barred_by(number.cautions) else "missing"
         return replace(blank, verdict=verdict, cause=cause, reason=f"no rule passes on it: {barred}")
-    if rule.kind == "point" or number.because == "unchanged":
-        met = _holds(number.value, rule.relation, rule.threshold)
-        missed = "" if met else f"{number.value:.4g} is {_MISSES[rule.relation]} {rule.threshold:g}; "
-        reason = _not_seen(rule, number) if number.because == "unchanged" else missed + _REMARKS["point"]
-        because = number.because if number.because == "unchanged" else ""
-        return replace(blank, verdict=PASS if met else FAIL, reason=reason, because=because)
-    if number.because == "no_row_worse" and _allows_a_loss(rule):
-        return replace(blank, verdict=PASS, reason=_not_seen(rule, number), because=number.because, p_value=1.0)
+    if rule.kind == "point" or number.because:
+        by_value = _by_value(rule, number, number.value, blank)
+        if by_value is not None:
+            return by_value
     if interval is None:
         verdict = INCONCLUSIVE if rule.kind == "confirming" else FAIL
         reason = f"no usable interval: {number.problem or 'there is none'}"
@@ -241,6 +237,20 @@ def _verdict(rule: Rule, number: GateNumber, allowed: float) -> Verdict:
             blank, verdict=PASS if met else FAIL, reason=_REMARKS["permissive"] if met else "shown to be worse"
         )
     return _confirmed(rule, number, blank, met=met)
+
+
+def _by_value(rule: Rule, number: GateNumber, value: float, blank: Verdict) -> Verdict | None:
+    """What needs no interval: a rule about the value, answers that are the same, a run of which no row is worse."""
+    if number.because == "no_row_worse" and _allows_a_loss(rule):
+        return replace(blank, verdict=PASS, reason=_not_seen(rule, number), because=number.because, p_value=1.0)
+    met = _holds(value, rule.relation, rule.threshold)
+    if number.because == "unchanged":
+        reason = _not_seen(rule, number)
+        return replace(blank, verdict=PASS if met else FAIL, reason=reason, because=number.because)
+    if rule.kind != "point":
+        return None
+    missed = "" if met else f"{value:.4g} is {_MISSES[rule.relation]} {rule.threshold:g}; "
+    return replace(blank, verdict=PASS if met else FAIL, reason=missed + _REMARKS["point"])
 
 
 def _allows_a_loss(rule: Rule) -> bool:

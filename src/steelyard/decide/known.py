@@ -64,10 +64,9 @@ class KnownNames:
             own = self.values.get(column, frozenset())
             seen = own | self.baseline_values.get(column, frozenset())
             if seen and value not in own:
-                who = "the run has" if value in seen else "neither run has" if self.baseline_values else "the run has"
-                none = "no" if who == "the run has" else ""
+                who = "neither run has" if self.baseline_values and value not in seen else "the run has no"
                 hint = "" if value in seen else _nearest(value, seen)
-                return f"{who} {none} {printable(column)}={printable(value)}{hint}".replace("  ", " ")
+                return f"{who} {printable(column)}={printable(value)}{hint}"
         return ""
 
     def _check_column(self, rule: Rule, column: str) -> None:

@@ -63,6 +63,7 @@ class Records(Shows):
         self.sources = tuple(sources)
         self.warnings = tuple(warnings)
         self.reading: Mapping[str, Any] = {}  # how its rows were chosen and read, where that was asked for
+        self.is_told = True  # false of kept rows from before that was recorded
         self._rows = rows
         self._chosen: npt.NDArray[np.int64] | None = None  # the rows that a filter left; parts are parts of these
         self._origin = origin  # the row of the sources that each row of the columns came from
@@ -329,7 +330,7 @@ class Records(Shows):
             skipped=self.skipped,
             kept_of_texts=self.kept_of_texts,
         )
-        table.reading = self.reading
+        table.reading, table.is_told = self.reading, self.is_told
         return table
 
     def extra(self, name: str) -> Extra:
@@ -388,7 +389,7 @@ class Records(Shows):
             skipped=self.skipped,
             kept_of_texts=self.kept_of_texts,
         )
-        part._chosen, part.reading = self._chosen, self.reading
+        part._chosen, part.reading, part.is_told = self._chosen, self.reading, self.is_told
         return part
 
     # -- checks ------------------------------------------------------------------------------------------------

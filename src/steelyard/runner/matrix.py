@@ -52,7 +52,7 @@ from steelyard.runs.standing import Standing, compared, ranked
 _SECRET = re.compile(r"(?i)key|token|secret|password|credential")
 
 
-class Measured(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+class EvaluateSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """What `steelyard evaluate` is given, but for how files are read."""
 
     files: list[str]
@@ -78,12 +78,12 @@ def _field(name: str, option: Option) -> tuple[str, Any, Any]:
 
 
 if TYPE_CHECKING:
-    Evaluate = Measured
+    Evaluate = EvaluateSpec
 else:
     Evaluate = msgspec.defstruct(
         "Evaluate",
         [_field(name, option) for name, option in options_of(Reading).items()],
-        bases=(Measured,),
+        bases=(EvaluateSpec,),
         forbid_unknown_fields=True,
         frozen=True,
         kw_only=True,

@@ -254,7 +254,12 @@ class SavedRun:
 
     @cached_property
     def records(self) -> Records | None:
-        return _records(self._bytes(RECORDS), str(self.folder / RECORDS)) if RECORDS in self.run.files else None
+        if RECORDS not in self.run.files:
+            return None
+        records = _records(self._bytes(RECORDS), str(self.folder / RECORDS))
+        if self.evaluation is not None:
+            records.reading, records.is_told = self.evaluation.reading, self.evaluation.is_told
+        return records
 
     @property
     def data(self) -> str:
@@ -300,8 +305,7 @@ def compare_runs(
     if base.records is None or new.records is None or new.records.task.benchmark is not None:
         about = base.evaluation, new.evaluation
         return compare_kept(base.kept, new.kept, metrics, settings=settings, unchanged=unchanged, about=about)
-    slices = [kept.slice for run in (base, new) for kept in run.kept]
-    own = dict.fromkeys("*".join(c for c in slice_ if c not in CELL) for slice_ in slices if set(slice_) - set(CELL))
+    slices, own = _evaluated_in(base, new)
     tables = base.records, new.records
     found = compare(
         *tables,
@@ -328,16 +332,22 @@ def compare_with_kept(
 
     From the rows of both, where the run kept them; else the table's evidence is collected as keeping it would.
     """
-    slices = [kept.slice for kept in base.kept]
-    own = dict.fromkeys("*".join(c for c in slice_ if c not in CELL) for slice_ in slices if set(slice_) - set(CELL))
-    how: dict[str, Any] = {"by": list(dict.fromkeys((*own, *by))), "settings": settings}
+    slices, own = _evaluated_in(base)
+    every = list(dict.fromkeys((*own, *by)))
     if base.records is not None:
         pool = pooled(slices, [base.records, new])
-        found = compare(base.records, new, metrics, pool=pool, unchanged=unchanged, align=align, **how)
-        return told_of(found, base.evaluation, None)
-    mine = evaluate(new, metrics, pool=pooled(slices, [new]), keep_evidence=True, **how)
+        how: dict[str, Any] = {"settings": settings, "unchanged": unchanged, "align": align}
+        return told_of(compare(base.records, new, metrics, by=every, pool=pool, **how), base.evaluation)
+    mine = evaluate(new, metrics, by=every, pool=pooled(slices, [new]), keep_evidence=True, resamples=0)
     about = base.evaluation, mine
     return compare_kept(base.kept, mine.kept, metrics, settings=settings, unchanged=unchanged, about=about)
+
+
+def _evaluated_in(*runs: SavedRun) -> tuple[list[Mapping[str, Any]], list[str]]:
+    """The slices that runs were evaluated in, and what they were sliced by beyond cells."""
+    slices = [kept.slice for run in runs for kept in run.kept]
+    own = ["*".join(c for c in slice_ if c not in CELL) for slice_ in slices if set(slice_) - set(CELL)]
+    return slices, list(dict.fromkeys(own))
 
 
 def pooled(slices: Sequence[Mapping[str, Any]], tables: Sequence[Records]) -> list[str]:

@@ -32,7 +32,6 @@ from steelyard.study.kept_pairs import KeptPair
 from steelyard.study.measure import ComparedSlice, Origin, cells_of, compared, origin_of
 from steelyard.study.results import Comparison, Evaluation
 from steelyard.study.row_pairs import UnmatchedRows, paired_slices
-from steelyard.study.warnings import unlike
 from steelyard.uncertainty.settings import Method, Settings, Stream
 
 NOT_TOLD = "how its rows were chosen and read was not recorded when it was kept, so that is not compared"
@@ -204,15 +203,11 @@ def kept_origin(kept: Sequence[KeptSlice], about: Evaluation | None = None) -> O
 
 def told_of(comparison: Comparison, *runs: Evaluation | None) -> Comparison:
     """A comparison of the rows that two runs kept, with what was said of them when they were evaluated."""
-    base, new = ({} if run is None else run.reading for run in runs)
     known = [run for run in runs if run is not None]
-    apart = unlike(base, new) if all(run.is_told for run in known) else ()
-    said = (*(w for run in known for w in run.warnings), *comparison.warnings, *(each.text for each in apart))
     return replace(
         comparison,
-        warnings=tuple(dict.fromkeys(said)),
-        cautions=of_pairs(*(run.cautions for run in known), comparison.cautions, apart),
-        reading={side: reading for side, reading in (("base", base), ("new", new)) if reading},
+        warnings=tuple(dict.fromkeys((*(w for run in known for w in run.warnings), *comparison.warnings))),
+        cautions=of_pairs(*(run.cautions for run in known), comparison.cautions),
     )
 
 

@@ -61,6 +61,7 @@ def origin_of(records: Records, metrics: Sequence[Metric], *, paired: bool = Fal
         warnings=tuple(warnings_of(records, metrics, paired=paired)),
         cautions=cautions_of(records),
         reading=records.reading,
+        is_told=records.is_told,
         facts={} if records.is_part else dict(records.task.facts),
         has_texts=lambda: holds_texts(records),
     )

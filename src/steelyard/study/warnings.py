@@ -114,7 +114,7 @@ def _differing(
     base: Mapping[str, Any], new: Mapping[str, Any], versus: Sequence[str]
 ) -> Iterator[tuple[str, Any, Any]]:
     names = [name for name, option in options_of(Reading).items() if option.told == "compared"]
-    for name in (*names, "limit", "task_labels"):
+    for name in (*names, "task_labels"):
         one, two = base.get(name), new.get(name)
         if name == "where":
             one, two = (_without(each or (), {*versus, "model", "strategy"}) for each in (one, two))

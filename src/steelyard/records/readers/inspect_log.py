@@ -132,7 +132,7 @@ class _Listed:
         stated = {name: each.get("value") for name, each in scores.items()} if isinstance(scores, dict) else {}
         self._rescored += any(
             name in stated and isinstance(score.value, _PLAIN) and isinstance(stated[name], _PLAIN)
-            and str(score.value) != str(stated[name])
+            and score.value != stated[name] and str(score.value) != str(stated[name])
             for name, score in sample.scores.items()
         )  # fmt: skip
 

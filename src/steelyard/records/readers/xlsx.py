@@ -59,13 +59,13 @@ def load(source: Input) -> Table:
         names = list(workbook.sheet_names)
         hidden = [each.visible != calamine.SheetVisibleEnum.Visible for each in workbook.sheets_metadata]
     except Exception:  # its errors may hold parts of the file
-        names, hidden = [], []
+        workbook, names, hidden = None, [], []
     place = _chosen(source, names, hidden) if names else 0
     empty = _checked(source, zip_bundle(source.name, io.BytesIO(data)), place)
     try:
         sheet = workbook.get_sheet_by_index(place)
         rows = iter(sheet.iter_rows() if sheet.start is not None else ())
-    except Exception:
+    except Exception:  # also where nothing was opened
         raise source.error("not a readable workbook: it is damaged, or of another format") from None
     table = _table(source, rows)
     for what, count in empty.items():
