@@ -42,3 +42,28 @@ def test_the_check_would_notice() -> None:
 
 def test_there_is_no_room_without_a_name() -> None:
     assert [p.name for p in MODULES if p.stem in ("utils", "util", "helpers", "misc", "common")] == []
+
+
+def test_every_number_goes_through_one_door() -> None:
+    """An Evaluation, a Comparison and a Delta are made in one place each, besides the readers of their files."""
+    of_results = {"Evaluation": "study.results", "Comparison": "study.results", "Delta": "uncertainty.number"}
+    made = []
+    for path in MODULES:
+        tree = ast.parse(path.read_text())
+        taken = {
+            alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+            if node.module == f"steelyard.{of_results.get(alias.name)}"
+        }
+        calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        made += [f"{path.relative_to(PACKAGE)}: {f.id}" for f in calls if isinstance(f, ast.Name) and f.id in taken]
+    assert sorted(made) == [
+        "study/deltas.py: Delta",
+        "study/measure.py: Comparison",
+        "study/measure.py: Evaluation",
+        "study/wire.py: Comparison",
+        "study/wire.py: Evaluation",
+        "uncertainty/wire.py: Delta",
+    ]
