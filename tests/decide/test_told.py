@@ -17,6 +17,7 @@ from steelyard.ground.digests import digest_of
 from steelyard.ground.json import dumps
 from steelyard.pytest_plugin import check
 from steelyard.records.cautions import KINDS
+from steelyard.study.warnings import unlike
 from tests.support.answers import lines
 from tests.support.commands import Done, command
 from tests.support.inspect_logs import archive, members, sample, written
@@ -277,3 +278,8 @@ def test_a_run_that_was_kept_before_readings_were_is_noted_and_not_barred(tmp_pa
     noted = command("gate", "new", "old", *rule, root=tmp_path)
     assert noted.code == 0, noted.out
     assert any("run old: how its rows were chosen and read was not recorded" in note for note in noted.json["notes"])
+
+
+def test_labels_of_several_kinds_are_compared_whatever_their_order() -> None:
+    assert unlike({"task_labels": [1, "a"]}, {"task_labels": ["a", 1]}) == ()
+    assert [caution.kind for caution in unlike({"task_labels": [1, "a"]}, {"task_labels": [1]})] == ["conditions"]

@@ -118,8 +118,12 @@ def _differing(
         one, two = base.get(name), new.get(name)
         if name == "where":
             one, two = (_without(each or (), {*versus, "model", "strategy"}) for each in (one, two))
-        if (sorted(one) if isinstance(one, list) else one) != (sorted(two) if isinstance(two, list) else two):
+        if _in_order(one) != _in_order(two):
             yield name, one, two
+
+
+def _in_order(value: Any) -> Any:
+    return sorted(value, key=str) if isinstance(value, list) else value
 
 
 def _without(where: Iterable[str], columns: Collection[str]) -> list[str]:
