@@ -36,6 +36,7 @@ def check(
     baseline: Any = None,
     inconclusive: str = "fail",
     allow: Sequence[str] | Mapping[str, float] | str = (),
+    primary: Sequence[str] = (),
     allow_missing: float | None = None,
     allow_inconclusive: bool = False,
     by: Sequence[str] | str = (),
@@ -54,7 +55,8 @@ def check(
     """The decision of a gate; a failed test with the table of rules where it does not pass.
 
     Files are read as `steelyard.read` reads them, with the same options.
-    `allow` says which cautions about the rows bar no rule: ["excerpt", "failed=0.1"].
+    `allow` says which cautions about the rows bar no rule: ["excerpt", "failed=0.1"]. `primary` names the metrics whose
+    rules are corrected among themselves.
     `allow_missing=0.1` is the earlier form of `allow="missing=0.1"`, and `allow_inconclusive=True` of
     `inconclusive="pass"`.
     """
@@ -93,7 +95,7 @@ def check(
     judged, problem = None, ""
     try:
         earlier = {} if allow_missing is None else {"missing": allow_missing}
-        gate = replace(Gate.parse(rules), allow={**allowed(earlier), **allowed(allow)})
+        gate = replace(Gate.parse(rules), allow={**allowed(earlier), **allowed(allow)}, primary=tuple(primary))
         gate = gate.by([by] if isinstance(by, str) else list(by))
         place = Path(root) if root else None
         view = View(

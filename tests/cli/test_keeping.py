@@ -90,13 +90,14 @@ def test_nothing_is_kept_where_one_run_cannot_be(answers: Path) -> None:
     assert [run["run_id"] for run in command("runs", "list", "--format", "json", root=root).json["runs"]] == ["it"]
 
 
-def test_runs_are_compared_by_several_metrics_with_one_family(answers: Path) -> None:
+def test_runs_are_compared_by_the_first_metric_or_by_those_that_decide(answers: Path) -> None:
     root = answers / "store"
     files = [answers / "old.jsonl", answers / "new.jsonl"]
     command("compare", *files, "-m", "accuracy,answer_rate,brier", "--save", "--run-id", "it", root=root)
     asked = ("--against", "it-base", "--resamples", "200", "--format", "json")
     one = command("runs", "compare", "-m", "accuracy", *asked, root=root).json
-    several = command("runs", "compare", "-m", "accuracy,BRIER", *asked, root=root).json
+    first_of_two = command("runs", "compare", "-m", "accuracy,BRIER", *asked, root=root).json
+    several = command("runs", "compare", "-m", "accuracy,BRIER", "--primary", "accuracy,brier", *asked, root=root).json
     assert one["further"] == []
     both = [several, *several["further"]]
     assert [each["metric"] for each in both] == ["accuracy", "brier"]
@@ -105,6 +106,9 @@ def test_runs_are_compared_by_several_metrics_with_one_family(answers: Path) -> 
     assert alone["p_adjusted"] == alone["p_value"] == first["p_value"]
     smaller, larger = sorted((first["p_value"], second["p_value"]))
     adjusted = sorted((first["p_adjusted"], second["p_adjusted"]))
+    apart = next(run for run in first_of_two["runs"] if run["run_id"] == "it")
+    assert apart["p_adjusted"] == alone["p_value"]
+    assert first_of_two["family"].startswith("accuracy decides: p adjusted over 1 comparison; 1 other explores")
     assert adjusted == pytest.approx([min(1, 2 * smaller), max(min(1, 2 * smaller), larger)])
 
 

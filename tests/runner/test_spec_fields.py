@@ -38,6 +38,7 @@ EVERYTHING: dict[str, Any] = {
     "perturbations": ["typos", "reordered_options"],
     "repeat": 2,
     "metrics": ["accuracy", "failure_rate"],
+    "primary": ["accuracy"],
     "sustainability": {"codecarbon": True, "country_iso": "DEU"},
     "cluster": "group.project",
     "gate": ["accuracy >= 0 for each cell"],

@@ -166,11 +166,14 @@ def test_fewer_than_six_clusters_can_decide_nothing() -> None:
     assert "too few for a verdict" in delta.note
 
 
-def test_holm_counts_every_comparison() -> None:
+def test_holm_counts_every_comparison_that_decides() -> None:
     base, new = run(answers(160, 0.60, 1)), run(answers(160, 0.72, 2))
     one = compare(base, new, ["accuracy"])["accuracy"]
-    three = compare(base, new, ["accuracy", "f1.yes", "ece"])["accuracy"]
+    metrics = ["accuracy", "f1.yes", "ece"]
+    first = compare(base, new, metrics)["accuracy"]
+    three = compare(base, new, metrics, primary=metrics)["accuracy"]
     assert one.p_adjusted == one.p_value
+    assert (first.p_adjusted, first.role) == (one.p_value, "primary")
     assert three.p_adjusted is not None
     assert three.p_adjusted > three.p_value
 

@@ -19,6 +19,7 @@ def compare(
     *,
     files: Annotated[list[str], typer.Argument(help="The base run and the new run; or one file with --versus."), READS],
     metric: of.Metrics = None,
+    primary: of.Primary = None,
     versus: of.Versus = None,
     align: of.Align = "strict",
     by: of.By = None,
@@ -41,12 +42,14 @@ def compare(
     from steelyard.study.comparison import compare as compared
     from steelyard.study.defaults import listed_metrics
     from steelyard.study.evaluation import evaluate as evaluated
+    from steelyard.study.primary import questions
     from steelyard.study.wire import comparison_document
 
     kept = keeping.request(place, "compare")
     settings, aligned, same = uncertainty.settings, checked_align(align), checked_unchanged(unchanged)
     asked = of.asked_metrics(metric)
-    columns = None if keeping.save_records else columns_read(asked or (), by or (), column)
+    metrics_read = (*(asked or ()), *(question.metric for question in questions(primary)))
+    columns = None if keeping.save_records else columns_read(metrics_read, by or (), column)
     tables = [reading.table(paths, columns) for paths in ([files] if versus else [[path] for path in files])]
     of.say_unit_of(*tables)
     base, new = (tables[0].of_run(column, side) for side in sides) if versus else tables
@@ -61,6 +64,7 @@ def compare(
             versus=(column,) if versus else (),
             settings=settings,
             unchanged=same,
+            primary=primary,
             progress=bar,
         )
     of.say_chosen(comparison.chosen)

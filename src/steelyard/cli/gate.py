@@ -65,6 +65,16 @@ def gate(
         str | None,
         typer.Option("--inconclusive", help="An inconclusive gate: report (exit 6, the default), fail, pass or warn."),
     ] = None,
+    primary: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--primary",
+            help="The metrics that decide: rules about them are corrected among themselves, the others apart. a,b or "
+            "repeat for more. Default: all rules together.",
+            callback=of.split_metrics,
+        ),
+        PLUGINS,
+    ] = None,
     allow: Annotated[
         list[str] | None,
         typer.Option(
@@ -117,6 +127,7 @@ def gate(
     stated = {
         "inconclusive": inconclusive or loaded.inconclusive,
         "allow": _allowed(loaded, allow or [], allow_missing),
+        "primary": tuple(primary or loaded.primary),
     }
     base = at_most_one(baseline, baseline_named, named="the baseline", option_named="--baseline")
     request = Request(

@@ -31,13 +31,13 @@ from steelyard.decide.profiles import rules_of
 from steelyard.errors import UsageError, counted, printable
 from steelyard.metrics import metrics as registry
 from steelyard.metrics.definition import Metric
-from steelyard.naming import Rule, parse_rule
+from steelyard.naming import Rule, parse, parse_rule
 from steelyard.records.cautions import Kind
 from steelyard.study.results import Comparison, Evaluation
 from steelyard.uncertainty.intervals import shown_rule
 from steelyard.uncertainty.number import barred_by
 from steelyard.uncertainty.power import detectable, estimate_clusters, fewest_clusters
-from steelyard.uncertainty.significance import holm
+from steelyard.uncertainty.significance import holm_within
 
 FAILURE_MARGIN = 0.01
 _REMARKS = {"point": "no allowance for chance", "permissive": "not shown to be worse"}
@@ -62,6 +62,7 @@ class Gate:
     rules: tuple[Rule, ...]
     allow: Mapping[Kind, float] = field(default_factory=dict)
     inconclusive: Inconclusive = "report"
+    primary: tuple[str, ...] = ()  # metrics whose rules are corrected among themselves; by default all are one family
 
     def __post_init__(self) -> None:
         if self.inconclusive not in get_args(Inconclusive):
@@ -106,7 +107,7 @@ class Gate:
             else rule
             for rule in self.rules
         ]
-        return replace(self, rules=tuple(rules))
+        return replace(self, rules=tuple(rules), primary=tuple(known.get(name, name) for name in self.primary))
 
     def by(self, columns: Sequence[str]) -> Gate:
         """The same rules, and each of them also for each value of these columns.
@@ -127,6 +128,9 @@ class Gate:
             beyond = _out_of_bounds(rule)
             if beyond:
                 raise UsageError(beyond)
+        for name in self.primary:
+            if not any(_is_about(rule, name) for rule in self.rules):
+                raise UsageError(f"primary: no rule is about {printable(name)}")
         return self
 
     def check(self, *subjects: Comparison | Evaluation | Subject) -> Decision:
@@ -143,7 +147,7 @@ class Gate:
         subject = _subject(subjects)
         rules = self.spelled([*subject.metrics, *subject.baseline_metrics]).rules
         judged = [v for rule in rules for v in _judged(rule, subject, self.allow)]
-        judged = _corrected(judged, subject.unit)
+        judged = _corrected(judged, subject.unit, self.primary)
         judged = [_believed(v, rules, subject, self.allow) for v in judged]
         judged += _unwatched_failures(rules, subject)
         if not subject.complete or (subject.in_part and self.allow.get("excerpt", 0.0) < 1):
@@ -159,11 +163,13 @@ class Gate:
         verdicts = [v.verdict for v in judged]
         whole = FAIL if FAIL in verdicts else INCONCLUSIVE if INCONCLUSIVE in verdicts else PASS
         margins = _used_margins(judged)
+        named = ", ".join(map(printable, self.primary))
+        decides = [f"p adjusted over the rules about {named}, and apart over the others"] if named else []
         accepted = [f"allowed: {allow_text(self.allow)}"] if self.allow else []
         return Decision(
             verdict=whole,
             rules=tuple(judged),
-            notes=tuple(dict.fromkeys((*_notes(rules), *margins, *accepted, *subject.remarks))),
+            notes=tuple(dict.fromkeys((*_notes(rules), *margins, *decides, *accepted, *subject.remarks))),
             inconclusive=self.inconclusive,
             allow=self.allow,
         )
@@ -337,10 +343,22 @@ def _holds(value: float, relation: str, threshold: float) -> bool:
     return value > threshold if relation == ">" else value < threshold
 
 
-def _corrected(judged: Sequence[Verdict], unit: str) -> list[Verdict]:
-    """The verdicts after correction: a confirming rule fails only if its Holm-adjusted p-value is at most α/2."""
+def _is_about(rule: Rule, name: str) -> bool:
+    """True if a rule is about a metric, in whatever slice it is; or in this one, where the name has one."""
+    expr = spelled(replace(rule, metric=parse(name)), ()).metric
+    whole = spelled(rule, ()).metric
+    return expr in (whole, replace(whole, slice=()))
+
+
+def _corrected(judged: Sequence[Verdict], unit: str, primary: Sequence[str]) -> list[Verdict]:
+    """The verdicts after correction: a confirming rule fails only if its Holm-adjusted p-value is at most α/2.
+
+    Rules about what is primary are one family, the others another.
+    """
     confirming = [i for i, v in enumerate(judged) if v.p_value is not None]
-    adjusted = dict(zip(confirming, holm([float(judged[i].p_value or 0.0) for i in confirming]), strict=True))
+    roles = ["primary" if _decides(judged[i], primary) else "exploratory" for i in confirming]
+    p_values = holm_within([float(judged[i].p_value or 0.0) for i in confirming], roles)
+    adjusted, role_of = dict(zip(confirming, p_values, strict=True)), dict(zip(confirming, roles, strict=True))
     corrected = []
     for i, verdict in enumerate(judged):
         if i not in adjusted:
@@ -348,12 +366,17 @@ def _corrected(judged: Sequence[Verdict], unit: str) -> list[Verdict]:
             continue
         known = replace(verdict, p_adjusted=adjusted[i])
         if verdict.verdict == FAIL and adjusted[i] > (1 - verdict.number.level) / 2 + 1e-12:
-            among = f" among {len(confirming)} rules" if len(confirming) > 1 else ""
+            family = roles.count(role_of[i])
+            among = f" among {family} rules" if family > 1 else ""
             chance = f"misses the threshold, but{among} that may be chance (p {adjusted[i]:.3g})"
             open_ = replace(known, verdict=INCONCLUSIVE, reason=f"{chance}{_seen(known)}")
             known = replace(open_, advice=advice.of_chance(parse_rule(known.rule), open_, unit))
         corrected.append(known)
     return corrected
+
+
+def _decides(verdict: Verdict, primary: Sequence[str]) -> bool:
+    return not primary or any(_is_about(parse_rule(verdict.rule), name) for name in primary)
 
 
 def _subject(given: Sequence[Comparison | Evaluation | Subject]) -> Subject:

@@ -26,6 +26,7 @@ from steelyard.report.rows import (
     delta_row,
     estimate_columns,
     estimate_row,
+    in_families,
     known,
     level_name,
     measured,
@@ -128,7 +129,7 @@ def _compared(result: Benchmark) -> Document:
     columns = delta_columns(comparison.settings.level)
     return [
         Heading(f"{result.report.model_id} against {result.baseline}"),
-        *sliced(columns, comparison.deltas, delta_row, drops=DELTA_DROPS),
+        *in_families(comparison.deltas, lambda deltas: sliced(columns, deltas, delta_row, drops=DELTA_DROPS)),
     ]
 
 

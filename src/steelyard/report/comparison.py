@@ -9,7 +9,7 @@ from steelyard.errors import counted
 from steelyard.report.document import Document, Heading, Note, Table, Value
 from steelyard.report.evaluation import evaluation_report, population, taken
 from steelyard.report.formats import render
-from steelyard.report.rows import DELTA_DROPS, companion_rows, delta_columns, delta_row, files, sliced
+from steelyard.report.rows import DELTA_DROPS, companion_rows, delta_columns, delta_row, files, in_families, sliced
 from steelyard.study.ranked_lists import Ranking
 from steelyard.study.results import Comparison
 
@@ -27,7 +27,9 @@ def comparison_report(comparison: Comparison) -> Document:
     if comparison.without_partner:
         document.append(Note(f"left out, without partner: {comparison.without_partner}"))
     columns = delta_columns(comparison.settings.level)
-    document += sliced(columns, comparison.deltas, delta_row, companion_rows, drops=DELTA_DROPS)
+    document += in_families(
+        comparison.deltas, lambda deltas: sliced(columns, deltas, delta_row, companion_rows, drops=DELTA_DROPS)
+    )
     return document + [Note(f"warning: {w}") for w in comparison.warnings]
 
 

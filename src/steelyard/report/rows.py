@@ -11,6 +11,7 @@ from steelyard.report.document import (
     Cell,
     Count,
     Document,
+    Heading,
     Marks,
     MetricName,
     Note,
@@ -23,6 +24,7 @@ from steelyard.report.document import (
     Word,
     number,
 )
+from steelyard.study.primary import family_text
 from steelyard.uncertainty.intervals import Interval
 from steelyard.uncertainty.number import Delta, Estimate, Number
 from steelyard.uncertainty.verdicts import taken_away
@@ -140,6 +142,15 @@ def delta_row(d: Delta) -> Row:
         Count(min(d.n_base, d.n_new)),
         Count(d.clusters),
     )
+
+
+def in_families(deltas: Sequence[Delta], tables: Callable[[Sequence[Delta]], Document]) -> Document:
+    """What decides, what that means for its p-values, and under a heading of its own what explores."""
+    deciding, exploring = ([d for d in deltas if d.role == role] for role in ("primary", "exploratory"))
+    document = tables(deciding) if deciding or not exploring else []
+    text = family_text(deltas)
+    document += [Note(text)] if text else []
+    return document + ([Heading("exploratory"), *tables(exploring)] if exploring else [])
 
 
 def companion_rows(d: Delta) -> list[Row]:

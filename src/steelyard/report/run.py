@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from steelyard.records.schema import UNPERTURBED
+from collections.abc import Sequence
+
 from steelyard.report.cells import cells_report, is_many
 from steelyard.report.document import Count, Document, Heading, Marks, Note, Row, Table, Value
 from steelyard.report.evaluation import by_slice, evaluation_report
 from steelyard.report.gate import gate_report
-from steelyard.report.rows import DELTA_DROPS, Numbered, companion_rows, delta_columns, delta_row
+from steelyard.report.rows import DELTA_DROPS, Numbered, companion_rows, delta_columns, delta_row, in_families
 from steelyard.runner.run import Run
+from steelyard.study.primary import family_text
 from steelyard.uncertainty.number import Delta
 
 
@@ -27,33 +29,30 @@ def run_report(run: Run) -> Document:
 
 
 def _comparisons(run: Run, *, few: bool) -> Document:
-    """The deltas of every two models in one table, cell by cell, each with its other forms below it.
+    """The deltas of every two models, cell by cell, each with its other forms below it.
 
-    With `few`, those of the first metric on the questions as they are.
+    With `few`, those that decide: the others would be a table of hundreds.
     """
-    notes = Numbered()
-    rows: list[Row] = []
-    for (base, new), comparison in run.comparisons.items():
-        first = comparison.deltas[0].metric if comparison.deltas else ""
-        shown = [each for each in comparison.deltas if not few or (each.metric == first and not _is_perturbed(each))]
-        for slice_, deltas in by_slice(shown):
-            for delta in deltas:
-                marks = notes.marks(delta.notes)
-                rows.append((base, new, slice_, *delta_row(delta), Marks(tuple(sorted(marks.numbers)))))
-                rows += [("", "", "", *cells, "") for cells in companion_rows(delta)]
+    names = {id(delta): pair for pair, comparison in run.comparisons.items() for delta in comparison}
     level = next(iter(run.comparisons.values())).settings.level
     renamed = {"base": "base value", "new": "new value"}
     columns = ("base", "new", "cell", *(renamed.get(name, name) for name in delta_columns(level)), "notes")
-    document: Document = [Table(columns, tuple(rows), drops=DELTA_DROPS, folds=("cell",)).trimmed(), *notes.remarks()]
-    if few:
-        document.append(Note("other metrics, and the same under every perturbation, are in the JSON form"))
-    if len(run.comparisons) > 1:
-        document.append(Note("p adjusted allows for the metrics of one pair, not for the number of pairs"))
-    return document
 
+    def table(deltas: Sequence[Delta]) -> Document:
+        notes = Numbered()
+        rows: list[Row] = []
+        for slice_, each in by_slice(deltas):
+            for delta in each:
+                marks = notes.marks(delta.notes)
+                rows.append((*names[id(delta)], slice_, *delta_row(delta), Marks(tuple(sorted(marks.numbers)))))
+                rows += [("", "", "", *cells, "") for cells in companion_rows(delta)]
+        return [Table(columns, tuple(rows), drops=DELTA_DROPS, folds=("cell",)).trimmed(), *notes.remarks()]
 
-def _is_perturbed(delta: Delta) -> bool:
-    return delta.slice.get("perturbation") not in (None, *UNPERTURBED)
+    deltas = [delta for comparison in run.comparisons.values() for delta in comparison]
+    if not few:
+        return in_families(deltas, table)
+    shown = table([delta for delta in deltas if delta.role == "primary"])
+    return [*shown, Note(family_text(deltas)), Note("what explores is in the JSON form")]
 
 
 def _counts(run: Run) -> Table:

@@ -39,11 +39,30 @@ def rehearse(plan: Plan) -> None:
             except (UsageError, InputError) as problem:
                 raise plan.file.problem(("metrics", number), _reason(problem)) from None
         raise
+    if spec.primary:
+        try:
+            _compare_models(plan, records)
+        except (UsageError, InputError) as problem:
+            raise plan.file.problem(("primary",), _reason(problem)) from None
     if spec.rules:
         try:
             _: Decision = _decision(spec.rules, records)
         except (UsageError, InputError) as problem:
             raise plan.file.problem(("gate",), _reason(problem)) from None
+
+
+def _compare_models(plan: Plan, records: Records) -> None:
+    """Compare two models as the run will, so that what decides can be told apart from what explores."""
+    from steelyard.study.comparison import compare
+    from steelyard.study.primary import questions
+
+    primary, metrics = plan.spec.primary, plan.spec.metrics or None
+    questions(primary)  # with one model they must be metrics, too
+    names = [model.name for model in plan.spec.models]
+    if len(names) < 2:
+        return
+    base, new = (records.of_run("model", name) for name in names[:2])
+    compare(base, new, metrics, primary=primary, versus=("model",), align="intersection", resamples=0)
 
 
 def _check_energy(plan: Plan) -> None:

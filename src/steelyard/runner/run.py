@@ -13,10 +13,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -38,6 +38,8 @@ from steelyard.runs.layout import DOMAIN, Scope, View, checked
 if TYPE_CHECKING:
     from steelyard.decide.decision import Decision
     from steelyard.decide.request import Judgement
+    from steelyard.metrics.definition import MetricLike
+    from steelyard.naming import Expr
     from steelyard.records.table import Records
     from steelyard.runs.saved import Clock
     from steelyard.study.results import Comparison, Evaluation
@@ -341,8 +343,9 @@ def _evaluated(
     from steelyard.metrics.definition import Metric
     from steelyard.study.asking import asked_for
     from steelyard.study.comparison import compare
-    from steelyard.study.defaults import choose, listed_metrics
+    from steelyard.study.defaults import choose, leading, listed_metrics
     from steelyard.study.evaluation import evaluate
+    from steelyard.study.measure import together
 
     spec = plan.spec
     asked = asked_for(spec.metrics)
@@ -352,12 +355,39 @@ def _evaluated(
     answered = set(records.labels("model").values)
     for base, new in combinations([model.name for model in spec.models if model.name in answered], 2):
         before, after = (records.of_run("model", name) for name in (base, new))
-        metrics = comparable if asked else listed_metrics(choose(before, comparable=True))
+        chosen = [] if asked else listed_metrics(choose(before, comparable=True))
+        metrics = [*comparable, *chosen]
         if metrics:
-            comparisons[base, new] = compare(
-                before, after, metrics, align="intersection", versus=("model",), settings=settings
-            )
-    return evaluation, comparisons
+            deciding = _deciding(spec, leading(chosen) if chosen else metrics[0], (before, after))
+            how: dict[str, Any] = {"align": "intersection", "versus": ("model",), "settings": settings}
+            comparisons[base, new] = compare(before, after, metrics, primary=deciding, **how)
+    return evaluation, together(comparisons)
+
+
+def _deciding(spec: RunSpec, first: MetricLike | Expr, runs: Sequence[Records]) -> list[MetricLike | Expr]:
+    """What decides between two models: what the spec says, else its first metric, and cells that a rule is about.
+
+    A cell that a run which was stopped has not come to is left out.
+    """
+    from steelyard.decide.gate import Gate
+    from steelyard.naming import parse
+    from steelyard.records.labels import value_name
+
+    rules = Gate.parse(spec.rules).rules if spec.rules else ()
+    ruled = [rule.metric for rule in rules if {column for column, _ in rule.metric.slice} - {"model"}]
+    named = [
+        replace(expr, slice=tuple((column, value) for column, value in expr.slice if column != "model"))
+        for expr in (*map(parse, spec.primary), *ruled)
+    ]
+    cells = ("strategy", "perturbation")
+    values = [{c: {*map(value_name, run.labels(c).values)} for c in cells if c in run} for run in runs]
+
+    def is_there(column: str, value: str) -> bool:
+        own = [each.get(column, set()) for each in values]
+        return all(value in there for there in own) and any(len(there) > 1 for there in own)
+
+    here = [each for each in named if all(is_there(*part) for part in each.slice)]
+    return [*here] if spec.primary and here else [first, *here]
 
 
 def _kept(prepared: Prepared, place: RunningFolder, made: tuple[Evaluation, Records], clock: Clock, how: How) -> Path:

@@ -45,7 +45,7 @@ _SECRET = re.compile(
     r"(?i)(.*[_-])?(api[_-]?key|secret|password|credentials?|authorization|(access[_-]?)?token|bearer)"
 )
 _ENVIRONMENT = re.compile(r"(?:\$\{)?([A-Za-z_][A-Za-z0-9_]*)\}?")
-_NOT_HASHED = ("description", "limits")
+_NOT_HASHED = ("description", "limits", "primary")
 
 
 class Price(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -134,6 +134,7 @@ class RunSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     perturbations: list[Name] = []
     repeat: Annotated[int, Meta(ge=1, le=1000)] = 1
     metrics: list[Name] = []
+    primary: list[Name] = []
     sustainability: Sustainability | None = None
     cluster: str | None = None
     gate: list[str] | str = []
@@ -145,7 +146,7 @@ class RunSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     @property
     def hash(self) -> str:
-        """Eight digits of what the spec says, whatever its layout, its description, and its limits.
+        """Eight digits of what the spec says, whatever its layout, its description, its limits, and what decides.
 
         Limits say how fast and how far a run goes, not what it asks: one that they stopped may go on with others.
         """

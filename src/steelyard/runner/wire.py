@@ -16,6 +16,7 @@ from steelyard.runner.strategies import Strategy
 from steelyard.runner.tally import Tally
 from steelyard.runner.tasks import Item, Task, answers_are
 from steelyard.runs.wire import standing_document
+from steelyard.study.primary import family_text
 from steelyard.study.wire import comparison_document, evaluation_document
 
 
@@ -38,6 +39,7 @@ def matrix_document(result: Result) -> dict[str, Any]:
 
 def run_result(run: Run) -> dict[str, Any]:
     """What a run-spec came to: what was asked, the evaluation, comparisons, the gate, and where everything is."""
+    family = family_text([delta for comparison in run.comparisons.values() for delta in comparison])
     return plain(
         {
             **head("run-result"),
@@ -50,8 +52,9 @@ def run_result(run: Run) -> dict[str, Any]:
             "seconds": run.seconds,
             "models": {name: tally_document(tally) for name, tally in run.tallies.items()},
             "evaluation": evaluation_document(run.evaluation),
+            "family": family,
             "comparisons": [
-                {"base": base, "new": new, "comparison": comparison_document(comparison)}
+                {"base": base, "new": new, "comparison": {**comparison_document(comparison), "family": family}}
                 for (base, new), comparison in run.comparisons.items()
             ],
             "gate": None if run.judgement is None else acceptance_document(run.judgement.decision, run.judgement.about),

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from steelyard.errors import InputError, UsageError, printable
 from steelyard.runs.index import RunEntry
 from steelyard.runs.metric_keys import direction, expression, metric_of_expression, value_of
-from steelyard.runs.pairing import is_better, lead_of, paired, why_barred
+from steelyard.runs.pairing import found_delta, is_better, lead_of, paired
 from steelyard.runs.saved import EVIDENCE, RECORDS, SavedRun
 from steelyard.runs.standing import candidates, sorted_by
 from steelyard.study.kept_pairs import KeptSide
-from steelyard.uncertainty.number import Number
+from steelyard.uncertainty.number import Number, barred_by
 from steelyard.uncertainty.settings import Settings
 
 PROMOTE, KEEP = "Promote", "KeepActive"
@@ -95,16 +95,17 @@ def _against_chance(
         return PROMOTE, f"; decided by eps alone: {none} {kept} of it, so chance is not considered", None, ()
     comparison = paired(SavedRun.at(active.folder), best, key, settings)
     said = () if isinstance(comparison, str) else comparison.warnings
-    barred = why_barred(comparison, key)
+    delta = found_delta(comparison, key)
+    barred = "" if isinstance(delta, str) else barred_by(delta.cautions)
     if barred:
         return KEEP, f", but {barred}", None, said
     if point:
         return PROMOTE, "; decided by eps alone, as asked: chance is not considered", None, said
-    if isinstance(comparison, str):
-        return KEEP, f", but the runs cannot be paired: {comparison}", None, said
-    sure = is_better(comparison, key, higher=higher)
+    if isinstance(delta, str):
+        return KEEP, f", but the runs cannot be paired: {delta}", None, said
+    sure = is_better(delta, settings or Settings(), higher=higher)
     reason = ", and by more than chance" if sure else ", but it may be chance"
-    return PROMOTE if sure else KEEP, reason, lead_of(comparison, key), said
+    return PROMOTE if sure else KEEP, reason, lead_of(delta), said
 
 
 def _has_evidence(run: RunEntry, key: str) -> bool:

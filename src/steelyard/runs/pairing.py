@@ -11,9 +11,10 @@ from steelyard.runs.index import RunEntry
 from steelyard.runs.metric_keys import expression, metric_of_expression
 from steelyard.runs.saved import SavedRun, compare_runs
 from steelyard.study.results import Comparison
-from steelyard.uncertainty.number import Delta, Number, barred_by
+from steelyard.uncertainty.number import Delta, Number
 from steelyard.uncertainty.scarcity import FEWEST_CLUSTERS
 from steelyard.uncertainty.settings import Settings
+from steelyard.uncertainty.verdicts import judged
 
 
 def paired(base: SavedRun, run: RunEntry, key: str, settings: Settings | None) -> Comparison | str:
@@ -28,59 +29,49 @@ def paired(base: SavedRun, run: RunEntry, key: str, settings: Settings | None) -
         return str(problem)
 
 
-def why_barred(comparison: Comparison | str, key: str) -> str:
-    """Why the two values cannot stand for a difference, where that is so: values or clusters that one run lacks."""
+def found_delta(comparison: Comparison | str, key: str) -> Delta | str:
+    """The delta of a key, or why there is none; cells pair on the columns that do not tell the runs apart."""
     if isinstance(comparison, str):
-        return ""
+        return comparison
+    name, cell = split_slice(meant_by(key))
+    columns = {column for d in comparison for column in d.slice}
     try:
-        return barred_by(delta_of(comparison, key).cautions)
-    except UsageError:
-        return ""
-
-
-def is_better(comparison: Comparison | str, key: str, *, higher: bool) -> bool:
-    """True if the candidate is better beyond chance; a metric without a direction by the one it is sorted in."""
-    if isinstance(comparison, str):
-        return False
-    try:
-        d = delta_of(comparison, key)
-    except UsageError:
-        return False
-    decisive = d.decisive
-    if d.verdict == "differs" and decisive is not None and decisive.delta is not None:
-        return (decisive.delta > 0) == higher
-    return d.verdict == "better"
-
-
-def p_value(comparison: Comparison | str, key: str) -> tuple[float | None, str]:
-    if isinstance(comparison, str):
-        return None, comparison
-    try:
-        return shown_delta(comparison, key)[1], ""
+        found: Delta = comparison[name + slice_text({c: v for c, v in cell.items() if c in columns})]
     except UsageError as problem:
-        return None, str(problem)
+        return str(problem)
+    return found
 
 
-def lead_of(comparison: Comparison, key: str) -> Number | None:
-    """The paired difference, with its interval where enough clusters give one; None where the metric has none."""
-    try:
-        number, _ = shown_delta(comparison, key)
-    except UsageError:
-        return None
+def is_better(delta: Delta, settings: Settings, *, higher: bool) -> bool:
+    """True if a run is better beyond chance, as the one question that is asked; where a metric has no direction, by the
+    one it is sorted in.
+    """
+    (alone,) = judged([replace(delta, role="primary")], settings)
+    decisive = alone.decisive
+    if alone.verdict == "differs" and decisive is not None and decisive.delta is not None:
+        return (decisive.delta > 0) == higher
+    return alone.verdict == "better"
+
+
+def lead_of(delta: Delta) -> Number:
+    """The paired difference, with its interval where enough clusters give one."""
+    number = shown_delta(delta)
     return number if number.clusters >= FEWEST_CLUSTERS else replace(number, interval=None)
 
 
-def delta_of(comparison: Comparison, key: str) -> Delta:
-    """The delta of a key; cells pair on the columns that do not tell the runs apart."""
-    name, cell = split_slice(meant_by(key))
-    columns = {column for d in comparison for column in d.slice}
-    return comparison[name + slice_text({c: v for c, v in cell.items() if c in columns})]
+def shown_delta(delta: Delta) -> Number:
+    """What is shown of a delta: of this metric, on what decides."""
+    readable, decisive = delta.readable, _decisive(delta)
+    if readable is None or decisive is None:
+        return Number(value=delta.delta)
+    return Number(value=readable.delta, interval=readable.interval, clusters=decisive.clusters)
 
 
-def shown_delta(comparison: Comparison, key: str) -> tuple[Number, float | None]:
-    """What is shown of a delta: of this metric, on what decides; and the p-value that the verdict rests on."""
-    d = delta_of(comparison, key)
-    readable, decisive = d.readable, d.decisive
-    if readable is None or decisive is None or "unequal missing" in d.cautions:
-        return Number(value=d.delta), None
-    return Number(value=readable.delta, interval=readable.interval, clusters=decisive.clusters), decisive.p_value
+def known_p(delta: Delta) -> float | None:
+    """The p-value that a verdict rests on, None where there can be no verdict."""
+    decisive = None if delta.readable is None else _decisive(delta)
+    return None if decisive is None else decisive.p_value
+
+
+def _decisive(delta: Delta) -> Delta | None:
+    return None if "unequal missing" in delta.cautions else delta.decisive

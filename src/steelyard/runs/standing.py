@@ -7,7 +7,6 @@ up to the coverage that all runs reach.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,19 +16,18 @@ from steelyard.naming import slice_text
 from steelyard.records.labels import value_name
 from steelyard.runs.index import RunEntry
 from steelyard.runs.metric_keys import direction, expression, metric_of_expression, split_key, value_of
-from steelyard.runs.pairing import delta_of, p_value, paired, shown_delta
+from steelyard.runs.pairing import found_delta, known_p, paired, shown_delta
 from steelyard.runs.saved import SavedRun
 from steelyard.study.kept import KeptSlice
 from steelyard.study.kept_pairs import KeptSide
+from steelyard.study.primary import family_text
 from steelyard.study.results import Comparison
 from steelyard.study.wire import flat_key
-from steelyard.uncertainty.number import Number
+from steelyard.uncertainty.number import Delta, Number, Role
 from steelyard.uncertainty.sampling import sample
 from steelyard.uncertainty.settings import Settings
-from steelyard.uncertainty.significance import holm
-from steelyard.uncertainty.verdicts import verdict_of
+from steelyard.uncertainty.verdicts import judged
 
-ALPHA = 0.05
 MOST_PAIRS = 20  # runs up to which every pair is compared where no reference is named
 
 
@@ -158,28 +156,45 @@ def compared(
     rows: Sequence[Standing], key: str, against: RunEntry | None, *, settings: Settings | None = None
 ) -> list[Standing]:
     """The rows with intervals, and paired deltas against a run; without one, against the best, Holm over all pairs."""
-    return compared_by({key: rows}, against, settings=settings)[key]
+    return compared_by({key: rows}, against, settings=settings)[0][key]
 
 
 def compared_by(
-    rows: Mapping[str, Sequence[Standing]], against: RunEntry | None, *, settings: Settings | None = None
-) -> dict[str, list[Standing]]:
-    """The same by several metrics: p-values are adjusted over every pair and metric together."""
-    paired = {key: _pairs(own, key, against, settings) for key, own in rows.items()}
-    adjusted = _adjusted([p for pairs in paired.values() for p in pairs.p_values])
-    return {
-        key: [_with_delta(row, pairs.deltas.get(row.run.path), _row_key(row, key), adjusted) for row in pairs.rows]
-        for key, pairs in paired.items()
+    rows: Mapping[str, Sequence[Standing]],
+    against: RunEntry | None,
+    *,
+    primary: Sequence[str] = (),
+    settings: Settings | None = None,
+) -> tuple[dict[str, list[Standing]], str]:
+    """The same by several metrics, and what of them decides: the first, or those that `primary` names.
+
+    p-values are adjusted over every pair by what decides, and over every pair by the others.
+    """
+    deciding = primary or list(rows)[:1]
+    pairs = {key: _pairs(own, key, against, settings) for key, own in rows.items()}
+    every: dict[_Place, Delta] = {}
+    for key, own in pairs.items():
+        role: Role = "primary" if key in deciding else "exploratory"
+        every |= {(key, *place): replace(delta, role=role) for place, delta in own.deltas.items()}
+    verdicts = dict(zip(every, judged(list(every.values()), settings or Settings()), strict=True))
+    standings = {
+        key: [_with_delta(row, own, verdicts.get((key, "", *row.place))) for row in own.rows]
+        for key, own in pairs.items()
     }
+    return standings, family_text(list(verdicts.values()))
+
+
+_Place = tuple[str, ...]  # of a delta: the run it is against where that is not the reference, the run, its cell
 
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Rows by one metric with their intervals, each run's comparison with the reference, and all p-values."""
+    """Rows by one metric with their intervals, each run's comparison with the reference, and every pair's delta."""
 
     rows: list[Standing]
-    deltas: Mapping[str, Comparison | str] = field(default_factory=dict)
-    p_values: Sequence[float] = ()
+    comparisons: Mapping[str, Comparison | str] = field(default_factory=dict)
+    deltas: Mapping[_Place, Delta] = field(default_factory=dict)
+    problems: Mapping[_Place, str] = field(default_factory=dict)
 
 
 def _pairs(rows: Sequence[Standing], key: str, against: RunEntry | None, settings: Settings | None) -> _Pairs:
@@ -193,12 +208,20 @@ def _pairs(rows: Sequence[Standing], key: str, against: RunEntry | None, setting
         return _Pairs(with_intervals)
     base = SavedRun.at(reference.folder)
     others = {row.run.path: row.run for row in able if row.run.path != reference.path}
-    deltas = {path: paired(base, run, key, settings) for path, run in others.items()}
-    keys = {row.place: _row_key(row, key) for row in able if row.run.path in deltas}
-    family = [p for p, _ in (p_value(deltas[path], own) for (path, _), own in keys.items()) if p is not None]
+    comparisons = {path: paired(base, run, key, settings) for path, run in others.items()}
+    deltas: dict[_Place, Delta] = {}
+    problems: dict[_Place, str] = {}
+    for row in able:
+        if row.run.path in comparisons:
+            found = found_delta(comparisons[row.run.path], _row_key(row, key))
+            if isinstance(found, str):
+                problems[row.place] = found
+            else:
+                deltas["", *row.place] = found
     if against is None:
-        family += _other_pairs(list(others.values()), list(dict.fromkeys(keys.values())), settings)
-    return _Pairs(with_intervals, deltas, family)
+        keys = dict.fromkeys(_row_key(row, key) for row in able if row.run.path in comparisons)
+        deltas |= _other_pairs(list(others.values()), list(keys), settings)
+    return _Pairs(with_intervals, comparisons, deltas, problems)
 
 
 def reference_of(rows: Sequence[Standing]) -> RunEntry | None:
@@ -213,36 +236,30 @@ def _with_interval(row: Standing, key: str) -> Standing:
     return row if ends is None else replace(row, number=replace(row.number, interval=ends))
 
 
-def _other_pairs(runs: Sequence[RunEntry], keys: Sequence[str], settings: Settings | None) -> list[float]:
-    p_values = []
+def _other_pairs(runs: Sequence[RunEntry], keys: Sequence[str], settings: Settings | None) -> dict[_Place, Delta]:
+    """The deltas of pairs without the reference, which p-values allow for."""
+    deltas: dict[_Place, Delta] = {}
     for i, one in enumerate(runs):
         base = SavedRun.at(one.folder)
         for two in runs[i + 1 :]:
             comparison = paired(base, two, keys[0], settings)
-            p_values += [p for p, _ in (p_value(comparison, key) for key in keys) if p is not None]
-    return p_values
+            for key in keys:
+                found = found_delta(comparison, key)
+                if not isinstance(found, str):
+                    deltas[one.path, two.path, key] = found
+    return deltas
 
 
-def _adjusted(family: Sequence[float]) -> dict[float, float]:
-    return dict(zip(family, holm(list(family)), strict=True))
-
-
-def _with_delta(row: Standing, comparison: Comparison | str | None, key: str, adjusted: dict[float, float]) -> Standing:
-    if comparison is None:
-        return row
-    p, problem = p_value(comparison, key)
-    if isinstance(comparison, str) or problem:
-        return replace(row, note=problem or str(comparison))
-    number, _ = shown_delta(comparison, key)
-    p_adjusted = None if p is None else adjusted.get(p)
-    delta = delta_of(comparison, key)
-    verdict = verdict_of(delta, math.nan if p_adjusted is None else p_adjusted, 1 - ALPHA)
+def _with_delta(row: Standing, pairs: _Pairs, delta: Delta | None) -> Standing:
+    comparison = pairs.comparisons.get(row.run.path)
+    if delta is None or comparison is None or isinstance(comparison, str):
+        return replace(row, note=pairs.problems.get(row.place, row.note))
     return replace(
         row,
-        delta=number,
-        p_value=p,
-        p_adjusted=p_adjusted,
-        verdict=verdict,
+        delta=shown_delta(delta),
+        p_value=known_p(delta),
+        p_adjusted=delta.p_adjusted,
+        verdict=delta.verdict,
         note=delta.note,
         warnings=comparison.warnings,
     )

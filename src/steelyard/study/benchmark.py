@@ -28,6 +28,7 @@ from steelyard.study.benchmark_report import BenchmarkReport
 from steelyard.study.cells import slices
 from steelyard.study.evaluation import listed
 from steelyard.study.measure import ComparedSlice, MeasuredSlice, compared, measured, origin_of
+from steelyard.study.primary import decided_by
 from steelyard.study.results import Comparison, Evaluation
 from steelyard.study.row_pairs import UnmatchedRows, paired_slices
 from steelyard.study.scored_rows import scored_rows
@@ -106,7 +107,7 @@ def benchmark(
     base = None if baseline is None else joined_answers(loaded, baseline, plan, **read)
     told = (lambda share: progress(share / 2)) if progress is not None and base is not None else progress
     evaluation, lacking = _evaluated(loaded, given, listed(by), settings, keep_evidence=keep_evidence, progress=told)
-    comparison = None if base is None else _compared(loaded, base, given, settings)
+    comparison = None if base is None else _compared(loaded, how, base, given, settings)
     return Benchmark(
         suite=loaded,
         how=how,
@@ -210,28 +211,27 @@ def _computable(task: SuiteTask, table: Records) -> tuple[list[Metric], dict[str
 # -- two models --------------------------------------------------------------------------------------------------------
 
 
-def _compared(suite: Suite, base: Answers, new: Answers, settings: Settings) -> Comparison:
-    """Paired deltas over all tasks and in each of them; the combined score is judged first, the others among them."""
+def _compared(suite: Suite, how: Combining, base: Answers, new: Answers, settings: Settings) -> Comparison:
+    """Paired deltas over all tasks and in each of them; what the suite says decides, else the combined score alone."""
     tables = base.records, new.records
-    how: dict[str, Any] = {"by": (), "versus": ("model",), "align": "strict", "unmatched": UnmatchedRows()}
+    pairing: dict[str, Any] = {"by": (), "versus": ("model",), "align": "strict", "unmatched": UnmatchedRows()}
     parts = [
         ComparedSlice(slice=slice_, pair=pair, metrics=_combined(new.records))
-        for slice_, pair in paired_slices(*tables, pool=("task",), **how)
+        for slice_, pair in paired_slices(*tables, pool=("task",), **pairing)
     ]
     if len(suite.tasks) > 1:
         known = {task.name: task for task in suite.tasks}
-        for slice_, pair in paired_slices(*tables, pool=(), **how):
+        for slice_, pair in paired_slices(*tables, pool=(), **pairing):
             own = _of_task(known[str(slice_["task"])], new.records)
             different = own[-1:] if len(own) == 2 else own  # of one category, the combined score is that category
-            parts.append(ComparedSlice(slice=slice_, pair=pair, metrics=different))
+            parts.append(ComparedSlice(slice=slice_, pair=pair, metrics=different, is_asked=False))
     asked = [metric for task in suite.tasks for metric in task.metrics]
     return compared(
-        parts,
+        decided_by(parts, suite.deciding(how), combined_score()),
         origin_of(base.records, asked, paired=True),
         origin_of(new.records, asked, paired=True),
         settings,
         remarks=(*base.warnings, *new.warnings),
-        primary=True,
     )
 
 

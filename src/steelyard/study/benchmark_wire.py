@@ -16,6 +16,7 @@ from steelyard.ground.structs import refused
 from steelyard.metrics.categories import CategoryMap
 from steelyard.study.benchmark import Benchmark, rename
 from steelyard.study.benchmark_report import BenchmarkReport
+from steelyard.study.primary import family_text
 from steelyard.uncertainty.wire import delta_document
 
 
@@ -63,7 +64,8 @@ def benchmark_document(result: Benchmark) -> dict[str, Any]:
     if result.comparison is not None:
         named = rename(result.comparison, result.how.name)
         deltas = [delta_document(delta) for delta in named.deltas]
-        document["metadata"]["comparison"] = {"baseline": result.baseline, "deltas": deltas}
+        family = family_text(named.deltas)
+        document["metadata"]["comparison"] = {"baseline": result.baseline, "deltas": deltas, "family": family}
     return document
 
 

@@ -24,14 +24,16 @@ from steelyard.records.table import Records
 from steelyard.study.asking import asked_for, completed, left_open
 from steelyard.study.cells import applies, checked_pool, joined
 from steelyard.study.columns import columns_read
-from steelyard.study.defaults import choose, listed_metrics
+from steelyard.study.defaults import choose, leading, listed_metrics
 from steelyard.study.deltas import Unchanged
 from steelyard.study.evaluation import expanded, listed
 from steelyard.study.kept import KeptSlice
 from steelyard.study.kept_pairs import KeptPair
 from steelyard.study.measure import ComparedSlice, Origin, cells_of, compared, origin_of
+from steelyard.study.pairs import Pair
+from steelyard.study.primary import Primary, answerable, decided_by, questions
 from steelyard.study.results import Comparison, Evaluation
-from steelyard.study.row_pairs import UnmatchedRows, paired_slices
+from steelyard.study.row_pairs import RowPair, UnmatchedRows, paired_slices
 from steelyard.uncertainty.settings import Method, Settings, Stream
 
 NOT_TOLD = "how its rows were chosen and read was not recorded when it was kept, so that is not compared"
@@ -54,10 +56,14 @@ def compare(
     stream: Stream = "counter",
     settings: Settings | None = None,
     unchanged: Unchanged = "say",
+    primary: Primary = None,
     progress: Progress | None = None,
     **reading: Unpack[Reading],
 ) -> Comparison:
     """Paired deltas of every metric, cell by cell. `versus` names columns that tell the two runs apart.
+
+    `primary` names the metrics that decide, each perhaps in a slice; by default the first. p-values are adjusted over
+    them alone, and over the others, which explore.
 
     The runs are Records, or anything that `read` takes, with its options. Without metrics, those that suit the columns
     of the base run are taken. `settings` holds resamples, seed, level, method and stream in one. Runs that gave the
@@ -73,10 +79,13 @@ def compare(
     checked_align(align)
     settings = settings or Settings(resamples=resamples, seed=seed, level=level, method=method, stream=stream)
     named = None if metrics is None else asked_for(listed(metrics))
-    columns = columns_read(named or (), listed(by), *versus)
+    deciding = questions(primary)
+    columns = columns_read((*(named or ()), *(q.metric for q in deciding)), listed(by), *versus)
     tables = [records_in(run, columns, reading) for run in (base, new)]
     chosen = choose(tables[0], comparable=True) if named is None else ()
     asked, filled_in = completed(listed_metrics(chosen) if named is None else named, tables[0])
+    first = asked[0] if metrics is not None else leading(asked)
+    deciding, asked = answerable(deciding, asked, tables[0])
     for metric in asked:
         if metric.no_delta:
             raise UsageError(f"{metric} cannot be compared: {metric.no_delta}")
@@ -86,11 +95,10 @@ def compare(
     pairs = list(paired_slices(base, new, by=listed(by), pool=pooled, versus=versus, align=align, unmatched=unmatched))
     slices = []
     for slice_, pair in pairs:
-        both = dict.fromkeys(m for table in pair.tables for m in expanded(asked, table))
-        own = [m for m in both if applies(m, pair.base, len(pairs), slice_)]
+        own = [m for m in _of_both(asked, pair) if applies(m, pair.base, len(pairs), slice_)]
         slices.append(ComparedSlice(slice=slice_, pair=pair, metrics=own))
     return compared(
-        slices,
+        decided_by(slices, deciding, first, lambda metric, pair: _of_both([metric], pair)),
         origin_of(base, asked, paired=True),
         origin_of(new, asked, paired=True),
         settings,
@@ -102,6 +110,12 @@ def compare(
         versus=versus,
         progress=progress,
     )
+
+
+def _of_both(metrics: Sequence[Metric], pair: Pair) -> list[Metric]:
+    """The metrics with families replaced by their members in either table."""
+    assert isinstance(pair, RowPair)
+    return list(dict.fromkeys(m for table in pair.tables for m in expanded(metrics, table)))
 
 
 def _names(base: Records, new: Records, versus: Sequence[str]) -> dict[str, str]:
@@ -121,6 +135,7 @@ def compare_kept(
     *,
     settings: Settings | None = None,
     unchanged: Unchanged = "say",
+    primary: Primary = None,
     about: tuple[Evaluation | None, Evaluation | None] = (None, None),
 ) -> Comparison:
     """Paired deltas of two runs from the evidence they kept; `about` says what else either kept of its table.
@@ -130,7 +145,8 @@ def compare_kept(
     """
     checked_unchanged(unchanged)
     settings = settings or Settings()
-    unclear = next(filter(None, map(left_open, listed(metrics))), None)
+    deciding = questions(primary)
+    unclear = next(filter(None, map(left_open, (*listed(metrics), *(q.metric for q in deciding)))), None)
     if unclear is not None:
         raise UsageError(unclear)
     asked = [m for m in map(metric_of, listed(metrics)) if not m.no_delta]
@@ -148,6 +164,7 @@ def compare_kept(
         here = [m for m in asked if not _elsewhere(m, pair, pairs.values()) and m.values.get("by") not in slice_]
         slices.append(ComparedSlice(slice=slice_, pair=pair, metrics=here))
     origins = kept_origin(base, about[0]), kept_origin(new, about[1])
+    slices = decided_by(slices, deciding, asked[0]) if asked else []
     return compared(slices, origins[0], origins[1], settings, unchanged=unchanged)
 
 

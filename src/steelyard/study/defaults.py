@@ -32,6 +32,11 @@ def listed_metrics(choices: Sequence[Choice]) -> list[Metric]:
     return [metric for choice in choices for metric in choice.metrics]
 
 
+def leading(metrics: Sequence[Metric]) -> Metric:
+    """The metric that a comparison is about where nobody asked for one: the first with a direction."""
+    return next((metric for metric in metrics if metric.better), metrics[0])
+
+
 def choose(records: Records, *, comparable: bool = False) -> list[Choice]:
     """The metrics to compute where none was asked for, with the reasons; `comparable` ones have a delta."""
     choices = [Choice(tuple(m for m in c.metrics if not (comparable and m.no_delta)), c.why) for c in _suiting(records)]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 
 from steelyard.ground.arrays import Progress
 from steelyard.metrics.collector import Side
@@ -31,6 +32,8 @@ from steelyard.uncertainty.estimate import estimates
 from steelyard.uncertainty.number import Delta, Estimate
 from steelyard.uncertainty.settings import Settings
 from steelyard.uncertainty.verdicts import judged
+
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +87,8 @@ class ComparedSlice:
     slice: Mapping[str, Any]
     pair: Pair
     metrics: Sequence[Metric]
+    is_asked: bool = True  # false of a slice that is shown without being asked for, as the tasks of a benchmark are
+    primary: Sequence[Metric] = ()  # those of the metrics that decide here
 
 
 def measured(
@@ -151,24 +156,23 @@ def compared(
     chosen: Sequence[Choice] = (),
     names: Mapping[str, str] | None = None,
     versus: Sequence[str] = (),
-    primary: bool = False,
     progress: Progress | None = None,
 ) -> Comparison:
     """Every metric's delta on every slice, with verdicts that allow for their number.
 
-    With `primary` the first is judged by itself, before the others. `names` are what the runs are called, `versus` the
-    columns that tell them apart.
+    `names` are what the runs are called, `versus` the columns that tell them apart.
     """
     every: list[Delta] = []
     for done, each in enumerate(slices):
-        every += deltas(each.pair, each.metrics, settings, each.slice, unchanged)
+        found = deltas(each.pair, each.metrics, settings, each.slice, unchanged)
+        every += [d if d.of in each.primary else replace(d, role="exploratory") for d in found]
         if progress is not None:
             progress((done + 1) / len(slices))
     apart = unlike(base.reading, new.reading, versus) if base.is_told and new.is_told else ()
     said = (*base.remarks, *new.remarks, *remarks, *base.warnings, *new.warnings, *(each.text for each in apart))
     runs = {"base": base, "new": new}
     return Comparison(
-        deltas=tuple(judged(every, settings, primary=primary)),
+        deltas=tuple(judged(every, settings)),
         settings=settings,
         population={side: {**run.population, "clusters": run.clusters} for side, run in runs.items()} | _paired(slices),
         cluster=base.cluster,
@@ -181,6 +185,13 @@ def compared(
         names=names or {},
         chosen=tuple(chosen),
     )
+
+
+def together(comparisons: Mapping[K, Comparison]) -> dict[K, Comparison]:
+    """The comparisons of several pairs of runs, judged as one family: p-values allow for the number of pairs."""
+    every = [d for comparison in comparisons.values() for d in comparison]
+    verdicts = judged(every, next(iter(comparisons.values())).settings) if comparisons else iter(())
+    return {key: replace(one, deltas=tuple(islice(verdicts, len(one)))) for key, one in comparisons.items()}
 
 
 def _paired(slices: Sequence[ComparedSlice]) -> dict[str, int]:

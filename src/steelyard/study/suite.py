@@ -13,6 +13,8 @@
       map: {f1_macro: diagnostics}       # further keys of the category map, or other categories for known ones
       name: index                        # by default combined_score
       renormalize_missing: true
+    decides: [index, safety]             # what a comparison is about: the combined score (by default it alone),
+                                         # categories, or either in a task, as index{task=triage}; the rest explores
 
 Fields are columns, and a few have names of their own: `id` is the item, `specialty` the column `group.specialty`,
 `rationale` the reference's, `target_rationale`, next to the model's own `rationale`. `question`, `note` and `labels`
@@ -36,8 +38,11 @@ from steelyard.ground.structs import schema
 from steelyard.ground.yaml import load_yaml, places
 from steelyard.metrics.categories import COMBINED, WEIGHTS, CategoryMap, checked_name, checked_weights
 from steelyard.metrics.definition import UNIT, Metric, metric_of, single
+from steelyard.metrics.questions.benchmark import category, combined_score
+from steelyard.naming import parse
 from steelyard.records.plan import Measure, Plan
 from steelyard.registry import closest
+from steelyard.study.primary import Question
 from steelyard.texts.lexicon import ICD
 
 SUITES = Path(__file__).parent.parent / "suites"  # those that come with the program
@@ -71,7 +76,8 @@ class CombinedSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 class SuiteSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """A suite of tasks. `cluster` is the column whose values are resampled together; by default the task's items.
 
-    `lexicon` are tables of clinical terms, next to the file, that metrics of texts know besides their own.
+    `lexicon` are tables of clinical terms, next to the file, that metrics of texts know besides their own. `decides`
+    says which scores a comparison of two models is about; without it the combined score.
     """
 
     name: str
@@ -81,6 +87,7 @@ class SuiteSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     cluster: str | None = None
     lexicon: list[str] = []
     combined: CombinedSpec = CombinedSpec()
+    decides: list[str] = []
 
 
 def suite_schema() -> dict[str, Any]:
@@ -183,6 +190,23 @@ class Suite:
             renormalize_missing=stated,
         )
 
+    def deciding(self, how: Combining) -> list[Question]:
+        """What a comparison of two models is about, where the suite says so."""
+        return [self._question(text, how) for text in self.spec.decides]
+
+    def _question(self, text: str, how: Combining) -> Question:
+        expr = parse(text)
+        slice_, name = dict(expr.slice), str(replace(expr, slice=()))
+        tasks = [task.name for task in self.spec.tasks]
+        if set(slice_) - {"task"} or slice_.get("task", tasks[0]) not in tasks:
+            raise UsageError(f"'{printable(text)}': a slice names a task, such as {{task={tasks[0]}}}")
+        if name in (how.name, self.spec.combined.name, COMBINED):
+            return Question(combined_score(), slice_)
+        if name in how.categories.names:
+            return Question(category(label=name), slice_)
+        known = ", ".join((how.name, *how.categories.names))
+        raise UsageError(f"'{printable(text)}' is neither the combined score nor a category; there are: {known}")
+
     def plan(self, how: Combining) -> Plan:
         """What is measured in each task, and how its categories are weighed."""
         measures = [
@@ -256,7 +280,9 @@ def _checked(spec: SuiteSpec, path: Path, lines: Mapping[Place, int]) -> Suite:
             raise at(source, lines, (*place, "primary"), f"it is one of the task's metrics{hint}")
         tasks[each.name] = SuiteTask(spec=each, data=data, metrics=tuple(metrics))
     suite = Suite(spec=spec, source=source, tasks=tuple(tasks.values()))
-    _At(source, lines, ()).checked("combined", lambda: suite.plan(suite.combining()))
+    whole = _At(source, lines, ())
+    whole.checked("combined", lambda: suite.plan(suite.combining()))
+    whole.checked("decides", lambda: suite.deciding(suite.combining()))
     return suite
 
 

@@ -24,6 +24,7 @@ from steelyard.records.schema import CELL
 from steelyard.records.table import Source
 from steelyard.study.deltas import UNEQUAL_RATES
 from steelyard.study.explaining import read_row
+from steelyard.study.primary import family_text
 from steelyard.study.ranked_lists import Ranking
 from steelyard.study.results import Comparison, Evaluation
 from steelyard.uncertainty.settings import Method, Settings, Stream
@@ -72,6 +73,7 @@ def comparison_document(comparison: Comparison) -> dict[str, Any]:
         "uncertainty": {**comparison.settings.to_dict(), "cluster": list(comparison.cluster)},
         **({"facts": {side: dict(facts) for side, facts in comparison.facts.items()}} if comparison.facts else {}),
         "deltas": [delta_document(d) for d in comparison],
+        "family": family_text(comparison.deltas),
         "warnings": list(comparison.warnings),
         **_told(comparison),
     }
@@ -225,6 +227,7 @@ class ComparisonFile(msgspec.Struct):
     reading: dict[str, dict[str, Any]] = {}
     facts: dict[str, dict[str, float]] = {}
     names: dict[str, str] = {}  # of base and new, where a column tells them apart
+    family: str = ""  # what decides, and over how many comparisons p-values were adjusted
 
 
 def load(path: str | os.PathLike[str]) -> Evaluation | Comparison:

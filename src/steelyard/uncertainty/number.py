@@ -14,6 +14,7 @@ from steelyard.uncertainty.scarcity import FEWEST_CLUSTERS
 TOLERATED_UNDEFINED = 0.05  # share of the resamples in which a value may be undefined
 
 SliceValue: TypeAlias = str | bool | int | float | None  # what a column may hold in a slice
+Role = Literal["primary", "exploratory"]  # of a comparison: it decides, or it is shown next to what decides
 Outcome = Literal["better", "worse", "differs", "unchanged", "inconclusive"]  # of a comparison
 
 # What keeps a rule from reading a number as it stands; a closed vocabulary, written to artifacts.
@@ -168,6 +169,7 @@ class Delta(Number):
     p_adjusted: float | None = None
     verdict: Outcome = "inconclusive"
     verdict_from: str = "delta"
+    role: Role = "primary"  # whether somebody asked this question; the others explore
     companions: Mapping[str, Any] = field(default_factory=dict)
     unchanged: bool = False  # both runs gave the same answers
     n_asked: int = 0  # pairs whose outcomes count, and of these those that lack what the metric reads in either run

@@ -141,6 +141,20 @@ def _every_swap(present: Codes, size: int, step: int) -> Any:
         yield swapped
 
 
+def holm_within(p_values: Sequence[float], families: Sequence[str]) -> list[float]:
+    """Holm's adjusted p-values, each over those of its own family.
+
+    >>> holm_within([0.01, 0.02, 0.03], ["primary", "other", "other"])
+    [0.01, 0.04, 0.04]
+    """
+    adjusted = [math.nan] * len(p_values)
+    for family in dict.fromkeys(families):
+        members = [i for i, own in enumerate(families) if own == family]
+        for i, p in zip(members, holm([p_values[i] for i in members]), strict=True):
+            adjusted[i] = p
+    return adjusted
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's step-down adjusted p-values; undefined ones stay undefined and do not count."""
     p = np.asarray(p_values, float)

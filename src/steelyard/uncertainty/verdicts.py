@@ -9,28 +9,22 @@ from dataclasses import replace
 from steelyard.uncertainty.number import Caution, Delta, Outcome
 from steelyard.uncertainty.scarcity import FEWEST_CLUSTERS
 from steelyard.uncertainty.settings import Settings
-from steelyard.uncertainty.significance import holm
+from steelyard.uncertainty.significance import holm_within
 
 _NO_VERDICT: frozenset[Caution] = frozenset({"scarce", "unequal missing", "missing group", "lost clusters"})
 
 
-def judged(deltas: Sequence[Delta], settings: Settings, *, primary: bool = False) -> Iterator[Delta]:
-    """The deltas with verdicts: the interval excludes 0 and the p-value, Holm-adjusted over all, is at most α.
+def judged(deltas: Sequence[Delta], settings: Settings) -> Iterator[Delta]:
+    """The deltas with verdicts: the interval excludes 0 and the p-value, Holm-adjusted, is at most α.
 
-    With `primary` the first delta is judged by itself, before the others: they are adjusted among themselves, and none
-    of them is surer than it. So a combined score pays nothing for the parts that it is shown with.
+    What decides is adjusted over what decides, and what explores over what explores: an answer to a question that
+    somebody asked pays nothing for what is shown next to it.
     """
-    p_values = [p_of(d) for d in deltas]
-    if primary and p_values and not math.isnan(p_values[0]):
-        adjusted = [p_values[0], *(max(p, p_values[0]) for p in holm(p_values[1:]))]
-    else:
-        adjusted = holm(p_values)
+    adjusted = holm_within([p_of(d) for d in deltas], [d.role for d in deltas])
     for d, p in zip(deltas, adjusted, strict=True):
         verdict = verdict_of(d, p, settings.level)
-        aimless = (_direction(d),) if verdict == "differs" else ()
-        with_verdict = replace(
-            d, verdict=verdict, p_adjusted=None if math.isnan(p) else float(p), notes=(*d.notes, *aimless)
-        )
+        notes = dict.fromkeys((*d.notes, _direction(d)) if verdict == "differs" else d.notes)  # judged again, once
+        with_verdict = replace(d, verdict=verdict, p_adjusted=None if math.isnan(p) else float(p), notes=tuple(notes))
         yield with_verdict.cautioned("twin worse") if _twin_is_worse(d, settings.level) else with_verdict
 
 

@@ -15,7 +15,7 @@ import msgspec
 from steelyard.ground.json import plain
 from steelyard.metrics.definition import Better, Metric
 from steelyard.uncertainty.intervals import Interval
-from steelyard.uncertainty.number import Caution, Delta, Estimate, Number, Outcome
+from steelyard.uncertainty.number import Caution, Delta, Estimate, Number, Outcome, Role
 
 Ends = tuple[float | None, float | None] | None
 N = TypeVar("N", bound=Number)
@@ -77,6 +77,7 @@ class DeltaDocument(msgspec.Struct):
     n_asked: int = 0
     n_missing: int = 0
     n_failed: int = 0
+    role: Role = "primary"
 
 
 class _FormDocument(msgspec.Struct):

@@ -38,6 +38,17 @@ Metrics = Annotated[
     ),
     PLUGINS,
 ]
+Primary = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--primary",
+        autocompletion=completing.metrics,
+        help="What decides, such as accuracy or accuracy{task=a}; a,b or repeat for more. Default: the first metric. "
+        "The others explore: their p-values are adjusted apart.",
+        callback=split_metrics,
+    ),
+    PLUGINS,
+]
 By = Annotated[
     list[str] | None,
     typer.Option(
