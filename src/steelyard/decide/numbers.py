@@ -299,8 +299,15 @@ def _matching(rule: Rule, candidates: Sequence[Any]) -> list[Any]:
     whole = [e for e in candidates if not e.slice] or list(candidates)
     if len(whole) > 1:
         shown = ", ".join(slice_text(slice_names(e.slice)) for e in whole[:6])
-        raise UsageError(f"'{rule}' matches several slices ({shown}); pick one with {{…}}, or write 'for each cell'")
+        raise UsageError(
+            f"'{rule}' matches several slices ({shown}); pick one with {{…}}, or write 'for each cell'{_pooling(whole)}"
+        )
     return whole
+
+
+def _pooling(candidates: Sequence[Any]) -> str:
+    columns = dict.fromkeys(column for e in candidates for column in e.slice)
+    return f", or pool them with `pool={','.join(columns)}`" if set(columns) <= set(CELL) else ""
 
 
 def _of_estimate(e: Estimate, subject: Subject) -> GateNumber:

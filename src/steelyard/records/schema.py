@@ -20,7 +20,8 @@ from steelyard.registry import closest
 
 KEY = ("model", "strategy", "task", "item", "repeat", "perturbation")
 PAIRED = ("task", "item", "repeat", "perturbation")  # what rows of two runs pair on
-CELL = ("model", "strategy", "task", "perturbation")
+SPLIT = "group.split"  # train, valid, test: a mean over them is nobody's
+CELL = ("model", "strategy", "task", "perturbation", SPLIT)
 IDS = ("item", "repeat")  # names of questions, not labels
 OUTCOMES = ("answered", "abstained", "unparsed", "failed")
 # what people call the item, in the order of how likely they mean it

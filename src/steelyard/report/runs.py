@@ -10,7 +10,7 @@ from typing import Any
 from steelyard.errors import UsageError, printable
 from steelyard.naming import parse
 from steelyard.records.reading import reading_text
-from steelyard.records.schema import CELL
+from steelyard.records.schema import CELL, SPLIT
 from steelyard.report.details import details_report
 from steelyard.report.document import (
     Cell,
@@ -150,11 +150,12 @@ def _is_cell(key: str) -> bool:
 
 def ranking_report(rows: Sequence[Standing], metric: str, reference: RunEntry | None, better: str) -> Document:
     """Runs from best to worst by a metric, cell by cell where they have several."""
+    cell = _cell_columns(row.cell for row in rows)
     columns = (
         "run",
         "workflow",
         "variant",
-        *CELL,
+        *cell,
         "value",
         "95% interval",
         "up to common cmax",
@@ -166,10 +167,10 @@ def ranking_report(rows: Sequence[Standing], metric: str, reference: RunEntry | 
     )
     table = Table(
         columns,
-        tuple(_standing(row) for row in rows),
+        tuple(_standing(row, cell) for row in rows),
         frozenset({"value", "delta", "p adjusted"}),
         drops=("p adjusted", "workflow", "variant"),
-        folds=CELL,
+        folds=cell,
     )
     document: Document = [Note(f"{metric}, {better} is better"), table]
     if reference:
@@ -187,7 +188,7 @@ def ranking_report(rows: Sequence[Standing], metric: str, reference: RunEntry | 
     return document + [Note(f"warning: {warning}") for warning in said]
 
 
-def _standing(row: Standing) -> Row:
+def _standing(row: Standing, cell: Sequence[str]) -> Row:
     """A run in order: its value, and its delta against the reference."""
     value, interval = measured(row.value, row.number.interval)
     delta, ends = (
@@ -197,7 +198,7 @@ def _standing(row: Standing) -> Row:
         row.run.run_id,
         row.run.workflow,
         row.run.labels.get("variant", ""),
-        *(row.cell.get(column, "") for column in CELL),
+        *(row.cell.get(column, "") for column in cell),
         value,
         interval,
         known(row.judged),
@@ -299,16 +300,23 @@ def _cell(value: Any) -> Cell:
 
 def pivot_report(names: Sequence[str], cells: Sequence[RunCell]) -> Document:
     """Runs and their cells × metrics."""
+    cell = _cell_columns(c.cell for c in cells)
     table = tuple(
         (
             c.run_id,
             c.workflow,
-            *(c.cell.get(column, "") for column in CELL),
+            *(c.cell.get(column, "") for column in cell),
             *(known(c.values.get(name)) for name in names),
         )
         for c in cells
     )
-    return [Table(("run", "workflow", *CELL, *names), table)]
+    return [Table(("run", "workflow", *cell, *names), table)]
+
+
+def _cell_columns(cells: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
+    """The columns that tell cells apart; splits are among them where there are some."""
+    named = {column for cell in cells for column in cell}
+    return tuple(column for column in CELL if column != SPLIT or column in named)
 
 
 def pointers_report(pointers: Sequence[Pointer]) -> Document:

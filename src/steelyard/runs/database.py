@@ -8,7 +8,7 @@ from pathlib import Path
 
 from steelyard.ground.files import OWNER, PATIENCE, Access, make_file, make_folders
 
-VERSION = 3
+VERSION = 4
 TABLES = ("runs", "metrics", "labels")
 _SCHEMA = """
 CREATE TABLE runs (
@@ -17,7 +17,7 @@ CREATE TABLE runs (
 CREATE INDEX runs_by_id ON runs (run_id);
 CREATE TABLE metrics (
     run_id TEXT, metric_name TEXT, value REAL, low REAL, high REAL, n INTEGER, model TEXT, strategy TEXT, task TEXT,
-    perturbation TEXT, slice TEXT, computed_at TEXT, path TEXT);
+    perturbation TEXT, slice TEXT, computed_at TEXT, "group.split" TEXT, path TEXT);
 CREATE INDEX metrics_by_path ON metrics (path);
 CREATE INDEX metrics_by_name ON metrics (metric_name, slice);
 CREATE TABLE labels (run_id TEXT, key TEXT, value TEXT, path TEXT);

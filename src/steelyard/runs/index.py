@@ -20,7 +20,7 @@ import msgspec
 from steelyard.errors import StorageError, UsageError, printable
 from steelyard.halves import mended
 from steelyard.naming import slice_text, split_slice
-from steelyard.records.schema import CELL
+from steelyard.records.schema import CELL, SPLIT
 from steelyard.registry import closest
 from steelyard.runs import run_json
 from steelyard.runs.database import TABLES, in_memory, is_lock, opened, transaction
@@ -203,7 +203,7 @@ class Index:
             if path in whole:
                 whole[path][name] = value
         parts: dict[str, dict[tuple[str | None, ...], dict[str, float]]] = {path: {} for path in who}
-        columns = ", ".join(CELL)
+        columns = ", ".join(map(_quoted, CELL))
         query = f"SELECT path, metric_name, value, slice, {columns} FROM metrics WHERE slice != ''"
         for path, name, value, slice_, *cell in self._asked(query):
             if path in parts and slice_ == slice_text(_named(cell)):  # else it is a part of a cell
@@ -223,7 +223,7 @@ class Index:
     def rows(self, *metrics: str, of_runs: Sequence[str] = ()) -> Iterator[tuple[Any, ...]]:
         """The table of metrics, one row per number, and behind it columns `of_runs`, such as their workflow."""
         where = f" AND m.metric_name IN ({', '.join('?' * len(metrics))})" if metrics else ""
-        columns = ", ".join((*(f"m.{c}" for c in METRIC_COLUMNS), *(f"r.{c}" for c in of_runs)))
+        columns = ", ".join((*(f"m.{_quoted(c)}" for c in METRIC_COLUMNS), *(f"r.{c}" for c in of_runs)))
         query = f"SELECT {columns} FROM metrics m JOIN runs r ON r.path = m.path WHERE {self._seen}{where}"
         yield from self._asked(f"{query} ORDER BY m.run_id, m.metric_name, m.slice", [*self._values, *metrics])
 
@@ -274,11 +274,15 @@ class Index:
             ),
         )  # fmt: skip
         self._connection.executemany(
-            f"INSERT INTO metrics VALUES ({', '.join('?' * 13)})",
+            f"INSERT INTO metrics VALUES ({', '.join('?' * (len(METRIC_COLUMNS) + 1))})",
             ((*row, path) for row in _metric_rows(run)),
         )
         labels = [(run.run_id, key, value, path) for key, value in run.labels.items()]
         self._connection.executemany("INSERT INTO labels VALUES (?, ?, ?, ?)", labels)
+
+
+def _quoted(column: str) -> str:
+    return f'"{column}"'
 
 
 def _named(cell: Sequence[str | None]) -> dict[str, str]:
@@ -293,7 +297,7 @@ def _walls(tenant: str | None, domain: str | None, *, all_tenants: bool) -> tupl
     return (condition, values) if domain is None else (f"{condition} AND domain = ?", [*values, domain])
 
 
-METRIC_COLUMNS = ("run_id", "metric_name", "value", "low", "high", "n", *CELL, "slice", "computed_at")
+METRIC_COLUMNS = ("run_id", "metric_name", "value", "low", "high", "n", *CELL[:-1], "slice", "computed_at", SPLIT)
 _COLUMNS = """
     run_id, workflow, tenant, domain, started_at, completed_at, complete, sealed, labels, metrics, better, reading, path
 """
@@ -327,9 +331,9 @@ def _metric_rows(run: Run) -> Iterable[tuple[Any, ...]]:
     for key, value in run.metrics.items():
         name, slice_ = split_slice(key)
         low, high = run.intervals.get(key, (None, None))
-        cell = [slice_.get(column) for column in CELL]
-        text = slice_text(slice_)
-        yield (run.run_id, name, value, low, high, run.counts.get(key), *cell, text, run.completed_at or run.started_at)
+        *cell, split = [slice_.get(column) for column in CELL]
+        when = run.completed_at or run.started_at
+        yield (run.run_id, name, value, low, high, run.counts.get(key), *cell, slice_text(slice_), when, split)
 
 
 def _state(path: str) -> str:

@@ -60,7 +60,7 @@ Pool = Annotated[
     typer.Option(
         "--pool",
         autocompletion=completing.columns,
-        help="Cell columns to pool over: model, strategy, task, perturbation. Repeatable.",
+        help="Cell columns to pool over: model, strategy, task, perturbation, group.split. Repeatable.",
     ),
 ]
 Align = Annotated[
