@@ -132,6 +132,22 @@ def by_kept_runs(folder: Path) -> tuple[str, float]:
     return new["verdict"], new["p_adjusted"]
 
 
+def by_a_file_against_a_kept_run(folder: Path) -> tuple[str, float]:
+    done = command("compare", "it-base", folder / "new.jsonl", *FEW, root=folder / "store")
+    assert done.code == 0, done.err
+    assert done.json["names"] == {"base": "run it-base"}
+    return _said(done.json)
+
+
+def by_a_kept_run_against_a_file(folder: Path) -> tuple[str, float]:
+    assert command("runs", "pin", "it", "--as", "best", root=folder / "store").code == 0
+    return _said(command("compare", folder / "old.jsonl", "pinned:best", *FEW, root=folder / "store").json)
+
+
+def by_kept_runs_named(folder: Path) -> tuple[str, float]:
+    return _said(command("compare", "it-base", "it", "-m", "accuracy,ece", *FEW, root=folder / "store").json)
+
+
 def by_benchmark(folder: Path) -> tuple[str, float]:
     suite, new, old = (folder / name for name in ("suite.yaml", "new-answers", "old-answers"))
     done = command("benchmark", suite, new, "--baseline", old, *FEW)
@@ -147,6 +163,7 @@ def by_python(folder: Path) -> tuple[str, float]:
 
 WAYS: list[Callable[[Path], tuple[str, float]]] = [
     by_files, by_many_metrics, by_models_of_one_file, by_two_that_decide_alike, by_asking, by_kept_runs, by_python,
+    by_a_file_against_a_kept_run, by_a_kept_run_against_a_file, by_kept_runs_named,
 ]  # fmt: skip
 
 
@@ -163,6 +180,23 @@ def test_deciding_agrees_with_comparing(folder: Path) -> None:
     assert promoted.code == 0, promoted.err
     decided = command("runs", "decide", "-m", "accuracy", "--format", "json", root=folder / "store").json
     assert (decided["action"], decided["candidate"]) == ("Promote", "it")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("old.jsonl", "it", "--save"), "--save is for two files of answers"),
+        (("old.jsonl", "it", "--pool", "model"), "--pool is for two files of answers"),
+        (("it", "it-base", "--where", "item=3"), "--where is for files of answers"),
+        (("old.jsonl", "nobody"), "'nobody' is no run here"),
+        (("old.jsonl", "pinned:nobody"), "nothing is pinned"),
+        (("old.jsonl", "it", "--by", "confidence"), "--by confidence: a kept run was evaluated in other slices"),
+    ],
+)
+def test_what_a_kept_run_cannot_do_is_said(folder: Path, arguments: tuple[str, ...], said: str) -> None:
+    done = command("compare", *arguments, "--resamples", "100", root=folder / "store", cwd=folder)
+    assert done.code == 2, done.out
+    assert said in done.err
 
 
 @pytest.mark.parametrize("runs", [("new.jsonl", "old.jsonl"), ("it", "it-base")])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from steelyard.cli import completing
 from steelyard.cli.command import READS, Shown, command
 from steelyard.cli.options import records as of
 from steelyard.cli.options import store
@@ -17,7 +18,15 @@ from steelyard.errors import UsageError
 @command(writes="comparison.json")
 def compare(
     *,
-    files: Annotated[list[str], typer.Argument(help="The base run and the new run; or one file with --versus."), READS],
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            autocompletion=completing.runs,
+            help="The base run and the new run: files of answers, or a kept run's id, folder, active, active:METRIC, "
+            "pinned:NAME. Or one file with --versus.",
+        ),
+        READS,
+    ],
     metric: of.Metrics = None,
     primary: of.Primary = None,
     versus: of.Versus = None,
@@ -37,6 +46,9 @@ def compare(
     if files.count("-") > 1:
         raise UsageError("standard input can be read once only")
     from steelyard.report.comparison import comparison_report
+    from steelyard.runs.opening import is_meant_as_answers
+    from steelyard.runs.pointers import named_run
+    from steelyard.runs.saved import SavedRun, compare_runs
     from steelyard.study.columns import columns_read
     from steelyard.study.comparison import checked_align, checked_unchanged
     from steelyard.study.comparison import compare as compared
@@ -50,6 +62,24 @@ def compare(
     asked = of.asked_metrics(metric)
     metrics_read = (*(asked or ()), *(question.metric for question in questions(primary)))
     columns = None if keeping.save_records else columns_read(metrics_read, by or (), column)
+    if not versus and not all(map(is_meant_as_answers, files)):
+        for name, given in {"save": keeping.wanted, "pool": pool}.items():
+            if given:
+                raise UsageError(f"`{name}=` is for two files of answers; one of these is a kept run")
+        runs = [
+            reading.table([path], columns) if is_meant_as_answers(path) else named_run(path, place.view, "run")
+            for path in files
+        ]
+        if reading.stated and all(isinstance(run, SavedRun) for run in runs):
+            raise UsageError(f"`{next(iter(reading.stated))}=` is for files of answers; a kept run knows its own")
+        of.say_unit_of(*(run for run in runs if not isinstance(run, SavedRun)))
+        first, second = runs
+        how: dict[str, Any] = {"settings": settings, "unchanged": same, "align": aligned, "primary": primary}
+        comparison = compare_runs(first, second, asked, by=by or (), **how)
+        for group in by or ():
+            if not any(set(group.split("*")) <= set(delta.slice) for delta in comparison):
+                raise UsageError(f"`by={group}`: a kept run was evaluated in other slices, and kept no rows to slice")
+        return Shown(document=comparison_document(comparison), report=comparison_report(comparison))
     tables = [reading.table(paths, columns) for paths in ([files] if versus else [[path] for path in files])]
     of.say_unit_of(*tables)
     base, new = (tables[0].of_run(column, side) for side in sides) if versus else tables

@@ -18,17 +18,16 @@ from steelyard.decide.decision import Decision
 from steelyard.decide.gate import Gate
 from steelyard.decide.subject import NumberOptions, against_kept, called, of_records, of_runs
 from steelyard.decide.wanted import columns_asked
-from steelyard.errors import UsageError, printable
+from steelyard.errors import UsageError
 from steelyard.records.in_memory import is_frame
 from steelyard.records.readers import read
-from steelyard.records.readers.choosing import is_bundle
 from steelyard.records.reading import Reading
 from steelyard.records.table import Records
 from steelyard.records.unit import Unit, likely_unit
 from steelyard.runs.attempts import counted, tried
 from steelyard.runs.layout import Scope, View, scopes
-from steelyard.runs.opening import check_walls, is_run_folder, looks_like_file, no_file, open_run
-from steelyard.runs.pointers import PINNED, Pointers
+from steelyard.runs.opening import check_walls, is_answers, looks_like_file, no_file, open_run
+from steelyard.runs.pointers import named_run
 from steelyard.runs.run_json import NAME
 from steelyard.runs.saved import EVIDENCE, SavedRun
 
@@ -154,22 +153,13 @@ def _of_answers(source: Any, gate: Gate, request: Request) -> Records | None:
         raise UsageError("a run is a file of answers, a frame, records, a run folder, or a run's id")
     if not isinstance(source, SavedRun):
         check_walls(Path(source), request.view)
-    if (
-        isinstance(source, SavedRun)
-        or Path(source).name == NAME
-        or not (os.path.isfile(source) or _is_folder_of_answers(source))
-    ):
+    if isinstance(source, SavedRun) or not is_answers(source):
         return None
     return read(source, columns=columns, **request.reading)
 
 
 def _name(source: Any) -> str:
     return os.fspath(source) if isinstance(source, str | os.PathLike) else "records"
-
-
-def _is_folder_of_answers(source: Any) -> bool:
-    """True for a folder of answers: one that a reader recognises, and no run's."""
-    return os.path.isdir(source) and not is_run_folder(source) and is_bundle(os.fspath(source))
 
 
 # -- kept runs ---------------------------------------------------------------------------------------------------------
@@ -183,19 +173,6 @@ def _scope(run: SavedRun, view: View) -> Scope | None:
 def _baseline(request: Request, scope: Scope | None) -> SavedRun:
     """The run that a baseline's name means, in this scope."""
     source = request.baseline
-    if not isinstance(source, str):
-        return open_run(source, request.view, "baseline")
-    kind, _, name = source.partition(":")
-    if kind not in ("active", "pinned") or (kind == "pinned" and not name):
-        if os.path.isfile(source) and Path(source).name != NAME:
-            raise UsageError("a kept run is gated against a kept run; save both")
-        return open_run(source, request.view, "baseline")
-    pointers = Pointers(scope or request.view.scope())
-    profile = PINNED if kind == "pinned" else request.profile
-    pointer = pointers.get(pointers.metric_key(name or None, profile), profile)
-    if not pointer.stack:
-        what = "pinned" if kind == "pinned" else "active"
-        known = [p.metric for p in pointers.all() if p.profile == profile and p.stack]
-        hint = f"; there is {', '.join(map(printable, known[:5]))}" if known else "; promote or pin a run first"
-        raise UsageError(f"nothing is {what} under '{printable(name or pointer.metric)}'{hint}")
-    return pointers.opened(pointer.stack[-1])
+    if isinstance(source, str) and os.path.isfile(source) and Path(source).name != NAME:
+        raise UsageError("a kept run is gated against a kept run; save both")
+    return named_run(source, request.view, "baseline", scope=scope, profile=request.profile)

@@ -23,7 +23,7 @@ from steelyard.records.labels import null_name, value_name
 from steelyard.records.reading import reading_text
 from steelyard.records.schema import CELL, FIELDS
 from steelyard.records.table import Records
-from steelyard.runs.saved import COMBINED_NAME, EVIDENCE, SEEN, SavedRun, compare_runs, compare_with_kept
+from steelyard.runs.saved import COMBINED_NAME, EVIDENCE, SEEN, SavedRun, compare_runs
 from steelyard.study.comparison import NOT_TOLD, Align, checked_align, checked_unchanged, compare, kept_population
 from steelyard.study.deltas import Unchanged
 from steelyard.study.evaluation import evaluate
@@ -79,10 +79,8 @@ def of_runs(gate: Gate, run: SavedRun, baseline: SavedRun | None, asked: NumberO
     if not baseline.run.complete:
         raise StorageError(f"the baseline {baseline.name} is not complete; nothing can be gated against it")
     names = [name for name in delta_metrics(gate) if name not in subject.known.lacking]
-    by = [columns for columns in slice_columns(gate) if run.records is not None and baseline.records is not None]
-    comparison: Comparison | None = (
-        compare_runs(baseline, run, names, settings=settings, unchanged=asked.unchanged, by=by) if names else None
-    )
+    how: dict[str, Any] = {"settings": settings, "unchanged": asked.unchanged, "by": slice_columns(gate)}
+    comparison: Comparison | None = compare_runs(baseline, run, names, **how) if names else None
     rates = _failure_rate(baseline), _failure_rate(run)
     return replace(
         subject,
@@ -112,7 +110,7 @@ def against_kept(gate: Gate, new: Records, baseline: SavedRun, asked: NumberOpti
     deltas = delta_metrics(gate.spelled(()))
     settings = replace(run_settings(baseline), **asked.stated)
     how: dict[str, Any] = {"settings": settings, "unchanged": asked.unchanged, "align": asked.align}
-    comparison = compare_with_kept(baseline, new, deltas, by=slice_columns(gate), **how) if deltas else None
+    comparison = compare_runs(baseline, new, deltas, by=slice_columns(gate), **how) if deltas else None
     failed = _failure_rate(baseline)
     known = replace(subject.known, baseline=f"run {baseline.name}", baseline_values=_slices_of(kept_slices(baseline)))
     found = replace(

@@ -9,6 +9,7 @@ from typing import Any
 
 from steelyard.errors import UsageError, printable
 from steelyard.records.readers import readers
+from steelyard.records.readers.choosing import is_bundle
 from steelyard.runs.index import Index
 from steelyard.runs.layout import TENANTS, View, results
 from steelyard.runs.run_json import NAME
@@ -49,6 +50,18 @@ def check_walls(path: Path, view: View) -> None:
 def is_run_folder(source: Any) -> bool:
     """True for the folder of a kept run, and for its run.json."""
     return os.path.isfile(Path(source) / NAME) or (Path(source).name == NAME and os.path.isfile(source))
+
+
+def is_answers(source: Any) -> bool:
+    """True for a file of answers, or a folder of them: one that a reader recognises, and no run's."""
+    if is_run_folder(source) or Path(source).name == NAME:
+        return False
+    return os.path.isfile(source) or (os.path.isdir(source) and is_bundle(os.fspath(source)))
+
+
+def is_meant_as_answers(source: Any) -> bool:
+    """True if a name is meant as answers: standard input, answers that are there, or a file by its suffix."""
+    return source == "-" or is_answers(source) or looks_like_file(source)
 
 
 def looks_like_file(source: Any) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from steelyard.errors import InputError, StorageError, UsageError
 from steelyard.naming import slice_text, split_slice
+from steelyard.records.schema import CELL
 from steelyard.runs.documented import meant_by
 from steelyard.runs.index import RunEntry
 from steelyard.runs.metric_keys import expression, metric_of_expression
@@ -24,9 +25,15 @@ def paired(base: SavedRun, run: RunEntry, key: str, settings: Settings | None) -
     if metric is None:
         return "no paired delta: this key is no metric that evidence is kept of"
     try:
-        return compare_runs(base, SavedRun.at(run.folder), [metric], settings=settings)
+        return compare_runs(base, SavedRun.at(run.folder), [metric], settings=settings, by=_sliced_by(key))
     except (InputError, StorageError, UsageError) as problem:
         return str(problem)
+
+
+def _sliced_by(key: str) -> list[str]:
+    """The columns that a key slices by, beyond cells."""
+    _, slice_ = split_slice(meant_by(key))
+    return ["*".join(own)] if (own := [column for column in slice_ if column not in CELL]) else []
 
 
 def found_delta(comparison: Comparison | str, key: str) -> Delta | str:

@@ -23,7 +23,8 @@ from steelyard.ground.json import dumps, read_json, refusal
 from steelyard.runs.attempts import last_verdict
 from steelyard.runs.index import Index, Problem, RunEntry
 from steelyard.runs.keys import same_but_case
-from steelyard.runs.layout import Scope, access, checked, inside
+from steelyard.runs.layout import Scope, View, access, checked, inside
+from steelyard.runs.opening import open_run
 from steelyard.runs.run_json import stamp
 from steelyard.runs.saved import SavedRun
 
@@ -214,6 +215,23 @@ class Pointers:
         plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", metric).strip("-.")[:60] or "metric"
         name = f"{plain}-{hashlib.sha256(metric.encode()).hexdigest()[:8]}.json"
         return inside(self._scope.root, self._scope.active / checked("profile", profile) / name)
+
+
+def named_run(
+    source: Any, view: View, kind: str, *, scope: Scope | None = None, profile: str = DEFAULT_PROFILE
+) -> SavedRun:
+    """The kept run that a name means: active, active:METRIC, pinned:NAME, or an id or a folder of a run."""
+    state, _, name = source.partition(":") if isinstance(source, str) else ("", "", "")
+    if state not in ("active", "pinned") or (state == "pinned" and not name):
+        return open_run(source, view, kind)
+    pointers = Pointers(scope or view.scope())
+    profile = PINNED if state == "pinned" else profile
+    pointer = pointers.get(pointers.metric_key(name or None, profile), profile)
+    if not pointer.stack:
+        known = [p.metric for p in pointers.all() if p.profile == profile and p.stack]
+        hint = f"; there is {', '.join(map(printable, known[:5]))}" if known else "; promote or pin a run first"
+        raise UsageError(f"nothing is {state} under '{printable(name or pointer.metric)}'{hint}")
+    return pointers.opened(pointer.stack[-1])
 
 
 def standing(runs: Sequence[RunEntry]) -> tuple[dict[str, list[str]], list[Problem]]:

@@ -18,7 +18,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from io import BytesIO
@@ -29,7 +29,8 @@ from steelyard.errors import InputError, StorageError, UsageError, printable
 from steelyard.ground.digests import CHANGED
 from steelyard.ground.files import read_plain, write_folder
 from steelyard.ground.json import dumps, strict
-from steelyard.metrics.definition import MetricLike
+from steelyard.metrics.definition import Metric, MetricLike, known_metric
+from steelyard.naming import Expr
 from steelyard.records.extras import Extra
 from steelyard.records.schema import CELL
 from steelyard.records.table import Records
@@ -40,10 +41,12 @@ from steelyard.runs.manifest import RunManifest, manifest_document
 from steelyard.runs.run_json import NAME, RowCounts, Run, read_run, run_document, stamp
 from steelyard.study.cells import several
 from steelyard.study.comparison import Align, compare, compare_kept, told_of
+from steelyard.study.defaults import choose, leading, listed_metrics
 from steelyard.study.deltas import Unchanged
 from steelyard.study.evaluation import evaluate
 from steelyard.study.kept import KeptSlice
 from steelyard.study.kept_wire import packed, unpacked
+from steelyard.study.primary import Primary, questions
 from steelyard.study.results import Comparison, Evaluation
 from steelyard.study.wire import document_of, flat_key
 from steelyard.uncertainty.settings import Settings
@@ -288,59 +291,80 @@ class SavedRun:
 
 
 def compare_runs(
-    base: SavedRun,
-    new: SavedRun,
-    metrics: Sequence[MetricLike],
-    *,
-    settings: Settings | None = None,
-    unchanged: Unchanged = "say",
-    by: Sequence[str] = (),
-) -> Comparison:
-    """Paired deltas of two kept runs, in the slices they were evaluated in: from their rows where both have them.
-
-    Of a benchmark, tasks and what is over all of them are slices that no one table splits into: evidence tells.
-
-    `by` adds slices, which only rows can give.
-    """
-    if base.records is None or new.records is None or new.records.task.benchmark is not None:
-        about = base.evaluation, new.evaluation
-        return compare_kept(base.kept, new.kept, metrics, settings=settings, unchanged=unchanged, about=about)
-    slices, own = _evaluated_in(base, new)
-    tables = base.records, new.records
-    found = compare(
-        *tables,
-        metrics,
-        by=list(dict.fromkeys((*own, *by))),
-        pool=pooled(slices, tables),
-        settings=settings,
-        unchanged=unchanged,
-    )
-    return told_of(found, base.evaluation, new.evaluation)
-
-
-def compare_with_kept(
-    base: SavedRun,
-    new: Records,
-    metrics: Sequence[MetricLike],
+    base: SavedRun | Records,
+    new: SavedRun | Records,
+    metrics: Sequence[MetricLike | Expr] | None = None,
     *,
     settings: Settings | None = None,
     unchanged: Unchanged = "say",
     align: Align = "strict",
-    by: Sequence[str] = (),
+    by: Sequence[str] | None = None,
+    primary: Primary = None,
 ) -> Comparison:
-    """Paired deltas of a table against a kept run, in the slices that the run was evaluated in.
+    """Paired deltas of two runs, of which one at least was kept, cell by cell as it was evaluated.
 
-    From the rows of both, where the run kept them; else the table's evidence is collected as keeping it would.
+    From the rows of both, where both have them; else from evidence, which of a table is collected as keeping it would.
+    Of a benchmark, tasks and what is over all of them are slices that no one table splits into: evidence tells.
+
+    `by` are the slices to compare as well, by default all that the runs were evaluated in. Without metrics, those that
+    suit the answers and were kept.
     """
-    slices, own = _evaluated_in(base)
-    every = list(dict.fromkeys((*own, *by)))
-    if base.records is not None:
-        pool = pooled(slices, [base.records, new])
-        how: dict[str, Any] = {"settings": settings, "unchanged": unchanged, "align": align}
-        return told_of(compare(base.records, new, metrics, by=every, pool=pool, **how), base.evaluation)
-    mine = evaluate(new, metrics, by=every, pool=pooled(slices, [new]), keep_evidence=True, resamples=0)
-    about = base.evaluation, mine
-    return compare_kept(base.kept, mine.kept, metrics, settings=settings, unchanged=unchanged, about=about)
+    runs = [side for side in (base, new) if isinstance(side, SavedRun)]
+    tables = [side.records if isinstance(side, SavedRun) else side for side in (base, new)]
+    slices, own = _evaluated_in(*runs)
+    every = list(dict.fromkeys(own if by is None else by))
+    told: dict[str, Any] = {"settings": settings, "unchanged": unchanged, "primary": primary}
+    one, two = tables
+    if one is not None and two is not None and two.task.benchmark is None:
+        pool = pooled(slices, (one, two))
+        found = compare(one, two, metrics, by=every, pool=pool, align=align, **told)
+        return _named(told_of(found, *(run.evaluation for run in runs)), base, new)
+    asked: Sequence[MetricLike | Expr]
+    if metrics is None:
+        asked = chosen = _kept_by_all(runs, tables)
+        told["primary"] = leading(chosen) if primary is None else primary
+    else:
+        asked = metrics
+
+    def kept(side: SavedRun | Records) -> tuple[Sequence[KeptSlice], Evaluation | None]:
+        if isinstance(side, SavedRun):
+            return [part for part in side.kept if by is None or _is_among(part.slice, by)], side.evaluation
+        every_metric = [*asked, *(question.metric for question in questions(primary))]
+        made = evaluate(side, every_metric, by=every, pool=pooled(slices, [side]), keep_evidence=True, resamples=0)
+        return made.kept, made
+
+    (mine, of_mine), (theirs, of_theirs) = kept(base), kept(new)
+    return _named(compare_kept(mine, theirs, asked, about=(of_mine, of_theirs), **told), base, new)
+
+
+def _named(comparison: Comparison, *sides: SavedRun | Records) -> Comparison:
+    """The comparison with kept runs called by their ids, and with the files that they were made of."""
+    names, sources = dict(comparison.names), dict(comparison.sources)
+    for side, of in zip(("base", "new"), sides, strict=True):
+        if isinstance(of, SavedRun):
+            names[side] = f"run {of.run.run_id}"
+            sources[side] = sources[side] if of.evaluation is None else of.evaluation.sources
+        else:
+            sources[side] = of.sources
+    return replace(comparison, names=names, sources=sources)
+
+
+def _kept_by_all(runs: Sequence[SavedRun], tables: Sequence[Records | None]) -> list[Metric]:
+    """The metrics that suit a table and that runs without rows kept; without a table, those that all runs kept."""
+    table = next((table for table in tables if table is not None), None)
+    names = [{name for part in run.kept for name in part.evidence} for run in runs if run.records is None or not table]
+    kept = [known_metric(name) for part in runs[0].kept for name in part.evidence] if table is None else []
+    suiting = [m for m in kept if m] if table is None else listed_metrics(choose(table, comparable=True))
+    found = [m for m in dict.fromkeys(suiting) if not m.no_delta and all(str(m) in own for own in names)]
+    if not found:
+        raise UsageError("the runs kept none of the metrics that suit these answers; name one with `metric=`")
+    return found
+
+
+def _is_among(slice_: Mapping[str, Any], by: Sequence[str]) -> bool:
+    """True for a cell, and for a slice of the columns that were asked for."""
+    own = set(slice_) - set(CELL)
+    return not own or any(own == set(group.split("*")) - set(CELL) for group in by)
 
 
 def _evaluated_in(*runs: SavedRun) -> tuple[list[Mapping[str, Any]], list[str]]:

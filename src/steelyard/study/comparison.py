@@ -131,7 +131,7 @@ def _names(base: Records, new: Records, versus: Sequence[str]) -> dict[str, str]
 def compare_kept(
     base: Sequence[KeptSlice],
     new: Sequence[KeptSlice],
-    metrics: Sequence[MetricLike],
+    metrics: Sequence[MetricLike | Expr],
     *,
     settings: Settings | None = None,
     unchanged: Unchanged = "say",
@@ -149,7 +149,8 @@ def compare_kept(
     unclear = next(filter(None, map(left_open, (*listed(metrics), *(q.metric for q in deciding)))), None)
     if unclear is not None:
         raise UsageError(unclear)
-    asked = [m for m in map(metric_of, listed(metrics)) if not m.no_delta]
+    named = [question.metric for question in deciding]
+    asked = [m for m in dict.fromkeys(map(metric_of, (*listed(metrics), *named))) if not m.no_delta]
     dropped = [c for c in ("model", "strategy") if all(_values(kept, c) <= 1 for kept in (base, new))]
     mine, theirs = (_by_slice(kept, dropped) for kept in (base, new))
     lonely = [key for key in (*mine, *theirs) if (key in mine) != (key in theirs) and {c for c, _ in key} <= set(CELL)]
