@@ -9,7 +9,7 @@ from steelyard.report.document import Document, Heading, MetricName, Note, Row, 
 from steelyard.report.figures.figure import Figure
 from steelyard.report.rows import files, measured, paired
 from steelyard.study.selection import HULL, Deltas, Reading, Selection
-from steelyard.uncertainty.number import Delta
+from steelyard.uncertainty.number import Delta, Number, shown_method
 
 _MEANING = {
     "cmax": "share answered",
@@ -30,6 +30,13 @@ _MEANING = {
 }
 
 
+_COLUMNS = ("number", "value", "95% interval", "method", "what it says")
+_PLAIN = (
+    "method percentile: as they come, as the documented file has them. For a decision, evaluate, compare or gate "
+    "the metric itself (`aurc`, `augrc`, …), whose interval is chosen by what it is"
+)
+
+
 def selection_report(selection: Selection, figures: Sequence[Figure] = ()) -> Document:
     """The numbers of the artifact, with their intervals, and figures of it if any."""
     document: Document = []
@@ -44,6 +51,7 @@ def selection_report(selection: Selection, figures: Sequence[Figure] = ()) -> Do
         document.append(Heading(f"confidence: {name}"))
         deltas = selection.deltas.get(name)
         document += _pair(readings, deltas, selection) if deltas else _one(readings[0], selection)
+    document += [Note(_PLAIN)] if selection.settings.method == "plain" and selection.settings.resamples else []
     document += figures
     document += [Note(f"left out: {name}, which lacks {', '.join(needs)}") for name, needs in selection.lacking.items()]
     document += [Note(f"warning: {w}") for w in selection.warnings]
@@ -64,12 +72,12 @@ def _population(selection: Selection) -> str:
 
 def _one(reading: Reading, selection: Selection) -> Document:
     rows: list[Row] = [
-        (_named(key, selection), *measured(e.value, e.interval), _meaning(key, selection))
+        (_named(key, selection), *measured(e.value, e.interval), _method(e), _meaning(key, selection))
         for key, e in reading.estimates.items()
     ]
     for key, e in reading.risk_at.items():
-        rows.append((_risk_at(key), *measured(e.value, e.interval), _reached(reading, key)))
-    document: Document = [Table(("number", "value", "95% interval", "what it says"), (*rows, *_judged(reading)))]
+        rows.append((_risk_at(key), *measured(e.value, e.interval), _method(e), _reached(reading, key)))
+    document: Document = [Table(_COLUMNS, (*rows, *_judged(reading)))]
     gap = reading.interpretation["aurc_gap_pct"]
     if gap is not None:
         where = "above" if gap >= 0 else "below"
@@ -78,7 +86,14 @@ def _one(reading: Reading, selection: Selection) -> Document:
 
 
 def _judged(reading: Reading) -> list[Row]:
-    return [(MetricName(key), *measured(e.value, e.interval), _MEANING[key]) for key, e in reading.calibration.items()]
+    return [
+        (MetricName(key), *measured(e.value, e.interval), _method(e), _MEANING[key])
+        for key, e in reading.calibration.items()
+    ]
+
+
+def _method(e: Number) -> str:
+    return shown_method(e.method) if e.interval is not None else ""
 
 
 def _remarks(notes: list[str]) -> Document:
@@ -101,19 +116,19 @@ def _pair(readings: tuple[Reading, ...], deltas: Deltas, selection: Selection) -
         one, two = (_reached(reading, key) for reading in readings)
         meaning = one if one == two else f"{one} left, {two} right"
         rows.append(_delta(_risk_at(key), d, meaning))
-    document: Document = [Table(("number", "left", "right", "delta", "95% interval", "what it says"), tuple(rows))]
+    columns = ("number", "left", "right", "delta", "95% interval", "method", "what it says")
+    document: Document = [Table(columns, tuple(rows))]
     shares = [reading.estimates["cmax"].value for reading in readings]
     if shares[0] != shares[1]:
         document.append(Note("the runs answer unequal shares, and areas reward declining: compare the *_common rows"))
     for side, reading in zip(("left", "right"), readings, strict=True):
         if reading.calibration:
-            columns = ("number", "value", "95% interval", "what it says")
-            document += [Note(f"{side}:"), Table(columns, tuple(_judged(reading)))]
+            document += [Note(f"{side}:"), Table(_COLUMNS, tuple(_judged(reading)))]
     return document + _remarks(deltas.notes)
 
 
 def _delta(name: MetricName, d: Delta, meaning: str) -> Row:
-    return name, *paired(d.base, d.new, d.delta, d.interval), meaning
+    return name, *paired(d.base, d.new, d.delta, d.interval), _method(d), meaning
 
 
 def _named(key: str, selection: Selection) -> MetricName:
