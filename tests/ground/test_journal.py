@@ -148,6 +148,20 @@ def test_rows_reach_the_disk_without_being_flushed(tmp_path: Path) -> None:
         assert list(Rows(tmp_path / "j")) == [{"n": 1}]
 
 
+def test_a_row_is_in_the_file_when_it_was_appended(tmp_path: Path) -> None:
+    may_sync = threading.Event()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module.os, "fsync", lambda _: may_sync.wait(300))
+        may_sync.set()
+        with Journal(tmp_path / "j") as journal:
+            may_sync.clear()
+            for n in range(3):
+                journal.append({"n": n})
+                assert list(Rows(tmp_path / "j")) == [{"n": each} for each in range(n + 1)]
+            assert journal.synced == 0
+            may_sync.set()
+
+
 def full(*_: Any) -> int:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -168,8 +182,8 @@ def test_a_full_disk_is_said_and_costs_nothing_that_was_flushed(
     journal.flush()
     with monkeypatch.context() as patch:
         patch.setattr(module.os, use, fails)
-        journal.append({"n": 2, "text": "SECRET"})
         with pytest.raises(StorageError, match=r"no space left on device.*the last row is not") as caught:
+            journal.append({"n": 2, "text": "SECRET"})  # a write is refused here, a sync below
             journal.flush()
         assert "SECRET" not in str(caught.value)
     with pytest.raises(StorageError, match="no space"):

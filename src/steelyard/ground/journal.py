@@ -1,16 +1,17 @@
 """An append-only file of rows, of which each is there whole or not at all.
 
     with Journal(path) as journal:
-        journal.append({"item": "q1", "reply": "..."})    # never waits for the disk
+        journal.append({"item": "q1", "reply": "..."})    # handed to the system; never waits for the disk
         journal.flush()                                    # what was appended is on disk now
 
 A row is a line: the checksum of a JSON document, and the document.
 
     5d0c41b2 {"item":"q1","reply":"..."}
 
-A thread writes and syncs what has come together, every fifth of a second, or as soon as it is much. A process that is
-killed loses at most what it did not flush, and leaves at most half a row at the end, which readers pass over and the
-next writer takes away. A row in the middle that was damaged is refused: it may have been anything.
+A row is written when it is appended, so that a process that is killed loses none. A thread syncs what has come
+together, every fifth of a second, or as soon as it is much: a machine that stops loses at most what was not synced, and
+leaves at most half a row at the end, which readers pass over and the next writer takes away. A row in the middle that
+was damaged is refused: it may have been anything.
 """
 
 from __future__ import annotations
@@ -44,7 +45,6 @@ class Journal:
         self.path = Path(path)
         self.torn = 0
         self._news = threading.Condition()
-        self._waiting: list[bytes] = []
         self._appended = self._synced = self._wanted = 0
         self._closing = False
         self._problem = ""
@@ -55,11 +55,11 @@ class Journal:
                 opening.enter_context(exclusive(self.path.parent, patience=PATIENCE))
                 self._file = os.open(self.path, _OPEN, 0o600)
                 opening.callback(os.close, self._file)
-                self._size = self._repaired()
+                self._size = self._synced_size = self._repaired()
             except OSError as problem:
                 raise StorageError(f"cannot write {printable(self.path)}: {reason(problem)}") from None
             self._closed = opening.pop_all()
-        self._writer = threading.Thread(target=self._write, name="journal", daemon=True)
+        self._writer = threading.Thread(target=self._sync, name="journal", daemon=True)
         self._writer.start()
 
     def _repaired(self) -> int:
@@ -99,10 +99,11 @@ class Journal:
             self._refuse()
             if self._closing:
                 raise StorageError(f"{printable(self.path)} is closed; no row can be added")
-            self._waiting.append(line)
+            self._problem = self._write_down(line)
             self._appended += 1
-            if len(self._waiting) in (1, MUCH):
+            if self._problem or self._unsynced in (1, MUCH):
                 self._news.notify_all()
+            self._refuse()
 
     def flush(self) -> None:
         """Return once every row that was appended is on disk."""
@@ -125,49 +126,56 @@ class Journal:
         finally:
             self._closed.close()
 
+    @property
+    def _unsynced(self) -> int:
+        return self._appended - self._synced
+
     def _refuse(self) -> None:
         if self._problem:
-            unsynced = self._appended - self._synced
-            lost = "the last row is" if unsynced == 1 else f"the last {unsynced:,} rows are"
+            lost = "the last row is" if self._unsynced == 1 else f"the last {self._unsynced:,} rows are"
             raise StorageError(
                 f"cannot write {printable(self.path)}: {self._problem}; what was written before is kept, {lost} not"
             )
 
-    def _write(self) -> None:
+    def _sync(self) -> None:
         """What the thread does until the journal is closed or the disk refuses."""
         while True:
             with self._news:
-                self._news.wait_for(lambda: self._waiting or self._closing)
+                self._news.wait_for(lambda: self._unsynced or self._closing)
                 self._news.wait_for(self._is_due, EVERY)
-                lines, self._waiting = self._waiting, []
-                if not lines:
+                appended, size = self._appended, self._size
+                if self._problem or appended == self._synced:
                     return
-            problem = self._write_down(b"".join(lines))
+            try:
+                os.fsync(self._file)
+            except OSError as problem:
+                with self._news:
+                    self._take_back(self._synced_size)
+                    self._problem = reason(problem)
+                    self._news.notify_all()
+                    return
             with self._news:
-                if problem is None:
-                    self._synced += len(lines)
-                else:
-                    self._problem = problem
+                self._synced, self._synced_size = appended, size
                 self._news.notify_all()
-                if problem is not None:
-                    return
 
     def _is_due(self) -> bool:
-        return len(self._waiting) >= MUCH or self._wanted > self._synced or self._closing
+        return self._unsynced >= MUCH or self._wanted > self._synced or self._closing or bool(self._problem)
 
-    def _write_down(self, data: bytes) -> str | None:
-        """Write and sync; what the disk refuses leaves the file as it was, and says why."""
+    def _write_down(self, line: bytes) -> str:
+        """Write a row, and why the disk refused it: then what was synced stays, and no row that was not."""
         try:
-            left = memoryview(data)
+            left = memoryview(line)
             while left:
                 left = left[os.write(self._file, left) :]
-            os.fsync(self._file)
         except OSError as problem:
-            with suppress(OSError):  # else half a row stays, which readers pass over
-                os.ftruncate(self._file, self._size)
+            self._take_back(self._synced_size)
             return reason(problem)
-        self._size += len(data)
-        return None
+        self._size += len(line)
+        return ""
+
+    def _take_back(self, size: int) -> None:
+        with suppress(OSError):  # else half a row stays, which readers pass over
+            os.ftruncate(self._file, size)
 
 
 class Rows:
