@@ -172,6 +172,12 @@ def half(handle: int, data: bytes) -> int:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+def _added(journal: Journal, row: dict[str, Any]) -> None:
+    """A write is refused when a row is appended, a sync when it is flushed."""
+    journal.append(row)
+    journal.flush()
+
+
 @pytest.mark.parametrize(("use", "fails"), [("write", full), ("write", half), ("fsync", full)])
 def test_a_full_disk_is_said_and_costs_nothing_that_was_flushed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, use: str, fails: Callable[..., int]
@@ -183,8 +189,7 @@ def test_a_full_disk_is_said_and_costs_nothing_that_was_flushed(
     with monkeypatch.context() as patch:
         patch.setattr(module.os, use, fails)
         with pytest.raises(StorageError, match=r"no space left on device.*the last row is not") as caught:
-            journal.append({"n": 2, "text": "SECRET"})  # a write is refused here, a sync below
-            journal.flush()
+            _added(journal, {"n": 2, "text": "SECRET"})
         assert "SECRET" not in str(caught.value)
     with pytest.raises(StorageError, match="no space"):
         journal.append({"n": 3})

@@ -44,7 +44,7 @@ EVERYTHING: dict[str, Any] = {
     "gate": ["accuracy >= 0 for each cell"],
     "seed": 5,
     "confidence": "consistency",
-    "limits": {"concurrency": 2, "deadline_s": 5, "retries": 0, "max_cost": 5},
+    "limits": {"concurrency": 2, "timeout_s": 5, "deadline_s": 5, "retries": 0, "max_cost": 5},
     "save": {"workflow": "All", "domain": "d", "tenant": "t", "labels": {"a": "b"}},
 }  # fmt: skip
 

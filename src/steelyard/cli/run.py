@@ -11,14 +11,22 @@ import typer
 from steelyard.cli.command import Shown, as_options, command, say
 from steelyard.cli.options import asking, store
 from steelyard.cli.options.uncertainty import Intervals
-from steelyard.errors import counted
+from steelyard.errors import UsageError, counted
 
 
 @command(writes="run-result.json")
 def run(
     *,
     spec: asking.Spec,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked; ask and write nothing.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Say what would be asked and what it would take; ask and write nothing. No key."
+        ),
+    ] = False,
+    show: Annotated[
+        str | None, typer.Option("--show", help="With --dry-run, prompts: the exact messages about the first item.")
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on where a run of the same spec stopped, or start.")
     ] = False,
@@ -40,18 +48,24 @@ def run(
     Exit codes: 0 every request ended, 4 a model gave no reply or refused the key; a gate in the spec sets 1 or 6.
     """
     from steelyard.cli.asking_line import asking_line
-    from steelyard.report.plan import plan_report
+    from steelyard.report.plan import plan_report, prompts_report
     from steelyard.report.run import run_report
     from steelyard.runner.run import How, carried_out, prepare
     from steelyard.runner.wire import plan_document, run_result
     from steelyard.runs.layout import share
 
+    if show not in (None, "prompts") or (show and not dry_run):
+        raise UsageError("--show takes prompts, and goes with --dry-run")
     file = asking.loaded(spec, concurrency=concurrency, limit=limit, max_cost=max_cost)
-    prepared = prepare(file, os.environ, root=place.root, tenant=place.tenant, domain=place.domain, say=_say)
+    prepared = prepare(
+        file, os.environ, root=place.root, tenant=place.tenant, domain=place.domain, say=_say, needs_keys=not dry_run
+    )
     if group_readable and not dry_run:
         share(prepared.scope)
     if dry_run:
-        return Shown(document=plan_document(prepared.plan, 1), report=lambda: plan_report(prepared.plan))
+        plan, shown = prepared.plan, int(show == "prompts")
+        report = [*plan_report(plan), *prompts_report(plan, shown)]
+        return Shown(document=plan_document(plan, shown), report=report)
     with asking_line() as watch:
         how = How(
             resume=resume,

@@ -12,7 +12,8 @@
   a turn does not count.
 
 A failure says the status and a reason of our own: never what was sent, the key, or what the server wrote, which may
-echo both. A key that comes back in an answer is struck out before anybody reads it.
+echo both; the beginning of that is in `said`, for whoever knows what was sent and can take it out. A key that comes
+back in an answer is struck out before anybody reads it.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ NO_CONNECTION = "cannot be reached, or the connection broke off"
 CONNECTING = 10.0  # seconds
 DEAD = 8  # requests, at least, of which none reached the server
 _STRUCK = b"[key]"
+_MOST_SAID = 4096  # bytes of what a server writes with an error
+_LISTENING = 2.0  # seconds for them
 _SHORTEST_KEY = 8  # characters; a shorter one would be found in ordinary words
 _SHARD = 8  # connections; a pool looks through all of them for every request
 _FIRST_WAIT = 0.5  # seconds, doubled from one attempt to the next
@@ -85,12 +88,15 @@ class Answer:
 
 
 class FailedRequestError(BackendError):
-    """One request got no answer; the next may. `status` is None where the server said nothing."""
+    """One request got no answer; the next may. `status` is None where the server said nothing.
 
-    def __init__(self, server: str, reason: str, *, status: int | None, retries: int, gave_up: bool) -> None:
-        attempts = f"; gave up after {counted(retries + 1, 'attempt')}" if gave_up else ""
-        super().__init__(f"{server}: {reason}{attempts}")
-        self.reason, self.status, self.retries = reason, status, retries
+    `said` is the beginning of what it wrote with an error: it may hold what was sent.
+    """
+
+    def __init__(self, server: str, refusal: _Refusal, *, retries: int) -> None:
+        attempts = f"; gave up after {counted(retries + 1, 'attempt')}" if refusal.again else ""
+        super().__init__(f"{server}: {refusal.reason}{attempts}")
+        self.reason, self.status, self.said, self.retries = refusal.reason, refusal.status, refusal.said, retries
 
 
 class _Refusal(Exception):  # noqa: N818 - why an attempt failed, not an error yet
@@ -99,6 +105,7 @@ class _Refusal(Exception):  # noqa: N818 - why an attempt failed, not an error y
     def __init__(self, reason: str, status: int | None = None, *, again: bool, wait: float | None = None) -> None:
         super().__init__(reason)
         self.reason, self.status, self.again, self.wait = reason, status, again, wait
+        self.said = b""
 
 
 class Server:
@@ -176,9 +183,7 @@ class Server:
             wait = self._wait(refusal, retries, left)
             if wait is None:
                 self._count_unreached(refusal)
-                raise FailedRequestError(
-                    self.name, refusal.reason, status=refusal.status, retries=retries, gave_up=refusal.again
-                )
+                raise FailedRequestError(self.name, refusal, retries=retries)
             left -= wait
             retries += 1
             with suppress(TimeoutError):
@@ -253,7 +258,7 @@ class Server:
     async def _body(self, response: httpx.Response) -> bytes:
         """The bytes of a 200."""
         try:
-            _accept(response.status_code, response.headers)
+            await self._accept(response)
             most, parts, size = self.limits.largest_answer, [], 0
             async for part in response.stream:  # type: ignore[union-attr]  # an asynchronous transport's is one
                 parts.append(part)
@@ -263,6 +268,24 @@ class Server:
             return self._struck(b"".join(parts))
         finally:
             await response.stream.aclose()  # type: ignore[union-attr]
+
+    async def _accept(self, response: httpx.Response) -> None:
+        """Raise why an answer is none, if so, with the beginning of what the server wrote."""
+        import httpx
+
+        refusal = _refusal(response.status_code, response.headers)
+        if refusal is None:
+            return
+        with suppress(TimeoutError, httpx.TransportError):
+            if refusal.status is None:
+                raise refusal
+            async with asyncio.timeout(_LISTENING):
+                async for part in response.stream:  # type: ignore[union-attr]  # an asynchronous transport's is one
+                    refusal.said += part
+                    if len(refusal.said) >= _MOST_SAID:
+                        break
+        refusal.said = self._struck(refusal.said)[:_MOST_SAID]
+        raise refusal
 
     def _struck(self, body: bytes) -> bytes:
         for key in self._keys:
@@ -297,18 +320,18 @@ def asked_to_wait(header: str | None) -> float | None:
         return None
 
 
-def _accept(status: int, headers: Mapping[str, str]) -> None:
-    """Raise why an answer is none, if so."""
+def _refusal(status: int, headers: Mapping[str, str]) -> _Refusal | None:
+    """Why an answer is none, if so."""
     if status == HTTPStatus.OK:
         if headers.get("Content-Encoding", "identity").lower() != "identity":
-            raise _Refusal("the answer is compressed, which was not asked for", again=False)
-        return
+            return _Refusal("the answer is compressed, which was not asked for", again=False)
+        return None
     known = status in HTTPStatus.__members__.values()
     reason = f"status {status}" + (f" ({HTTPStatus(status).phrase})" if known else "")
     if 300 <= status < 400:
         reason += ": redirects are not followed; give the final address as base_url"
     wait = asked_to_wait(headers.get("Retry-After"))
-    raise _Refusal(reason, status, again=status in AGAIN or status >= 500, wait=wait)
+    return _Refusal(reason, status, again=status in AGAIN or status >= 500, wait=wait)
 
 
 def _keys_in(headers: Mapping[str, str]) -> tuple[bytes, ...]:

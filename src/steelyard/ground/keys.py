@@ -19,6 +19,25 @@ def is_variable(text: str, environment: Mapping[str, str]) -> bool:
     return _NAME.fullmatch(text) is not None and (text in environment or not _KEY.fullmatch(text))
 
 
+_WORD = re.compile(r"[\w.*-]*\w{8,}[\w.*-]*|(?:sk|pk|hf|xox[a-z])-[\w.*-]+")
+_PARTLY = re.compile(r"(?:sk|pk|hf|gh[a-z]|xox[a-z])[-_].*|.*\*{3,}.*")  # with a vendor's prefix, or with stars in it
+
+
+def without_keys(text: str) -> str:
+    """A text with what may be a key, or a part of one, struck out.
+
+    >>> without_keys("Incorrect API key provided: sk-abcd****wxyz.")
+    'Incorrect API key provided: [key].'
+    """
+
+    def struck(match: re.Match[str]) -> str:
+        word = match[0].rstrip(".")
+        is_key = _PARTLY.fullmatch(word) or any(_KEY.fullmatch(part) for part in re.split(r"[-.]", word))
+        return f"[key]{match[0][len(word) :]}" if is_key else match[0]
+
+    return _WORD.sub(struck, text)
+
+
 def carried(api_key: str) -> str:
     """A key that a header can carry; the library's own error would show it."""
     key = api_key.strip()

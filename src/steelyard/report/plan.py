@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from steelyard.errors import counted
-from steelyard.report.document import Count, Document, Heading, Note, Table, Verbatim
+from steelyard.report.document import Cell, Count, Document, Heading, Note, Table, Value, Verbatim
 from steelyard.runner.backends import Message
-from steelyard.runner.plan import Plan, estimated_tokens
+from steelyard.runner.plan import Plan, expenses
 from steelyard.runner.recorded import remarks_on
 
 
 def plan_report(plan: Plan) -> Document:
-    """What would be asked, and one prompt per strategy and perturbation."""
+    """What would be asked, and what that would take, model by model."""
     rows = (
         ("models", Count(len(plan.spec.models))),
         ("strategies", Count(len(plan.strategies))),
@@ -18,12 +18,27 @@ def plan_report(plan: Plan) -> Document:
         ("items", Count(len(plan.items))),
         ("repeats", Count(plan.spec.repeat)),
         ("requests", Count(plan.count)),
-        ("tokens read, about", Count(estimated_tokens(plan))),
     )
+    taken = tuple(
+        (
+            name,
+            Count(each.requests),
+            Count(each.read),
+            _most(each.written),
+            "" if each.cost is None else Value(each.cost),
+        )
+        for name, each in expenses(plan).items()
+    )
+    columns = ("model", "requests", "tokens read, about", "written, at most", "cost, at most")
     document: Document = [Note(f"{plan.spec.id}: {plan.task.name}, {plan.task.about}"), Table(("what", "count"), rows)]
+    document.append(Table(columns, taken).trimmed())
     document += [Note(f"left out of the data: {counted(count, 'row')}, {why}") for why, count in plan.left_out.items()]
     document += [Note(f"warning: {warning}") for warning in (*plan.warnings, *remarks_on(plan))]
-    return document + prompts_report(plan, 1)
+    return document
+
+
+def _most(written: int | None) -> Cell:
+    return "" if written is None else Count(written)
 
 
 def prompts_report(plan: Plan, shown: int) -> Document:

@@ -56,13 +56,17 @@ def _comparisons(run: Run, *, few: bool) -> Document:
 
 
 def _counts(run: Run) -> Table:
-    columns = ("model", "requests", "ended", "failed", "cached", "retries", "tokens in", "tokens out", "cost")
+    columns = (
+        *("model", "requests", "ended", "failed", "declined", "cached"),
+        *("retries", "tokens in", "tokens out", "cost"),
+    )
     rows = tuple(
         (
             name,
             Count(tally.total),
             Count(tally.done),
             Count(tally.failed),
+            ", ".join(f"{n:,} by {how}" for how, n in sorted(tally.declined.items()) if n),
             Count(tally.cached),
             Count(tally.retries),
             Count(tally.input_tokens),

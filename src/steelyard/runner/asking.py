@@ -38,7 +38,7 @@ COST_UNKNOWN = "replies come without counts of tokens, so that no limit of cost 
 NOTED = 15.0  # seconds between two rows about energy
 BREATH = 0.05  # seconds after which others get a turn: replies from a cache or a function may never wait for anything
 Tallies = Mapping[str, Tally]
-_TEXTS = ("text", "reasoning", "tokens", "model")  # of a reply
+_TEXTS = ("text", "reasoning", "tokens", "model", "said")  # of a reply
 _FINISH = re.compile(r"[a-z_]{1,32}")
 
 
@@ -52,7 +52,12 @@ def opened_backends(plan: Plan, environment: Mapping[str, str]) -> dict[str, Bac
             base_url=model.base_url,
             api_key_env=variable_of(model),
             options=model.options,
-            limits=Limits(in_flight=limits.concurrency, retries=limits.retries, deadline=limits.deadline_s),
+            limits=Limits(
+                in_flight=limits.concurrency,
+                retries=limits.retries,
+                deadline=limits.deadline_s,
+                attempt=limits.timeout_s,
+            ),
             folder=plan.file.folder,
             inference=Inference(**msgspec.structs.asdict(plan.spec.inference)),
             needs_logprobs=plan.spec.confidence == "logprobs",
@@ -192,7 +197,7 @@ class Asking:
         self._spend()
         if self._hides_cost(place, row):
             self._break(place.model, COST_UNKNOWN)
-        worth = not (reply.cached or reply.failure or reply.finish == "length")
+        worth = not (reply.cached or reply.failure or reply.declined or reply.finish == "length")
         if self.cache is not None and self.keeps_texts and worth:
             self._unsynced.append((self._appended, backend, request, reply))
         self._keep_synced()
@@ -265,7 +270,9 @@ class Asking:
 def read(plan: Plan, strategy: Strategy, reply: Reply) -> dict[str, Any]:
     """What a reply says, as the journal keeps it: the answer, and where they are wanted, the signals of its tokens."""
     row: dict[str, Any] = {"parsed": None}
-    if not reply.failure and reply.text is not None:
+    if reply.declined and not reply.failure:
+        row["parsed"] = _stated(Parsed(outcome="abstained", how=reply.declined), reply)
+    elif not reply.failure and reply.text is not None:
         parsed = parse(reply.text, plan.task, verbalized=strategy.verbalized, finish=reply.finish)
         row["parsed"] = _stated(parsed, reply)
         if plan.spec.inference.logprobs:

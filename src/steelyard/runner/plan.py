@@ -35,6 +35,7 @@ from steelyard.runner.perturbations import altered_item, perturbations, perturbe
 from steelyard.runner.spec import Model, RunSpec, SpecFile
 from steelyard.runner.strategies import Strategy, strategy_named
 from steelyard.runner.strategies.contract import Format
+from steelyard.runner.tally import cost_of
 from steelyard.runner.tasks import Item, Task, task_named
 from steelyard.texts.embedders import embedder
 
@@ -244,14 +245,38 @@ def _digest(parts: Iterable[Any]) -> str:
     return told.hexdigest()
 
 
-def estimated_tokens(plan: Plan) -> int:
-    """About how many tokens the models would read in all: a token has about four characters."""
+@dataclass(frozen=True, kw_only=True)
+class Expense:
+    """What asking one model would take: a token has about four characters, and no reply is longer than it may be."""
+
+    requests: int
+    read: int
+    written: int | None  # at most; None where replies may be of any length
+    cost: float | None  # at most; None where prices or lengths are not known
+
+
+def expenses(plan: Plan) -> dict[str, Expense]:
+    """What asking each model would take, by its name."""
     once = sum(
         len(message.content) * strategy.samples
         for strategy, _, item in plan.asked()
         for message in plan.messages(strategy, item)
     )
-    return once * len(plan.spec.models) * plan.spec.repeat // _CHARACTERS
+    read, most = once * plan.spec.repeat // _CHARACTERS, plan.spec.inference.max_tokens
+    written = None if most is None else most * plan.per_model
+
+    def cost(model: Model) -> float | None:
+        known = {"input_tokens": read, "output_tokens": written}
+        return cost_of(model.price, known)
+
+    return {
+        m.name: Expense(requests=plan.per_model, read=read, written=written, cost=cost(m)) for m in plan.spec.models
+    }
+
+
+def estimated_tokens(plan: Plan) -> int:
+    """About how many tokens the models would read in all."""
+    return sum(expense.read for expense in expenses(plan).values())
 
 
 def planned(file: SpecFile) -> Plan:

@@ -24,7 +24,7 @@ class Parsed:
     confidence: float | None = None
     verbalized: int | None = None
     confidence_refused: bool = False  # one was stated that is none
-    how: Literal["json", "line", "label", "phrase", ""] = ""
+    how: Literal["json", "line", "label", "phrase", "field", "filter", ""] = ""
     value_at: Span | None = None  # where the answer's value stands in the text
     reasoning_chars: int = 0
     rationale: str | None = None  # why, where the answer is a free text and a reason was given

@@ -196,6 +196,7 @@ def _record(plan: Plan, place: Place, row: Mapping[str, Any]) -> dict[str, Any]:
         "target": target,
         "prediction": parsed.get("prediction"),
         "outcome": "failed" if failed else parsed.get("outcome", "unparsed"),
+        "declined_by": parsed.get("how") if parsed.get("outcome") == "abstained" else None,
         "confidence": _confidence(plan, row),
         "should_abstain": item.should_abstain,
         "latency_ms": None if cached else reply.get("latency_ms"),

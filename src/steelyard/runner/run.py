@@ -22,6 +22,7 @@ import msgspec
 
 from steelyard.errors import BackendError, SteelyardError, UsageError, counted, printable
 from steelyard.ground.journal import Journal, Rows
+from steelyard.ground.keys import is_variable
 from steelyard.ground.loops import Loop
 from steelyard.runner.asking import Asking, Tallies, opened_backends, without_texts
 from steelyard.runner.backends import Backend
@@ -31,7 +32,7 @@ from steelyard.runner.folders import RunningFolder, begun, cache_of, check_room,
 from steelyard.runner.plan import Plan, planned
 from steelyard.runner.recorded import Standing, recorded
 from steelyard.runner.rehearsal import rehearse
-from steelyard.runner.spec import RunSpec, SpecFile, load_spec
+from steelyard.runner.spec import RunSpec, SpecFile, load_spec, variable_of
 from steelyard.runs.environment import domain_of, root_of, tenant_of
 from steelyard.runs.layout import DOMAIN, Scope, View, checked
 
@@ -153,9 +154,13 @@ def prepare(
     tenant: str | None = None,
     domain: str | None = None,
     say: Say = lambda _: None,
+    needs_keys: bool = True,
 ) -> Prepared:
     """Check everything that can be known before the first question: keys, files, columns, folders, disk."""
     save = file.spec.save
+    if not needs_keys:
+        named = [name for model in file.spec.models if (name := variable_of(model)) and is_variable(name, environment)]
+        environment = {**dict.fromkeys(named, "none"), **environment}
     scope = Scope(
         root_of(None if root is None else Path(root), environment, say),
         domain or save.domain or domain_of(None, environment) or DOMAIN,
@@ -222,11 +227,16 @@ def concluded(
 def _place(prepared: Prepared, how: How) -> RunningFolder:
     """The folder of the run that is taken up again, or of a new one."""
     plan, scope = prepared.plan, prepared.scope
-    found = stopped(scope, plan, finished=how.retry_failed) if how.resume or how.retry_failed else None
+    found = None
+    if how.resume or how.retry_failed:
+        found = stopped(scope, plan) or stopped(scope, plan, finished=True)
     if found is None:
         if how.resume or how.retry_failed:
             how.say(_why_anew(last(scope, plan)))
         return begun(scope, plan)
+    if found.is_finished and not (how.retry_failed and Standing.of(plan, found.journal).failed):
+        how.say(f"run {found.run_id} is complete: nothing is missing, and nothing is asked")
+        return found
     if not found.is_finished:
         how.say(f"going on with run {found.run_id}")
         if how.forget_replies:
@@ -247,10 +257,9 @@ def _why_anew(last_one: RunningFolder | None) -> str:
     """Why a run is begun where one was to be taken up again."""
     if last_one is None:
         return "there is no run of this spec yet; one begins"
-    if last_one.is_finished:
-        return f"the last run of this spec, {last_one.run_id}, is complete; a new one begins"
+    ended = "is complete" if last_one.is_finished else "stopped"
     return (
-        f"run {last_one.run_id} of this spec stopped, but its data, prompts or programs were others; a new one begins"
+        f"run {last_one.run_id} of this spec {ended}, but its data, prompts or programs were others; a new one begins"
     )
 
 
@@ -260,7 +269,7 @@ def _asked(prepared: Prepared, place: RunningFolder, cache: Path, how: How) -> A
     with ExitStack() as open_:
         journal = open_.enter_context(Journal(place.journal))
         standing = Standing.of(plan, place.journal)
-        if how.retry_failed:
+        if how.retry_failed and not place.is_finished:
             standing.forget_failed()
         kept = open_.enter_context(ReplyCache(cache))
         asking = Asking(
@@ -275,6 +284,8 @@ def _asked(prepared: Prepared, place: RunningFolder, cache: Path, how: How) -> A
             watch=how.watch,
             meter=prepared.meter,
         )
+        if standing.is_complete:
+            return asking
         try:
             with Loop() as loop:
                 loop.run(asking.run())
@@ -285,6 +296,9 @@ def _asked(prepared: Prepared, place: RunningFolder, cache: Path, how: How) -> A
             raise
         for warning in kept.warnings:
             how.say(f"warning: {warning}")
+        for name, tally in standing.tallies.items():
+            if tally.said:
+                how.say(f"note: {printable(name)}: with the first error of its own, the server said: {tally.said}")
         for backend in {id(each): each for each in prepared.backends.values()}.values():
             for remark, count in backend.counts().items():
                 how.say(f"note: {counted(count, 'request')} {'was' if count == 1 else 'were'} {remark}")

@@ -15,6 +15,7 @@ consistency_na_rate.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
 from typing import Any
@@ -41,6 +42,7 @@ def combined(rows: Sequence[Row]) -> Row:
         "prediction": votes.modal_score,
         "outcome": "answered" if votes.modal_score is not None else _without_answer(read),
         "confidence": _mean((row["parsed"] or {}).get("confidence") for row in agreeing),
+        "how": _how([row["parsed"] or {} for row in agreeing]),
         "reasoning_chars": sum(parsed.get("reasoning_chars", 0) for parsed in read),
     }
     signals = {**_signals(agreeing), **votes.signals()}
@@ -59,6 +61,11 @@ def _without_answer(read: Sequence[Row]) -> str:
     declined = sum(parsed.get("outcome") == "abstained" for parsed in read)
     unread = sum(parsed.get("outcome", "unparsed") == "unparsed" for parsed in read)
     return "abstained" if declined > unread else "unparsed"
+
+
+def _how(agreeing: Sequence[Row]) -> str:
+    """How most of the samples that agree said what they say."""
+    return Counter(parsed.get("how", "") for parsed in agreeing).most_common(1)[0][0] if agreeing else ""
 
 
 def _signals(rows: Sequence[Row]) -> dict[str, float]:

@@ -97,10 +97,14 @@ class Data(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class RequestLimits(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Bounds of what a run may do to a server, and to an account."""
+    """Bounds of what a run may do to a server, and to an account.
+
+    `timeout_s` is for one attempt, `deadline_s` for a question: all its attempts and the waits between them.
+    """
 
     concurrency: Annotated[int, Meta(ge=1, le=1024)] = 8
-    deadline_s: Annotated[float, Meta(gt=0, le=604_800)] = 120.0
+    timeout_s: Annotated[float, Meta(gt=0, le=604_800)] = 120.0
+    deadline_s: Annotated[float, Meta(gt=0, le=604_800)] = 300.0
     retries: Annotated[int, Meta(ge=0, le=100)] = 5
     max_cost: Annotated[float, Meta(gt=0, le=1e12)] | None = None
 

@@ -26,6 +26,8 @@ class Tally:
     cost: float | None = None  # None where nobody knows
     remarks: Counter[str] = field(default_factory=Counter)  # what a reader of the results should know, how often
     failures: Counter[str] = field(default_factory=Counter)  # why there was no reply
+    declined: Counter[str] = field(default_factory=Counter)  # by what a reply was known to decline
+    said: str = ""  # what the server wrote with the first failure that it explained
 
     def add(self, row: Mapping[str, Any], times: int = 1) -> None:
         """Count a row of the journal; `times=-1` takes back one that another replaces. What was spent stays spent."""
@@ -41,6 +43,9 @@ class Tally:
             self.remarks[remark] += times
         if failure:
             self.failures[failure] += times
+            self.said = self.said or reply.get("said", "")
+        elif parsed and parsed.get("outcome") == "abstained":
+            self.declined[parsed.get("how", "")] += times
         if times < 0:
             return
         self.retries += reply.get("retries", 0)

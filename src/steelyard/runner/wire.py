@@ -10,7 +10,7 @@ from steelyard.decide.wire import acceptance_document
 from steelyard.ground.json import head, plain
 from steelyard.runner.doctor import Diagnosis
 from steelyard.runner.matrix import Result
-from steelyard.runner.plan import Plan, estimated_tokens
+from steelyard.runner.plan import Plan, estimated_tokens, expenses
 from steelyard.runner.run import Run
 from steelyard.runner.strategies import Strategy
 from steelyard.runner.tally import Tally
@@ -67,12 +67,12 @@ def run_result(run: Run) -> dict[str, Any]:
 
 def tally_document(tally: Tally) -> dict[str, Any]:
     """The counts of one model."""
-    counts = asdict(tally)
-    return {**counts, "remarks": dict(tally.remarks), "failures": dict(tally.failures)}
+    counters = {name: dict(getattr(tally, name)) for name in ("remarks", "failures", "declined")}
+    return {**asdict(tally), **counters}
 
 
 def plan_document(plan: Plan, shown: int) -> dict[str, Any]:
-    """What would be asked: counts, an estimate of the tokens, and the first messages of every strategy."""
+    """What would be asked: counts, estimates of tokens and cost, and the messages about the first items, if any."""
     return plain(
         {
             **head("run-plan"),
@@ -89,6 +89,7 @@ def plan_document(plan: Plan, shown: int) -> dict[str, Any]:
             "left_out": dict(plan.left_out),
             "unchanged": plan.unchanged,
             "input_tokens_estimated": estimated_tokens(plan),
+            "expenses": {name: asdict(expense) for name, expense in expenses(plan).items()},
             "warnings": list(plan.warnings),
             "prompts": prompts_document(plan, shown),
         }

@@ -242,7 +242,6 @@ def changed(**choice: Any) -> dict[str, Any]:
         ({"choices": [{"message": {}}]}, NO_TEXT),
         ({"error": {"message": SECRET}}, "the server sent an error in place of an answer"),
         (changed(finish_reason=7), NOT_A_CHAT),
-        (changed(message={"content": None, "refusal": "I cannot"}), NO_TEXT),
         (changed(message={"content": None, "tool_calls": [{}]}), NO_TEXT),
     ],
 )

@@ -31,7 +31,7 @@ from steelyard.runner.backends.chat import (
     stated,
     tried,
 )
-from steelyard.runner.backends.contract import Finding, Options, Reply, Request, backends, count_of
+from steelyard.runner.backends.contract import Finding, Options, Reply, Request, backends, count_of, declined_by
 
 ADDRESS = "https://api.anthropic.com/v1"
 VERSION = "2023-06-01"
@@ -162,6 +162,7 @@ def read(body: bytes) -> Reply:
         finish=finish,
         model=message.model,
         failure="" if is_reply else NO_TEXT,
+        declined=declined_by(refusal=message.stop_reason == "refusal", finish=None),
     )
 
 

@@ -21,6 +21,7 @@ import msgspec
 from steelyard.errors import UsageError
 from steelyard.ground.http import FailedRequestError, Server
 from steelyard.halves import mended
+from steelyard.runner.backends.complaints import complaint, is_filtered
 from steelyard.runner.backends.contract import (
     OTHER_MODEL,
     TWICE,
@@ -35,6 +36,7 @@ from steelyard.runner.backends.contract import (
 
 NOT_A_CHAT = "the answer is not the JSON of a chat completion"
 NO_TEXT = "the reply has no text"
+PROMPT_FILTER = "a content filter refused the prompt (prompt_filter)"
 AN_ERROR = "the server sent an error in place of an answer"
 _REFUSED = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
 _LATEST = re.compile(r"[-:@]latest$")
@@ -73,7 +75,10 @@ class ChatServer(ABC):
         try:
             reply = await self._answered(request)
         except FailedRequestError as problem:
-            return Reply(failure=problem.reason, retries=problem.retries)
+            refused = problem.status == HTTPStatus.BAD_REQUEST and is_filtered(problem.said)
+            said_of_it = complaint(problem.said, request.prompt)
+            reason = PROMPT_FILTER if refused else problem.reason
+            return Reply(failure=reason, retries=problem.retries, said=said_of_it)
         if self.asks_by_name and is_another(request.model, reply.model):
             return replace(reply, remarks=(*reply.remarks, OTHER_MODEL))
         return reply
@@ -89,7 +94,7 @@ class ChatServer(ABC):
                 self._schemas = "taken"
                 return reply
             except FailedRequestError as problem:
-                if self._schemas == "taken" or problem.status not in _REFUSED:
+                if self._schemas == "taken" or problem.status not in _REFUSED or is_filtered(problem.said):
                     raise
         reply = await self._posted(body)
         self._schemas = "refused"

@@ -133,6 +133,8 @@ class Reply:
     model: str | None = None
     signals: Mapping[str, float] | None = None
     failure: str = ""
+    said: str = ""  # what the server wrote with a failure, without what it was sent
+    declined: Literal["", "field", "filter"] = ""  # the model refused in a field of its own, or a filter cut it short
     retries: int = 0
     cached: bool = False
     remarks: tuple[str, ...] = ()
@@ -275,6 +277,11 @@ def fingerprint(identity: Mapping[str, Any]) -> bytes:
 def _named(value: object) -> list[str]:
     """A value that JSON does not know, with its kind."""
     return [type(value).__name__, str(value)]
+
+
+def declined_by(*, refusal: bool, finish: str | None) -> Literal["", "field", "filter"]:
+    """How a server says that a question was declined: it marks a refusal as one, or a filter ended the reply."""
+    return "field" if refusal else "filter" if finish == "content_filter" else ""
 
 
 def count_of(value: Any) -> int | None:

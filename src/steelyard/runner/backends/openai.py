@@ -32,7 +32,7 @@ from steelyard.runner.backends.chat import (
     stated,
     tried,
 )
-from steelyard.runner.backends.contract import Finding, Options, Reply, Request, backends, tokens_of
+from steelyard.runner.backends.contract import Finding, Options, Reply, Request, backends, declined_by, tokens_of
 
 ADDRESS = "https://api.openai.com/v1"
 ASKED_WITHOUT_SCHEMA = asked_without("response_format")
@@ -45,6 +45,7 @@ class _Said(msgspec.Struct):
     content: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    refusal: str | None = None
 
 
 class _Choice(msgspec.Struct):
@@ -127,8 +128,9 @@ def read(body: bytes) -> Reply:
         return Reply(failure=AN_ERROR if completion.error else NO_CHOICES)
     choice = completion.choices[0]
     text, message = choice.message.content, choice.message
-    if text is None and choice.finish_reason == "length":
-        text = ""  # cut while the model was still thinking: a reply, in which there is no answer
+    declined = declined_by(refusal=bool(message.refusal), finish=choice.finish_reason)
+    if text is None and (choice.finish_reason == "length" or declined):
+        text = message.refusal or ""  # cut while the model was still thinking, or declined: a reply without an answer
     usage = completion.usage if isinstance(completion.usage, dict) else {}
     return Reply(
         text=text,
@@ -139,6 +141,7 @@ def read(body: bytes) -> Reply:
         finish=choice.finish_reason,
         model=completion.model,
         failure=NO_TEXT if text is None else "",
+        declined=declined,
     )
 
 
