@@ -39,7 +39,6 @@ def task(**more: Any) -> Any:
         ("Most likely pneumonia; no effusion.", "Most likely pneumonia; no effusion.", None),
         ("Pneumonia.\nRationale: crackles.", "Pneumonia.", "crackles."),
         ("<think>is it A?</think>Pneumonia", "Pneumonia", None),
-        ("I don't know", "I don't know", None),  # who was not told that they may decline answers nothing else
     ],
 )  # fmt: skip
 def test_the_answer_and_its_reason(reply: str, answer: str, reason: str | None) -> None:
@@ -57,8 +56,8 @@ def test_what_is_no_answer_is_unparsed(reply: str) -> None:
 
 
 @pytest.mark.parametrize("reply", ['{"answer": null, "abstain": true}', "I don't know.", "Answer: abstain"])
-def test_declining_is_told_where_it_is_allowed(reply: str) -> None:
-    assert parse(reply, task(may_decline=True)).outcome == "abstained"
+def test_declining_is_told_whether_it_was_offered_or_not(reply: str) -> None:
+    assert {parse(reply, task(may_decline=offered)).outcome for offered in (True, False)} == {"abstained"}
 
 
 def test_confidence_is_read_too() -> None:

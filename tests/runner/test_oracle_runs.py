@@ -169,7 +169,8 @@ def test_robustness(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", named([case for case in RUN["consistency_rate"] if case["orig"]]))
 def test_consistency_rate(tmp_path: Path, case: dict[str, Any]) -> None:
-    answers: dict[tuple[str | None, int], Any] = {(None, 1): case["orig"], ("upper", 1): case["pert"]}
+    orig, pert = ([each or "abstain" for each in case[side]] for side in ("orig", "pert"))  # null is no prediction
+    answers: dict[tuple[str | None, int], Any] = {(None, 1): orig, ("upper", 1): pert}
     asked = Asked(tmp_path, ["Major"] * len(case["orig"]), answers, ["consistency_rate"])
     asked.same(f"consistency_rate{ALTERED}", case["out"])
 

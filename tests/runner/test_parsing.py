@@ -130,6 +130,16 @@ ABSTAINED = [
     (CKD, "I don't know", "phrase"),
     (CKD, "The values contradict each other.\nI cannot answer this question.", "phrase"),
     (NUMBER, "I do not know.", "phrase"),
+    # where declining is offered, an answer that is left open
+    (CKD, '{"answer": null}', "json"),
+    (CKD, '{"answer": "unknown"}', "json"),
+    # and where it is not, whoever declines does so all the same
+    (RISK, '{"answer": null, "abstain": true}', "json"),
+    (RISK, "I don't know", "phrase"),
+    (RISK, "Answer: abstain", "line"),
+    (RISK, "Answer: high\nAbstain: true", "line"),
+    (RISK, "I'm sorry, but I cannot give medical advice.", "phrase"),
+    (RISK, "Answer: I cannot decide, the labs are missing", "line"),
 ]
 
 SCALED = (
@@ -211,7 +221,6 @@ UNPARSED = [
     (CKD, '{"answer": "ckd"}\nAbstain: true'),
     (CKD, "Answer: ckd\nAbstain: perhaps"),
     (CKD, "Answer: ckd\nAbstain: true\nAbstain: false"),
-    (RISK, "Answer: high\nAbstain: true"),
     # cut off, or no JSON
     (CKD, '{"answer": "ckd'),
     (CKD, '{"answer": "ckd", "confid'),
@@ -227,7 +236,6 @@ UNPARSED = [
     (NUMBER, '{"answer": ' + "9" * 5000 + "}"),
     (CKD, '{"answer": "ckd", "x": ' + "[" * 100_000),
     # no answer
-    (CKD, '{"answer": null}'),
     (CKD, '{"answer": null, "abstain": false}'),
     (CKD, '{"abstain": false}'),
     (CKD, '{"answer": ["ckd"]}'),
@@ -276,10 +284,9 @@ UNPARSED = [
     (NUMBER, "Answer: five"),
     (NUMBER, "nan"),
     (NUMBER, "Answer: inf"),
-    # declining that is not offered
-    (RISK, '{"answer": null, "abstain": true}'),
-    (RISK, "I don't know"),
-    (RISK, "Answer: abstain"),
+    # an answer that is left open, where declining is not offered
+    (RISK, '{"answer": null}'),
+    (RISK, '{"answer": "unknown"}'),
     # reasoning without an end
     (CKD, "<think>It is ckd"),
     (CKD, '{"answer": "ckd"} <think>'),
@@ -385,28 +392,41 @@ def test_a_confidence_that_may_have_gone_on_is_none() -> None:
 
 @pytest.mark.parametrize(
     ("stated", "confidence"),
-    [("0", 0.0), ("1", 1.0), ("0.85", 0.85), ('"0.85"', 0.85), ("1e-3", 0.001), ("null", None)],
+    [
+        *(("0", 0.0), ("1", 1.0), ("0.85", 0.85), ('"0.85"', 0.85), ("1e-3", 0.001), ("null", None)),
+        # what can mean one thing only on a scale from 0 to 1
+        *(
+            ("85", 0.85),
+            ('"85%"', 0.85),
+            ('"85 percent"', 0.85),
+            ('"0.9/1"', 0.9),
+            ('"17 out of 20"', 0.85),
+            ('"4/5"', 0.8),
+        ),
+    ],
 )
 def test_confidence(stated: str, confidence: float | None) -> None:
     parsed = parse(f'{{"answer": "ckd", "confidence": {stated}}}', CKD)
     assert (parsed.confidence, parsed.verbalized, parsed.confidence_refused) == (confidence, None, False)
 
 
-@pytest.mark.parametrize("stated", ["85", '"85%"', "-0.1", "1.01", "true", '"high"', "[0.5]", "{}", '""'])
+@pytest.mark.parametrize(
+    "stated", ["5", "10", '"3/0"', '"105%"', "101", '"-5%"', "-0.1", "1.01", "true", '"high"', "[0.5]", "{}", '""']
+)
 def test_what_is_no_confidence_is_none_and_said(stated: str) -> None:
-    for verbalized in (False, True):
+    for verbalized in (False, *([True] if stated != "5" else [])):
         parsed = parse(f'{{"answer": "ckd", "confidence": {stated}}}', CKD, verbalized=verbalized)
         assert (parsed.outcome, parsed.prediction) == ("answered", "ckd")
         assert (parsed.confidence, parsed.verbalized, parsed.confidence_refused) == (None, None, True)
 
 
-@pytest.mark.parametrize(("stated", "whole"), [("1", 1), ("5", 5), ("4.0", 4), ('"3"', 3)])
+@pytest.mark.parametrize(("stated", "whole"), [("1", 1), ("5", 5), ("4.0", 4), ('"3"', 3), ('"4/5"', 4)])
 def test_verbalized_confidence(stated: str, whole: int) -> None:
     parsed = parse(f'{{"answer": "ckd", "confidence": {stated}}}', CKD, verbalized=True)
     assert (parsed.confidence, parsed.verbalized, parsed.confidence_refused) == (None, whole, False)
 
 
-@pytest.mark.parametrize("stated", ["0", "6", "3.5", "0.8", '"4/5"'])
+@pytest.mark.parametrize("stated", ["0", "6", "3.5", "0.8", '"4/10"', '"80%"'])
 def test_what_is_no_verbalized_confidence(stated: str) -> None:
     parsed = parse(f'{{"answer": "ckd", "confidence": {stated}}}', CKD, verbalized=True)
     assert (parsed.verbalized, parsed.confidence_refused) == (None, True)
@@ -415,7 +435,8 @@ def test_what_is_no_verbalized_confidence(stated: str) -> None:
 def test_confidence_on_a_line_and_of_an_abstention() -> None:
     assert parse("Answer: ckd\n**Confidence:** 0.7", CKD).confidence == 0.7
     assert parse("Answer: ckd\nConfidence: 4", CKD, verbalized=True).verbalized == 4
-    assert parse("Answer: ckd\nConfidence: 70%", CKD).confidence_refused
+    assert parse("Answer: ckd\nConfidence: 70%", CKD).confidence == 0.7
+    assert parse("Answer: ckd\nConfidence: rather high", CKD).confidence_refused
     assert parse('{"abstain": true, "confidence": 0.2}', CKD).confidence == 0.2
 
 
@@ -507,7 +528,7 @@ def test_every_label_of_every_task_comes_back(name: str, confidence: float | Non
             assert (parsed.outcome, parsed.prediction) == ("answered", label)
         assert parse(rendered(label, confidence=confidence), task).confidence == confidence
     declined = parse(rendered(None, abstain=True), task).outcome
-    assert declined == ("abstained" if task.may_decline else "unparsed")
+    assert declined == "abstained"
     for spelling, label in task.spellings.items():
         assert parse(rendered(spelling), task).prediction == label
 

@@ -10,6 +10,8 @@ from functools import lru_cache
 from itertools import islice
 from math import isfinite
 
+from steelyard.records.declining import declines
+from steelyard.records.refusals import refuses
 from steelyard.runner.tasks.contract import Label, Task, answers_are
 
 Span = tuple[int, int]
@@ -56,6 +58,22 @@ _UNSETTLED = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"\w+")
+_UNKNOWN = {
+    "unknown",
+    "unclear",
+    "undetermined",
+    "unbekannt",
+    "unklar",
+    "inconnu",
+    "desconocido",
+    "sconosciuto",
+    "未知",
+}
+_DECLINING = re.compile(
+    r"declin|refus|rechaz|rifiut|ablehn|verweiger|拒绝|recus|abst|defer|not sure|don't know|unknown|unclear|uncertain"
+    r"|determine|insufficient|unbekannt|unklar|inconnu|desconocid|sconosciut|未知|不确定|无法"
+)
+_COMMON = {"yes", "no", "ja", "nein", "sí", "si", "oui", "non", "sì", "sim", "não", "none"}
 MOST_WORDS = 15  # of a sentence that states a label, besides the label: a longer one may say anything of it
 
 
@@ -121,6 +139,30 @@ class Answers:
         label = self._meant(match)
         return None if label is None or found != {label} else (label, match.span())
 
+    def declines(self, text: str) -> bool:
+        """True if a text declines to answer, as a phrase and nothing else or as prose."""
+        labels = None if self.every is None else self.count
+        first = self.every.match(text, len(text) - len(text.lstrip(AROUND))) if self.every else None
+        if first is not None and _is_meant(first) and _AFTER_LABEL.match(text, first.end()):
+            return False
+        alone = text.strip(AROUND)
+        if declines(alone) and not self.count(text):
+            return True
+        if self.may_decline and alone.casefold() in _UNKNOWN:
+            return True
+        return refuses(text, labels, mask=self.declining, numbers=self.numbers)
+
+    @property
+    def declining(self) -> re.Pattern[str] | None:
+        """The labels that read like declining themselves: "no answer", "refuse treatment"."""
+        return _declining(tuple(self.by_key))
+
+    def count(self, text: str) -> int:
+        """How many different labels a text names; "yes" and "no" are words like others but at the beginning."""
+        found = list(self.every.finditer(text)) if self.every else []
+        meant = [each for each in found if _is_meant(each) and (_key(each[0]) not in _COMMON or each.start() == 0)]
+        return len({self._meant(each) for each in meant})
+
     def mentions(self, text: str) -> bool:
         """True if any label is in a text."""
         return self.words is not None and self.words.search(text) is not None
@@ -139,6 +181,11 @@ def _answers(
         numbers=labels is None and not texts,
         texts=texts,
     )
+
+
+@lru_cache(maxsize=256)
+def _declining(spellings: tuple[str, ...]) -> re.Pattern[str] | None:
+    return _pattern([each for each in spellings if declines(each) or refuses(each) or _DECLINING.search(each)])
 
 
 def _pattern(spellings: list[str]) -> re.Pattern[str] | None:

@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from steelyard.ground.json_places import Member
-from steelyard.records.declining import declines
 from steelyard.records.labels import value_name
-from steelyard.runner.answers import AROUND
 from steelyard.runner.reading import UNPARSED, Parsed, Reading, agreed
 
 _SECTION = re.compile(
@@ -49,8 +47,8 @@ class TextReading(Reading):
         text = value.strip()
         if not text:
             return UNPARSED
-        if self.answers.may_decline and declines(text.strip(AROUND)):
-            return Parsed(outcome="abstained", how=how)
+        if self.answers.declines(text):
+            return self._abstained("phrase" if how == "line" else how)
         first = start + len(value) - len(value.lstrip())
         return self._answered(text, (first, first + len(text)), how)
 

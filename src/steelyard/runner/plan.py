@@ -23,10 +23,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import Any, cast
 
 from steelyard.errors import UsageError
 from steelyard.ground.digests import file_digest
+from steelyard.records.patterns import told_patterns
 from steelyard.records.sources import Source
 from steelyard.runner.backends import Inference, Message, Request
 from steelyard.runner.choosing import chosen_items
@@ -37,6 +38,8 @@ from steelyard.runner.strategies import Strategy, strategy_named
 from steelyard.runner.strategies.contract import Format
 from steelyard.runner.tally import cost_of
 from steelyard.runner.tasks import Item, Task, task_named
+from steelyard.runner.tasks.contract import Label
+from steelyard.runner.tasks.from_file import spelt
 from steelyard.texts.embedders import embedder
 
 _CHARACTERS = 4  # of a token, about
@@ -279,6 +282,35 @@ def estimated_tokens(plan: Plan) -> int:
     return sum(expense.read for expense in expenses(plan).values())
 
 
+@dataclass(frozen=True)
+class WordedTask:
+    """A task with what a spec adds: how models may call its labels, and which replies decline."""
+
+    task: Task
+    spellings: Mapping[str, Label]
+    abstain: tuple[str, ...]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.task, name)
+
+
+def _worded(file: SpecFile, task: Task) -> Task:
+    """The task with the spellings and the replies that decline of a spec."""
+    spec = file.spec
+    if not (spec.spellings or spec.abstain):
+        return task
+    try:
+        spellings = {**task.spellings, **spelt(spec.spellings, task.labels)}
+    except UsageError as problem:
+        raise file.problem(("spellings",), str(problem)) from None
+    try:
+        told_patterns(spec.abstain)
+    except UsageError as problem:
+        raise file.problem(("abstain",), str(problem)) from None
+    worded: Any = WordedTask(task, spellings, (*getattr(task, "abstain", ()), *spec.abstain))
+    return cast(Task, worded)
+
+
 def planned(file: SpecFile) -> Plan:
     """The plan of a spec, after everything that can be known before the first question was checked."""
     spec = file.spec
@@ -286,6 +318,7 @@ def planned(file: SpecFile) -> Plan:
         task = task_named(spec.task, file.folder)
     except UsageError as problem:
         raise file.problem(("task",), str(problem)) from None
+    task = _worded(file, task)
     strategies = _strategies(file)
     examples, chosen = chosen_items(file, task, strategies)
     if spec.confidence == "consistency" and not any(strategy.samples > 1 for strategy in strategies):

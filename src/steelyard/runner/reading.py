@@ -24,7 +24,7 @@ class Parsed:
     confidence: float | None = None
     verbalized: int | None = None
     confidence_refused: bool = False  # one was stated that is none
-    how: Literal["json", "line", "label", "phrase", "field", "filter", ""] = ""
+    how: Literal["json", "line", "label", "phrase", "pattern", "field", "filter", ""] = ""
     value_at: Span | None = None  # where the answer's value stands in the text
     reasoning_chars: int = 0
     rationale: str | None = None  # why, where the answer is a free text and a reason was given
@@ -123,7 +123,11 @@ class Reading:
         declined = _truth(abstain.value)
         if declined is None:
             return UNPARSED
-        parsed = self._abstained("json") if declined else self._of_member(answer)
+        left_open = "answer" in members and answer.value is None and "abstain" not in members
+        if declined or (left_open and self.answers.may_decline):
+            parsed = self._abstained("json")
+        else:
+            parsed = self._of_member(answer)
         return parsed if confidence.value is None else self._with_confidence(parsed, confidence.value)
 
     def _of_member(self, answer: Member) -> Parsed:
@@ -160,23 +164,25 @@ class Reading:
         if stated is not None:
             answer, (first, last) = stated
             return self._answered(answer, (start + first, start + last), how)
-        return self._abstained(how) if declines(value.strip(AROUND)) else UNPARSED
+        return self._abstained(how) if self.answers.declines(value) else UNPARSED
 
     def _free(self) -> Parsed:
         """What a reply says that keeps to no form, if it came to its end."""
         if self.is_cut:
             return UNPARSED
-        declined = self.answers.may_decline and declines(self.text)
+        declined = declines(self.text)
         stated: tuple[str | int | float, Span] | None
         stated = whole_number(self.text) if self.answers.numbers else self.answers.whole(self.text)
         if stated is None and not declined:
-            stated = self.answers.mentioned(self.text)
+            stated = None if self.answers.declines(self.text) else self.answers.mentioned(self.text)
         if stated is not None:
             return self._answered(stated[0], stated[1], "label")
-        return self._abstained("phrase") if declined and not self.answers.mentions(self.text) else UNPARSED
+        if declined and not self.answers.mentions(self.text):
+            return self._abstained("phrase")
+        return self._abstained("phrase") if self.answers.declines(self.text) else UNPARSED
 
     def _abstained(self, how: Literal["json", "line", "phrase"]) -> Parsed:
-        return Parsed(outcome="abstained", how=how) if self.answers.may_decline else UNPARSED
+        return Parsed(outcome="abstained", how=how)
 
     def _answered(self, value: str | int | float, span: Span, how: Literal["json", "line", "label"]) -> Parsed:
         return Parsed(outcome="answered", prediction=value, how=how, value_at=span)
@@ -185,11 +191,11 @@ class Reading:
         """The same with the confidence that was stated."""
         if parsed.outcome == "unparsed":
             return parsed
-        value = _plain_number(stated)
         if self.verbalized:
+            value = _of_most(stated, 5)
             whole = int(value) if value in (1, 2, 3, 4, 5) else None
             return replace(parsed, verbalized=whole, confidence_refused=whole is None)
-        inside = value if value is not None and 0 <= value <= 1 else None
+        inside = _share(stated)
         return replace(parsed, confidence=inside, confidence_refused=inside is None)
 
 
@@ -236,6 +242,41 @@ def _plain_number(value: object) -> float | None:
         stated = only_number(value)
         return None if stated is None else stated[0]
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+_PERCENT = re.compile(r"[\s*_`']*(\d{1,3}(?:\.\d+)?)\s?(?:%|percent|per cent)[\s*_`'.]*", re.ASCII | re.IGNORECASE)
+_FRACTION = re.compile(
+    r"[\s*_`']*(\d{1,3}(?:\.\d+)?)\s?(?:/|out of|of)\s?(\d{1,3}(?:\.\d+)?)\W*", re.ASCII | re.IGNORECASE
+)
+_CERTAIN = 100.0  # percent
+_NO_PERCENT = 10.0  # up to here a number may also be one of ten
+
+
+def _of_most(stated: object, most: float) -> float | None:
+    """A number on a scale that ends at `most`, perhaps written with the end: 4, "4/5"."""
+    match = _FRACTION.fullmatch(stated) if isinstance(stated, str) else None
+    if match is None:
+        return _plain_number(stated)
+    return float(match[1]) if float(match[2]) == most else None
+
+
+def _share(stated: object) -> float | None:
+    """A confidence from 0 to 1, also as a percentage or a fraction; None where it may mean two things, as 5 may.
+
+    >>> [_share(each) for each in (0.9, "90%", 95, "0.9/1", "9 out of 10", 5)]
+    [0.9, 0.9, 0.95, 0.9, 0.9, None]
+    """
+    value: float | None = None
+    text = stated if isinstance(stated, str) else ""
+    if match := _PERCENT.fullmatch(text):
+        value = float(match[1]) / _CERTAIN
+    elif match := _FRACTION.fullmatch(text):
+        value = float(match[1]) / float(match[2]) if float(match[2]) else None
+    else:
+        value = _plain_number(stated)
+        if value is not None and _NO_PERCENT < value <= _CERTAIN:
+            value /= _CERTAIN
+    return value if value is not None and 0 <= value <= 1 else None
 
 
 def _truth(value: object) -> bool | None:

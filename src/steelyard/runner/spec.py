@@ -135,6 +135,8 @@ class RunSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     sample_size: Size | None = None
     adaptation: Adaptation = Adaptation()
     inference: InferenceSpec = InferenceSpec()
+    spellings: dict[str, list[Name]] = {}
+    abstain: list[Annotated[str, Meta(min_length=1, max_length=500)]] = []
     perturbations: list[Name] = []
     repeat: Annotated[int, Meta(ge=1, le=1000)] = 1
     metrics: list[Name] = []

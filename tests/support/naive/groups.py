@@ -146,19 +146,24 @@ def agree(original: Row, altered: Row) -> bool:
     return outcome(original) != "answered" or original["prediction"] == altered["prediction"]
 
 
+def readable(table: Table) -> list[tuple[Row, Row]]:
+    """The pairs of which both could be read."""
+    return [(a, b) for a, b in with_partner(table) if "unparsed" not in (outcome(a), outcome(b))]
+
+
 def consistency_rate(table: Table) -> Value:
-    pairs = with_partner(table)
+    pairs = readable(table)
     return share(sum(agree(a, b) for a, b in pairs), len(pairs))
 
 
 def flip_rate(table: Table) -> Value:
-    pairs = with_partner(table)
+    pairs = readable(table)
     return share(sum(not agree(a, b) for a, b in pairs), len(pairs))
 
 
 def flips_that_became(table: Table, *, correct: bool) -> Value:
     """Of the flips, the share that was otherwise before and is so now."""
-    flips = [(a, b) for a, b in with_partner(table) if not agree(a, b)]
+    flips = [(a, b) for a, b in readable(table) if not agree(a, b)]
     became = [(a, b) for a, b in flips if is_correct(b) is correct and is_correct(a) is not correct]
     return share(len(became), len(flips))
 

@@ -129,7 +129,10 @@ stability_score.vector(_relative)
 
 @evidence(reads=("prediction", "reference.prediction", "reference.outcome"), bounds=UNIT, perturbed_only=True)
 def flips(records: Records) -> Terms:
-    """Rows whose answer differs from their unperturbed partner's; two abstentions agree."""
+    """Rows whose answer differs from their unperturbed partner's; two abstentions agree.
+
+    A reply that could not be read says neither that the answer is the same nor that it is another: it lacks a value.
+    """
     partner = records.labels("reference.outcome")
     outcome = records.array("outcome")
     answered = records.array("answered") == 1
@@ -147,7 +150,10 @@ def flips(records: Records) -> Terms:
         to_correct=np.where(judged, change * now, 0.0),
         to_incorrect=np.where(judged, change * before * (1 - now), 0.0),
         n=1,
-        missing={reason: rows for reason, rows in partnerless(records).items() if reason != "failed"},
+        missing={
+            **{reason: rows for reason, rows in partnerless(records).items() if reason != "failed"},
+            "unparsed": np.asarray(outcome == "unparsed") | np.asarray(partner == "unparsed"),
+        },
     )
 
 
@@ -158,7 +164,7 @@ def flips(records: Records) -> Terms:
     formula="rows that agree with their partner / rows",
 )
 def consistency_rate(s: Cells) -> Floats:
-    """Share of altered questions answered as the original was; two abstentions agree.
+    """Share of altered questions answered as the original was; two abstentions agree, unread replies are left out.
 
     >>> columns = {"prediction": ["a", "a"], "item": [1, 1], "perturbation": [None, "typo"]}
     >>> value("consistency_rate", **columns)

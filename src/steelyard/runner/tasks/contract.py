@@ -67,7 +67,10 @@ class DataSpec:
 
 
 class Task(Protocol):
-    """What can be asked of models. One whose answers are free texts has an attribute `answers` that says so: "text"."""
+    """What can be asked of models. One whose answers are free texts has an attribute `answers` that says so: "text".
+
+    One that knows further replies that decline has them, or /patterns/ of them, in an attribute `abstain`.
+    """
 
     @property
     def name(self) -> str: ...
@@ -86,7 +89,7 @@ class Task(Protocol):
 
     @property
     def may_decline(self) -> bool:
-        """True if models are told that they may decline. Only then does a reply count as abstained."""
+        """True if models are told that they may decline."""
 
     @property
     def range(self) -> tuple[float, float] | None:

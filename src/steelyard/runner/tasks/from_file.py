@@ -15,6 +15,8 @@
     rationale: why                      # a column that says why the target is right; models see it in examples alone
     should_abstain: unclear             # a column of true and false; models are then told that they may decline
     decline: true                       # whether they are told so, if that does not follow from should_abstain
+    spellings: {high: [red, "1"]}       # what models may also call a label
+    abstain: [to be reviewed, /defer to/]  # replies that decline: texts, and /patterns/ of which a part is enough
     range: [0, 10]                      # of numbers
     direction: higher
 
@@ -32,7 +34,7 @@ import re
 import runpy
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -46,6 +48,7 @@ from steelyard.ground.specs import Place, at, spec_of
 from steelyard.ground.structs import schema
 from steelyard.ground.yaml import load_yaml, places
 from steelyard.records.declining import declines
+from steelyard.records.patterns import told_patterns
 from steelyard.records.schema import SHOWN, kind_of
 from steelyard.records.table import Records
 from steelyard.registry import closest
@@ -66,6 +69,8 @@ from steelyard.runner.tasks.prompts import Prompt
 from steelyard.runner.tasks.rows import ids_of, names_of_rows, values_of
 
 Column = Annotated[str, Meta(min_length=1, max_length=200)]
+Spellings = dict[str, list[Annotated[str, Meta(min_length=1, max_length=200)]]]  # by label
+Phrases = list[Annotated[str, Meta(min_length=1, max_length=500)]]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _NO_NAME = re.compile(r"\W|^(?=\d)", re.ASCII)
@@ -89,6 +94,8 @@ class TaskFile(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     rationale: Column | None = None
     should_abstain: Column | None = None
     decline: bool | None = None
+    spellings: Spellings = {}
+    abstain: Phrases = []
     range: Annotated[list[float], Meta(min_length=2, max_length=2)] | float | None = None
     direction: Literal["higher", "lower"] | None = None
 
@@ -170,7 +177,11 @@ class FileTask:
 
     @property
     def spellings(self) -> Mapping[str, Label]:
-        return {}
+        return spelt(self.file.spellings, self.labels)
+
+    @property
+    def abstain(self) -> tuple[str, ...]:
+        return tuple(self.file.abstain)
 
     @property
     def may_decline(self) -> bool:
@@ -218,6 +229,13 @@ class FileTask:
     def shown(self, item: Item) -> Mapping[str, Any]:
         return self.prompt.shown(item.fields)
 
+    def checked(self, key: str, make: Callable[[], object]) -> None:
+        """Make something of what the file says under a key, and say its line where that cannot be."""
+        try:
+            make()
+        except UsageError as problem:
+            raise self.problem((key,), str(problem)) from None
+
     def problem(self, place: Place, said: str) -> UsageError:
         return at(str(self.path), self.lines, place, said)
 
@@ -240,6 +258,8 @@ def _check(task: FileTask) -> None:
     ends = task.range
     if ends is not None and not ends[0] < ends[1]:
         raise task.problem(("range",), "[low, high] or a positive width is expected")
+    task.checked("spellings", lambda: task.spellings)
+    task.checked("abstain", lambda: told_patterns(file.abstain))
     hidden = (("target", file.target), ("should_abstain", file.should_abstain), ("rationale", file.rationale))
     for key, column in hidden:
         if column is not None and column == file.question:
@@ -261,6 +281,24 @@ def _check_labels(task: FileTask, labels: list[str | int]) -> None:
             "a label is a phrase of declining, and models may decline: a reply could mean either. Leave the label out, "
             "or set decline to false",
         )
+
+
+def spelt(stated: Mapping[str, Sequence[str]], labels: Sequence[Label] | None) -> dict[str, Label]:
+    """By spelling, the label that it stands for; one of another label is refused."""
+    known = {str(label): label for label in labels or ()}
+    found: dict[str, Label] = {}
+    for name, spellings in stated.items():
+        if name not in known:
+            near = closest(name, list(known))
+            hint = f"did you mean '{printable(near)}'?" if near else f"there are: {', '.join(map(printable, known))}"
+            raise UsageError(f"'{printable(name)}' is no label; {hint if known else 'the answers are no labels'}")
+        for spelling in spellings:
+            folded = " ".join(spelling.casefold().split())
+            others = {" ".join(each.casefold().split()): label for each, label in {**known, **found}.items()}
+            if not folded or others.get(folded, known[name]) != known[name]:
+                raise UsageError(f"'{printable(spelling)}' stands for two labels, or for nothing")
+            found[spelling] = known[name]
+    return found
 
 
 def variable(column: str) -> str:
