@@ -109,7 +109,7 @@ def test_exclusion_by_outcome_or_denominator_is_not_missing(folder: Path) -> Non
     labelled = [{**r, "should_abstain": i % 8 == 0} for i, r in enumerate(found)]
     cases = {
         "declined": ("accuracy >= 0", "brier <= 1", "selective_accuracy >= 0", "precision.yes >= 0"),
-        "failed": ("accuracy >= 0", "brier <= 1", "failure_rate <= 1"),
+        "failed": ("accuracy >= 0", "brier <= 1", "failure_rate <= 0.999"),
         "labelled": ("unsafe_answer_rate <= 1", "over_deferral_rate <= 1", "recall.no >= 0"),
     }
     for name, made in (("declined", declined), ("failed", failed), ("labelled", labelled)):
@@ -373,12 +373,13 @@ def test_a_kept_run_is_judged_at_another_level_from_its_evidence(folder: Path) -
         assert (now["low"], now["high"]) == pytest.approx((again["low"], again["high"]))
 
 
-def test_a_run_saved_at_another_level_has_deltas_at_that_level(folder: Path) -> None:
+@pytest.mark.parametrize(("kept", "judged"), [(0.5, 0.95), (0.9, 0.95), (0.99, 0.99)])
+def test_a_run_saved_at_another_level_is_judged_no_less_surely(folder: Path, kept: float, judged: float) -> None:
     for name in ("new", "old"):
-        save(folder, name, "accuracy", more=("--level", 0.9))
+        save(folder, name, "accuracy", more=("--level", kept))
     found = gate(folder, "--run", "new", "--baseline", "old", "--rule", "low(accuracy) >= 0", "--rule",
                  "high(delta(accuracy)) >= -1", files=False)  # fmt: skip
-    assert {rule["level"] for rule in found["rules"]} == {0.9}
+    assert {rule["level"] for rule in found["rules"]} == {judged}
 
 
 def test_evidence_is_found_as_a_comparison_of_runs_finds_it(folder: Path) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import steelyard as sy
-from steelyard.decide.allowing import USUAL, allowed
+from steelyard.decide.allowing import allowed
 from steelyard.errors import UsageError
 from steelyard.ground.digests import digest_of
 from steelyard.ground.json import dumps
 from steelyard.pytest_plugin import check
-from steelyard.records.cautions import KINDS
+from steelyard.records.cautions import KINDS, USUAL
 from steelyard.study.warnings import unlike
 from tests.support.answers import lines
 from tests.support.commands import Done, command

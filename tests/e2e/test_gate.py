@@ -350,8 +350,8 @@ def test_an_incomplete_baseline_gates_nothing(own: Path) -> None:
 
 def test_the_level_of_the_interval_is_shown_as_it_is(files: Path, tmp_path: Path) -> None:
     saved = command(
-        "evaluate", files / "new.jsonl", "--cluster", "patient", "-m", "accuracy", "--level", 0.8, "--save", "--run-id",
-        "wide", "--root", tmp_path,
+        "evaluate", files / "new.jsonl", "--cluster", "patient", "-m", "accuracy", "--level", 0.99, "--save",
+        "--run-id", "wide", "--root", tmp_path,
     )  # fmt: skip
     assert saved.returncode == 0, saved.stderr
     done = command("gate", "--run", "wide", "--rule", "low(accuracy) >= 0.5", "--root", tmp_path)

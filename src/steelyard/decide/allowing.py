@@ -10,10 +10,8 @@ from collections.abc import Iterable, Mapping
 
 from steelyard.errors import UsageError, printable
 from steelyard.naming import number_in
-from steelyard.records.cautions import KINDS, Caution, Kind
+from steelyard.records.cautions import KINDS, Kind
 from steelyard.registry import closest
-
-USUAL: Mapping[Kind, float] = {"failed": 0.05, "missing": 0.05, "marks": 0.01}  # without asking; of other kinds nothing
 
 
 def allowed(asked: Iterable[str] | Mapping[str, float] | str) -> dict[Kind, float]:
@@ -50,11 +48,6 @@ def _share(kind: Kind, given: object) -> float:
     if not 0 <= share <= 1:
         raise UsageError(f"`allow={kind}=…` takes a share of the rows, from 0 to 1, not '{printable(given)}'")
     return share
-
-
-def within(caution: Caution, allow: Mapping[Kind, float]) -> bool:
-    """True if a caution is of a kind that is allowed, and about no more rows than that."""
-    return caution.share <= allow.get(caution.kind, USUAL.get(caution.kind, 0.0)) + 1e-12
 
 
 def allow_text(allow: Mapping[Kind, float]) -> str:

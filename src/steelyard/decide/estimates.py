@@ -30,11 +30,14 @@ def run_settings(run: SavedRun) -> Settings:
     return Settings() if run.evaluation is None else run.evaluation.settings
 
 
-def run_estimates(gate: Gate, run: SavedRun, settings: Settings, *, again: bool) -> Sequence[Estimate]:
+def run_estimates(
+    gate: Gate, run: SavedRun, settings: Settings, *, again: bool, must: bool = False
+) -> Sequence[Estimate]:
     """The estimates that rules may read: as they were stored, and what the evidence or the rows of the run give beyond.
 
     Those of which a rule reads an end have their interval at other levels. With `again`, all are estimated again
-    with these settings. What another edition estimated stays as it was stored.
+    with these settings, where evidence was kept; `must` refuses to judge what was not. What another edition estimated
+    stays as it was stored.
     """
     asked = _asked_for(gate)
     stored = {(e.metric, _slice_key(e.slice)): e for e in run.evaluation or ()}
@@ -42,7 +45,7 @@ def run_estimates(gate: Gate, run: SavedRun, settings: Settings, *, again: bool)
         if _is_named(gate, part):
             stored |= {(e.metric, _slice_key(e.slice)): e for e in _of_part(part, asked, stored, settings, again=again)}
     known = {name for name, _ in stored}
-    if again:
+    if must:
         fixed = [name for name in asked if name in known and not has_evidence(kept_slices(run), name)]
         if fixed:
             raise UsageError(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from steelyard.decide import advice
-from steelyard.decide.allowing import USUAL, allow_text, within
+from steelyard.decide.allowing import allow_text
 from steelyard.decide.decision import FAIL, INCONCLUSIVE, PASS, Cause, Decision, Inconclusive, Verdict
 from steelyard.decide.numbers import (
     GateNumber,
@@ -32,16 +32,16 @@ from steelyard.errors import UsageError, counted, printable
 from steelyard.metrics import metrics as registry
 from steelyard.metrics.definition import Metric
 from steelyard.naming import Rule, parse, parse_rule
-from steelyard.records.cautions import Kind
+from steelyard.records.cautions import FAILURE_MARGIN, USUAL, Caution, Kind, within
 from steelyard.study.results import Comparison, Evaluation
 from steelyard.uncertainty.intervals import shown_rule
 from steelyard.uncertainty.number import barred_by
 from steelyard.uncertainty.power import detectable, estimate_clusters, fewest_clusters
 from steelyard.uncertainty.significance import holm_within
 
-FAILURE_MARGIN = 0.01
 _REMARKS = {"point": "no allowance for chance", "permissive": "not shown to be worse"}
 _MISSES = {">=": "below", ">": "not above", "<=": "above", "<": "not below"}
+_RESULTS = ("outcome", "prediction", "mark", "score", "confidence", "declined_by")  # columns that a model fills
 _WATCHED = ("answer_rate", "abstention_rate", "cmax")  # a rule about one of these sees a model decline
 
 
@@ -78,7 +78,7 @@ class Gate:
         texts = [rules] if isinstance(rules, str) else list(rules)
         if not texts:
             raise UsageError("a gate needs at least one rule")
-        return cls(tuple(parse_rule(text) for text in texts))
+        return cls(tuple(dict.fromkeys(parse_rule(text) for text in texts)))
 
     @classmethod
     def profile(cls, name: str) -> Gate:
@@ -199,12 +199,35 @@ def _believed(v: Verdict, rules: Sequence[Rule], subject: Subject, allow: Mappin
     """The verdict, but that no confirming rule passes on rows that are not what was asked, unless that is allowed."""
     if v.verdict != PASS or v.kind != "confirming":
         return v
-    watched = any(_head(rule) == "failure_rate" for rule in rules) or parse_rule(v.rule).delta
-    about = [c for c in subject.cautions if not within(c, allow) and not (c.kind == "failed" and watched)]
+    told = [caution for caution in subject.cautions if caution.kind != "failed"]
+    if not any(map(_watches_failures, rules)):
+        told += _failed(v, subject)
+    about = [caution for caution in told if not within(caution, allow)]
     if not about:
         return v
     reason = f"no rule passes on such rows: {about[0].text} (`allow={about[0].kind}` accepts it)"
     return replace(v, verdict=INCONCLUSIVE, cause="barred", reason=reason)
+
+
+def _failed(v: Verdict, subject: Subject) -> list[Caution]:
+    """What failed, of the rows that a number is about: of a delta, the pairs that left because either run failed."""
+    if not parse_rule(v.rule).delta:
+        return [caution for caution in subject.cautions if caution.kind == "failed"]
+    share = v.number.failed
+    return [Caution("failed", f"{100 * share:.3g}% of the pairs failed in either run", share)] if share else []
+
+
+def _watches_failures(rule: Rule) -> bool:
+    """True for a rule that can fail where rows fail."""
+    return _head(rule) == "failure_rate" and rule.relation.startswith("<") and _can_fail(rule)
+
+
+def _can_fail(rule: Rule) -> bool:
+    """False for a rule that every value meets, and for one that passes unless something is shown."""
+    metric = rule_metric(rule)
+    low, high = (None, None) if metric is None or rule.delta else metric.bounds
+    end = low if rule.relation.startswith(">") else high
+    return rule.kind != "permissive" and not (end is not None and rule.threshold == end and rule.relation[1:] == "=")
 
 
 def _opposes(rule: Rule, better: str | None) -> bool:
@@ -355,7 +378,7 @@ def _corrected(judged: Sequence[Verdict], unit: str, primary: Sequence[str]) -> 
 
     Rules about what is primary are one family, the others another.
     """
-    confirming = [i for i, v in enumerate(judged) if v.p_value is not None]
+    confirming = [i for i, v in enumerate(judged) if v.p_value is not None and _can_fail(parse_rule(v.rule))]
     roles = ["primary" if _decides(judged[i], primary) else "exploratory" for i in confirming]
     p_values = holm_within([float(judged[i].p_value or 0.0) for i in confirming], roles)
     adjusted, role_of = dict(zip(confirming, p_values, strict=True)), dict(zip(confirming, roles, strict=True))
@@ -408,7 +431,7 @@ def _failure_rates(comparison: Comparison) -> tuple[float, float] | None:
 
 def _unwatched_failures(rules: Sequence[Rule], subject: Subject) -> list[Verdict]:
     """Failures that rose without a rule about them: failed rows leave every quality metric, so they can hide a loss."""
-    if subject.failure_rates is None or any(_head(rule) == "failure_rate" for rule in rules):
+    if subject.failure_rates is None or any(map(_watches_failures, rules)):
         return []
     base, new = subject.failure_rates
     if new - base <= FAILURE_MARGIN + 1e-9:
@@ -446,8 +469,12 @@ def _out_of_bounds(rule: Rule) -> str:
 
 def _notes(rules: Sequence[Rule]) -> Iterator[str]:
     yield from filter(None, map(_out_of_bounds, rules))
+    for rule in rules:
+        told = [column for column in (*dict(rule.metric.slice), rule.each) if column in _RESULTS]
+        if told:
+            yield f"'{rule}' is about rows that were chosen by what the model did ({printable(told[0])})"
     selective = [str(rule) for rule in rules if _rewards_declining(rule_metric(rule) or documented_metric(rule))]
-    if selective and not any(_head(rule) in _WATCHED for rule in rules):
+    if selective and not any(_head(rule) in _WATCHED and _can_fail(rule) for rule in rules):
         others = f" (and {len(selective) - 1} more)" if len(selective) > 1 else ""
         yield f"'{selective[0]}'{others} can be met by declining more; add a rule about answer_rate"
 

@@ -115,7 +115,12 @@ def _refusal(rule: Rule) -> str:
     return ""
 
 
+_LONGEST = 40  # characters of a value that is shown
+
+
 def _nearest(name: str, known: frozenset[str]) -> str:
+    if any(len(each) > _LONGEST or each.count(" ") > 1 for each in known):  # texts, which may be a patient's
+        return ""
     near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
     if near:
         return f"; did you mean '{printable(near[0])}'?"

@@ -46,6 +46,7 @@ class GateNumber(Number):
     rows: int = 0  # and of how many
     left_out: Mapping[str, int] = field(default_factory=dict)
     missing: float = 0.0  # the share of the asked rows that lack what the metric reads
+    failed: float = 0.0  # the share of the pairs that left because either run failed
     absent: float = 0.0  # the share of the baseline's rows whose questions were not asked
     grown: Callable[[int], IntervalRule] | None = (
         None  # the interval if there were more clusters, none of which differed
@@ -332,10 +333,11 @@ def _of_delta(d: Delta, subject: Subject) -> GateNumber:
     """
     assert subject.comparison is not None
     about: dict[str, Any] = {"slice": dict(d.slice), "left_out": _left_out(d), "better": d.better, "notes": d.notes}
+    failed = d.n_failed / (d.n_failed + d.n_asked) if d.n_failed else 0.0
     if d.unchanged:
         return GateNumber(
             value=0.0, interval=(0.0, 0.0), clusters=d.clusters, level=d.level, cautions=d.cautions,
-            n=d.n, missing=d.missing_share, because="unchanged", **_seen(d, "unchanged"), **about,
+            n=d.n, missing=d.missing_share, failed=failed, because="unchanged", **_seen(d, "unchanged"), **about,
         )  # fmt: skip
     readable = d.readable
     if readable is None:
@@ -350,6 +352,7 @@ def _of_delta(d: Delta, subject: Subject) -> GateNumber:
         grown=readable.grown,
         n=min(readable.n_base, readable.n_new),
         missing=d.missing_share,
+        failed=failed,
         because="no_row_worse" if "no_row_worse" in d.companions else "",
         **_seen(d, "no_row_worse"),
         **about,

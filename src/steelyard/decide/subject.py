@@ -56,15 +56,21 @@ class NumberOptions:
         named = {"resamples": self.resamples, "seed": self.seed, "level": self.level}
         return {name: value for name, value in named.items() if value is not None}
 
+    def settled(self, kept: Settings) -> Settings:
+        """How the numbers of a kept run are made: no less sure than by default, whatever it was evaluated with."""
+        usual = Settings()
+        return replace(kept, **{"level": max(kept.level, usual.level), "method": usual.method, **self.stated})
+
 
 def of_runs(gate: Gate, run: SavedRun, baseline: SavedRun | None, asked: NumberOptions | None = None) -> Subject:
     """A kept run, and its deltas against a kept baseline; every file is verified first."""
     asked = asked or NumberOptions()
     run.verify()
     gate = gate.spelled([*run.run.metrics, *(baseline.run.metrics if baseline is not None else ())])
-    settings = replace(run_settings(run), **asked.stated)
+    own = run_settings(run)
+    settings = asked.settled(own)
     subject = Subject(
-        evaluation=run_estimates(gate, run, settings, again=bool(asked.stated)),
+        evaluation=run_estimates(gate, run, settings, again=settings != own, must=bool(asked.stated)),
         metrics=run.run.metrics,
         complete=run.run.complete,
         resamples=settings.resamples,
@@ -108,7 +114,7 @@ def against_kept(gate: Gate, new: Records, baseline: SavedRun, asked: NumberOpti
         raise StorageError(f"the baseline {baseline.name} is not complete; nothing can be gated against it")
     subject = of_records(gate, new, None, asked, alone=False)
     deltas = delta_metrics(gate.spelled(()))
-    settings = replace(run_settings(baseline), **asked.stated)
+    settings = asked.settled(run_settings(baseline))
     how: dict[str, Any] = {"settings": settings, "unchanged": asked.unchanged, "align": asked.align}
     comparison = compare_runs(baseline, new, deltas, by=slice_columns(gate), **how) if deltas else None
     failed = _failure_rate(baseline)

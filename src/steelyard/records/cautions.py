@@ -6,7 +6,7 @@ rows that it is about.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -22,6 +22,8 @@ Kind = Literal[
     "conditions",  # two runs whose rows were not chosen and read alike
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+USUAL: Mapping[Kind, float] = {"failed": 0.05, "missing": 0.05, "marks": 0.01}  # without asking; of other kinds nothing
+FAILURE_MARGIN = 0.01  # by which the failure rate of a run may be above its baseline's
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,11 @@ class Caution:
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         return {"kind": self.kind, "text": self.text, "share": self.share}
+
+
+def within(caution: Caution, allow: Mapping[Kind, float] = USUAL) -> bool:
+    """True if a caution is of a kind that is allowed, and about no more rows than that."""
+    return caution.share <= allow.get(caution.kind, USUAL.get(caution.kind, 0.0)) + 1e-12
 
 
 def each_once(cautions: Iterable[Caution]) -> tuple[Caution, ...]:

@@ -10,6 +10,7 @@ from steelyard.records.derive import ANSWERED
 from steelyard.records.schema import kind_of
 from steelyard.records.table import Records
 
+_CLOSED = 2  # different answers for each target, up to which they are labels
 _NAMES = 50  # labels beyond which targets are texts, that may be right in other words
 
 
@@ -30,8 +31,18 @@ def contradicting_marks(records: Records) -> tuple[Caution, ...]:
     is_name = np.array([*(value in names for value in predictions.values), False], bool)[predictions.codes]
     both = (records.outcome == ANSWERED) & ~targets.missing & ~predictions.missing & ~np.isnan(marks)
     equal = targets == predictions
+    right = both & (marks == 1)
+    given = {_folded(predictions.values[code]) for code in np.unique(predictions.codes[both])}
+    if 2 * (right & equal).sum() >= right.sum() and len(given) <= _CLOSED * len(names):
+        # labels that are compared to the letter: what is marked right in other words is none of them
+        known = {_folded(value) for value in names}
+        is_name |= np.array([*(_folded(v) not in known for v in predictions.values), False], bool)[predictions.codes]
     wrong = int((both & ((equal & (marks == 0)) | (~equal & (marks == 1) & is_name))).sum())
     if not wrong:
         return ()
     them = "contradicts the labels next to it" if wrong == 1 else "contradict the labels next to them"
     return (Caution("marks", f"{wrong:,} of {counted(int(both.sum()), 'mark')} {them}", wrong / len(records)),)
+
+
+def _folded(value: object) -> str:
+    return str(value).strip(" .,;:!*\"'()").casefold()

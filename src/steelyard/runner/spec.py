@@ -46,6 +46,7 @@ _SECRET = re.compile(
 )
 _ENVIRONMENT = re.compile(r"(?:\$\{)?([A-Za-z_][A-Za-z0-9_]*)\}?")
 _NOT_HASHED = ("description", "limits", "primary")
+_ADDED = ("spellings", "abstain")  # after runs were kept: where nothing is said, the hash is that of before
 
 
 class Price(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -156,7 +157,11 @@ class RunSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
         Limits say how fast and how far a run goes, not what it asks: one that they stopped may go on with others.
         """
-        stated = {key: value for key, value in msgspec.to_builtins(self).items() if key not in _NOT_HASHED}
+        stated = {
+            key: value
+            for key, value in msgspec.to_builtins(self).items()
+            if key not in _NOT_HASHED and (value or key not in _ADDED)
+        }
         return hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()[:8]
 
     @property

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from steelyard.errors import InputError, UsageError, printable
+from steelyard.records.cautions import FAILURE_MARGIN, USUAL, within
 from steelyard.runs.index import RunEntry
 from steelyard.runs.metric_keys import direction, expression, metric_of_expression, value_of
 from steelyard.runs.pairing import found_delta, is_better, lead_of, paired
 from steelyard.runs.saved import EVIDENCE, RECORDS, SavedRun
 from steelyard.runs.standing import candidates, sorted_by
 from steelyard.study.kept_pairs import KeptSide
-from steelyard.uncertainty.number import Number, barred_by
+from steelyard.study.results import Comparison
+from steelyard.uncertainty.number import Delta, Number, barred_by
 from steelyard.uncertainty.settings import Settings
 
 PROMOTE, KEEP = "Promote", "KeepActive"
@@ -67,7 +69,8 @@ def decide(
         warnings=SavedRun.at(best.folder).run.warnings if best.sealed else (),
     )
     if active is None:
-        return choice
+        barred = _own(best)
+        return replace(choice, action=KEEP, reason=f"{choice.reason}, but {barred}") if barred else choice
     active_value = next((sorted_by(row) for row in order if row.run.path == active.path), value_of(active, key))
     if active_value is None:
         return replace(choice, active_run_id=active.run_id, reason="the active run has no such value")
@@ -92,13 +95,18 @@ def _against_chance(
     if missing and not all(_has_rows(run, key) for run in (active, best)):
         none = "neither run" if len(missing) > 1 else f"run {printable(missing[0].run_id)}"
         kept = "kept evidence" if len(missing) > 1 else "kept no evidence"
+        barred = _own(best)
+        if barred:
+            return KEEP, f", but {barred}", None, ()
         return PROMOTE, f"; decided by eps alone: {none} {kept} of it, so chance is not considered", None, ()
     comparison = paired(SavedRun.at(active.folder), best, key, settings)
     said = () if isinstance(comparison, str) else comparison.warnings
     delta = found_delta(comparison, key)
-    barred = "" if isinstance(delta, str) else barred_by(delta.cautions)
+    barred = _own(best)
+    if not barred and not isinstance(comparison, str) and not isinstance(delta, str):
+        barred = _between(comparison, delta)
     if barred:
-        return KEEP, f", but {barred}", None, said
+        return KEEP, f", but {barred}", None if isinstance(delta, str) else lead_of(delta), said
     if point:
         return PROMOTE, "; decided by eps alone, as asked: chance is not considered", None, said
     if isinstance(delta, str):
@@ -106,6 +114,34 @@ def _against_chance(
     sure = is_better(delta, settings or Settings(), higher=higher)
     reason = ", and by more than chance" if sure else ", but it may be chance"
     return PROMOTE if sure else KEEP, reason, lead_of(delta), said
+
+
+def _own(run: RunEntry) -> str:
+    """Why no confirming rule would pass on the rows of a run, or nothing."""
+    evaluation = SavedRun.at(run.folder).evaluation if run.sealed else None
+    about = [caution for caution in (evaluation.cautions if evaluation else ()) if not within(caution)]
+    return f"{about[0].text}: judge it by a gate that allows it, and promote it by hand" if about else ""
+
+
+def _between(comparison: Comparison, delta: Delta) -> str:
+    """Why no confirming rule would pass on the difference of two runs, or nothing."""
+    barred = barred_by(delta.cautions)
+    about = [caution for caution in comparison.cautions if not within(caution)]
+    failed = delta.n_failed / (delta.n_failed + delta.n_asked) if delta.n_failed else 0.0
+    rates = [side["failed"] / side["rows"] if side.get("rows") else 0.0 for side in _sides(comparison)]
+    if barred or about:
+        return barred or about[0].text
+    if failed > USUAL["failed"]:
+        return f"{100 * failed:.3g}% of the pairs failed in either run"
+    if rates[1] - rates[0] > FAILURE_MARGIN + 1e-9:
+        return f"{100 * rates[1]:.1f}% of its rows failed, {100 * rates[0]:.1f}% before"
+    if delta.missing_share > USUAL["missing"]:
+        return f"{100 * delta.missing_share:.3g}% of the asked rows lack what it reads"
+    return ""
+
+
+def _sides(comparison: Comparison) -> list[Mapping[str, int]]:
+    return [comparison.population[side] for side in ("base", "new")]
 
 
 def _has_evidence(run: RunEntry, key: str) -> bool:

@@ -15,12 +15,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from steelyard.errors import counted
 from steelyard.ground.arrays import Progress
 from steelyard.metrics.by_task import lacks_column, rows_of
 from steelyard.metrics.categories import COMBINED
 from steelyard.metrics.collector import side_of
 from steelyard.metrics.definition import Metric
 from steelyard.metrics.questions.benchmark import category, combined_score, task_mean
+from steelyard.records.cautions import Caution
 from steelyard.records.conditions import Conditions
 from steelyard.records.table import Records
 from steelyard.study.answers import Answers, joined_answers
@@ -96,7 +98,8 @@ def benchmark(
     explain     keep with each score of a text what matched, was missed and was extra: words of the texts
     """
     settings = settings or Settings()
-    loaded = (suite if isinstance(suite, Suite) else load_suite(suite)).only(listed(tasks))
+    whole = suite if isinstance(suite, Suite) else load_suite(suite)
+    loaded = whole.only(listed(tasks))
     how = loaded.combining(
         weights=weights, name=combined_name, categories=categories, renormalize_missing=renormalize_missing
     )
@@ -107,6 +110,9 @@ def benchmark(
     base = None if baseline is None else joined_answers(loaded, baseline, plan, **read)
     told = (lambda share: progress(share / 2)) if progress is not None and base is not None else progress
     evaluation, lacking = _evaluated(loaded, given, listed(by), settings, keep_evidence=keep_evidence, progress=told)
+    if len(loaded.tasks) < len(whole.tasks):
+        part = f"{len(loaded.tasks)} of the {counted(len(whole.tasks), 'task')} of the suite was measured"
+        evaluation = replace(evaluation, cautions=(*evaluation.cautions, Caution("excerpt", part)))
     comparison = None if base is None else _compared(loaded, how, base, given, settings)
     return Benchmark(
         suite=loaded,

@@ -114,7 +114,7 @@ def _differing(
     base: Mapping[str, Any], new: Mapping[str, Any], versus: Sequence[str]
 ) -> Iterator[tuple[str, Any, Any]]:
     names = [name for name, option in options_of(Reading).items() if option.told == "compared"]
-    for name in (*names, "task_labels"):
+    for name in (*names, "task_labels", "task_range"):
         one, two = base.get(name), new.get(name)
         if name == "where":
             one, two = (_without(each or (), {*versus, "model", "strategy"}) for each in (one, two))
@@ -142,10 +142,20 @@ def warnings_of(records: Records, asked: Sequence[Metric] = (), *, paired: bool 
     return [
         *unmet_labels(records, asked),
         *uneven_items(records),
+        *_other_clusters(records),
         *(each.text for each in (*contradicting_marks(records), *uneven_repeats(records))),
         *([f"only {few} clusters: intervals may be too narrow"] if narrow else []),
         *class_warnings(records, asked),
     ]
+
+
+def _other_clusters(records: Records) -> list[str]:
+    """A warning where rows name their cluster, and another one was asked for."""
+    own = records.cluster_columns
+    if "cluster" not in records or "cluster" in own:
+        return []
+    few = len(records.labels("cluster").values)
+    return [f"the rows name a cluster of their own ({few:,} of them); what is resampled is {', '.join(own)}, as asked"]
 
 
 def class_warnings(records: Records, asked: Sequence[Metric]) -> list[str]:

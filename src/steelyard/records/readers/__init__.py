@@ -129,7 +129,12 @@ def _told(asked: Reading, rules: LabelRules, task: Task) -> dict[str, Any]:
         if option.told and given and name != "where" and given != LabelRules.labels:
             several = option.kind in ("texts", "columns")
             plain[name] = dict(given) if option.kind == "pairs" else list(names_of(given)) if several else given
-    known = {"abstain": rules.abstain, "unparsed": rules.unparsed, "task_labels": task.labels}
+    known: dict[str, Iterable[Any] | None] = {
+        "abstain": rules.abstain,
+        "unparsed": rules.unparsed,
+        "task_labels": task.labels,
+    }
+    known["task_range"] = None if task.range is None else (task.range,)
     return plain | {name: list(values) for name, values in known.items() if values}
 
 
