@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 presented_by("steelyard.report.showing")  # rooms below `report` name none above them
 
-__version__ = "0.11.0"
+__version__ = "0.12.0"
 
 _HOMES = {
     "BackendError": "steelyard.errors",

@@ -7,19 +7,6 @@ A spelling is a command or function and its parameter, as messages name them. Wh
 from __future__ import annotations
 
 REMOVE_IN = {
-    # deprecated in 0.10.0 for two versions: files are named by their place
-    "benchmark baseline=": "0.12.0",
-    "benchmark model=": "0.12.0",
-    "retrieval eval queries=": "0.12.0",
-    "retrieval eval refs=": "0.12.0",
-    "retrieval run docs=": "0.12.0",
-    "retrieval run queries=": "0.12.0",
-    "runs matrix spec=": "0.12.0",
-    "segment propose baseline=": "0.12.0",
-    "segment propose shifted=": "0.12.0",
-    "shift apply queries=": "0.12.0",
-    "shift train docs=": "0.12.0",
-    "shift train queries=": "0.12.0",
     # deprecated in 0.12.0 for two versions: allow=missing=SHARE
     "gate allow_missing=": "0.14.0",
     "steelyard_gate allow_missing=": "0.14.0",

@@ -8,7 +8,6 @@ from typing import get_args
 import pytest
 
 from steelyard.cli.command import Reads
-from steelyard.retired import REMOVE_IN
 from tests.support.commands import COMMANDS, command
 
 SHARED = ("--out", "--resamples", "--align", "--save", "--where", "--map")
@@ -45,40 +44,22 @@ def test_documented_spellings_stay_visible(option: str) -> None:
     assert [p.hidden for p in COMMANDS["selective"].params if option in p.opts] == [False]
 
 
-def test_a_former_spelling_works_hidden_and_is_said_once(tmp_path: Path) -> None:
-    done = command("runs", "matrix", "--spec", tmp_path / "none.yaml", "--dry", root=tmp_path)
-    gone = REMOVE_IN["runs matrix spec="]
-    assert done.err.count(f"--spec is deprecated and will be removed in {gone}: give a spec as an argument") == 1
-    assert "--spec" not in command("runs", "matrix", "--help").out
-    twice = command("runs", "matrix", tmp_path / "a.yaml", "--spec", tmp_path / "b.yaml", root=tmp_path)
-    assert (twice.code, "given twice, by its place and by --spec" in twice.err) == (2, True)
-
-
 FILES = {
-    "benchmark": ("--model", "--baseline"),
-    "retrieval run": ("--docs", "--queries"),
-    "retrieval eval": ("--refs", "--queries"),
-    "shift train": ("--docs", "--queries"),
-    "shift apply": ("--queries",),
-    "segment propose": ("--shifted", "--baseline"),
-    "runs matrix": ("--spec",),
+    "benchmark": 3,
+    "retrieval run": 2,
+    "retrieval eval": 2,
+    "shift train": 2,
+    "shift apply": 2,
+    "segment propose": 2,
+    "runs matrix": 1,
 }
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_files_are_named_by_their_place_and_older_options_are_hidden(name: str, tmp_path: Path) -> None:
-    options = {p.opts[0]: p for p in COMMANDS[name].params if p.opts[0] in FILES[name]}
-    assert [options[option].hidden for option in FILES[name]] == [True] * len(FILES[name])
+def test_files_are_named_by_their_place(name: str) -> None:
     places = [p for p in COMMANDS[name].params if p.param_type_name == "argument"]
-    assert len(places) >= len(FILES[name])
+    assert len(places) == FILES[name]
     assert [p.name for p in places if not p.help] == []
-    required = ["s.npy", "--output", "o.npz"] if name == "shift apply" else ["clinical"] if name == "benchmark" else []
-    given = [word for option in FILES[name] for word in (option, "none.npz")]
-    done = command(*name.split(), *required, *given, cwd=tmp_path, root=tmp_path)
-    assert done.code in (2, 3)
-    gone = {option: REMOVE_IN[f"{name} {option.removeprefix('--')}="] for option in FILES[name]}
-    said = [line.partition(":")[0] for line in done.err.splitlines() if "is deprecated" in line]
-    assert sorted(said) == sorted(f"{option} is deprecated and will be removed in {gone[option]}" for option in gone)
 
 
 def test_every_file_that_is_read_has_a_place_or_is_one_of_those_that_go_with_it() -> None:

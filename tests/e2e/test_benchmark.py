@@ -36,7 +36,7 @@ def usual(ward: Path, *more: Any, model: str = "birch") -> Done:
 
 def test_every_format_is_written_and_the_combined_score_comes_first(ward: Path) -> None:
     done = usual(
-        ward, "--baseline", ward / "alder", "--combined-weights", "diagnostics=0.7,safety=0.3",
+        ward, ward / "alder", "--combined-weights", "diagnostics=0.7,safety=0.3",
         "--combined-name", "index", "--format", "json,md,html,csv", "--out", ward / "out", "--plot", ward / "pictures",
     )  # fmt: skip
     assert done.code == 0, done.err

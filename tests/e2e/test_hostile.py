@@ -230,11 +230,11 @@ class World:
 
     @property
     def corpus(self) -> Arguments:
-        return "--docs", self.file("docs.json"), "--queries", self.file("queries.json")
+        return self.file("docs.json"), self.file("queries.json")
 
     @property
     def per_query(self) -> Arguments:
-        return "--baseline", "out/eval.perQuery.baseline.json", "--shifted", "out/eval.perQuery.posneg.json"
+        return "out/eval.perQuery.posneg.json", "out/eval.perQuery.baseline.json"
 
     def run(self, *arguments: Any) -> Done:
         with chdir(self.folder):
@@ -252,9 +252,9 @@ CASES: dict[str, Case] = {
     "tasks": lambda w, f: [(), (w.named("t.task.yaml"),)],
     "prompts": lambda w, f: (w.file("run.yaml"), "-n", "2"),
     "benchmark": lambda w, f: [
-        (w.file("suite.yaml"), "--model", w.file("c.answers.jsonl"), "--baseline", w.file("d.answers.jsonl"),
+        (w.file("suite.yaml"), w.file("c.answers.jsonl"), w.file("d.answers.jsonl"),
          "--by", "group.site", *FEW),
-        (w.file("suite.yaml"), "--model", w.file("c.answers.jsonl"), "--out", w.file(f"bench-{f}"), *FEW),
+        (w.file("suite.yaml"), w.file("c.answers.jsonl"), "--out", w.file(f"bench-{f}"), *FEW),
         (w.file("suite.yaml"), "--categories"),
     ],
     "evaluate": lambda w, f: [
@@ -297,14 +297,14 @@ CASES: dict[str, Case] = {
         (*w.corpus, "--run-id", f"r-{f}", "--label", f"note={w.word('label', 1)}", *FEW),
     ],
     "retrieval eval": lambda w, f: (
-        "--refs", w.file("v.npz"), "--queries", w.file("v.npz"), "--shift", w.file("delta.json"), "--baseline",
+        w.file("v.npz"), w.file("v.npz"), "--shift", w.file("delta.json"), "--baseline",
         "--gate-profile", "rank+cosine", *FEW,
     ),
     "shift train": lambda w, f: (*w.corpus, "--training-id", f"t-{f}", *FEW),
     "shift inspect": lambda w, f: ("first",),
     "shift history": lambda w, f: (),
     "shift best": lambda w, f: (),
-    "shift apply": lambda w, f: (w.file("delta.json"), "--queries", w.file("v.npz"), "-o", w.file("moved.npz")),
+    "shift apply": lambda w, f: (w.file("delta.json"), w.file("v.npz"), "-o", w.file("moved.npz")),
     "segment propose": lambda w, f: (*w.per_query, "--rule", "learned", "-o", w.file("proposed.json")),
     "segment compare": lambda w, f: (w.file("segments.json"), *FEW),
     "runs list": lambda w, f: (),
@@ -320,7 +320,7 @@ CASES: dict[str, Case] = {
     "runs rollback": lambda w, f: ("-m", "accuracy", "--reason", w.word("reason", 1)),
     "runs index": lambda w, f: [(), ("--rebuild",)],
     "runs metrics": lambda w, f: [(), ("--pivot",)],
-    "runs matrix": lambda w, f: [("--spec", w.file("spec.yaml"), "--dry"), ("--spec", w.file("spec.yaml"))],
+    "runs matrix": lambda w, f: [(w.file("spec.yaml"), "--dry"), (w.file("spec.yaml"),)],
     "selective": lambda w, f: [
         ("--input", w.file("people.json"), "--confidence", "token_msp", "--bootstrap-resamples", "100"),
         ("--input", w.file("people.json"), "--input", w.file("people.json"), "--confidence", "calibrated",
@@ -457,8 +457,8 @@ FAILURES: dict[str, Callable[[World], Arguments]] = {
     "no such file": lambda w: ("evaluate", w.file("none.jsonl")),
     "no such files": lambda w: ("compare", w.file("none.jsonl"), w.file("a.jsonl")),
     "no such rankings": lambda w: ("rank", w.file("none.json"), w.file("one.json")),
-    "no such documents": lambda w: ("retrieval", "run", "--docs", w.file("none.json"), "--queries", w.file("x.json")),
-    "no such vectors": lambda w: ("retrieval", "eval", "--refs", w.file("none.npz"), "--queries", w.file("none.npz")),
+    "no such documents": lambda w: ("retrieval", "run", w.file("none.json"), w.file("x.json")),
+    "no such vectors": lambda w: ("retrieval", "eval", w.file("none.npz"), w.file("none.npz")),
     "no such run": lambda w: ("runs", "show", w.word("run", 3)),
     "no such runs": lambda w: ("runs", "promote", w.word("run", 5), "-m", "accuracy"),
     "no such run to judge": lambda w: ("gate", "--run", w.word("run", 3), "--rule", "accuracy >= 0"),
@@ -466,7 +466,7 @@ FAILURES: dict[str, Callable[[World], Arguments]] = {
     "no such segments": lambda w: ("segment", "compare", w.file("none.json")),
     "no such calibrator": lambda w: ("selective", "--input", w.file("people.json"), "--calibration", w.file("none")),
     "no such mode": lambda w: ("selective", "--input", w.file("people.json"), "--mode", w.word("mode", 5)),
-    "no such spec": lambda w: ("runs", "matrix", "--spec", w.file("none.yaml")),
+    "no such spec": lambda w: ("runs", "matrix", w.file("none.yaml")),
     "no such rules": lambda w: ("gate", "--run", "one", "--rules", w.file("none.yaml")),
     "no such evaluation": lambda w: ("export", w.file("none.json"), "x", "--to", "eee"),
     "no such form": lambda w: ("export", "one", "x", "--to", w.word("form", 3)),

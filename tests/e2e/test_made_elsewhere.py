@@ -145,7 +145,7 @@ def test_a_search_is_listed_and_shown(tree: Tree) -> None:
 
 def test_segments_take_runs_by_name(tree: Tree, tmp_path: Path) -> None:
     out = tmp_path / "segments.json"
-    assert tree("segment", "propose", "--shifted", RUN, "--rule", "oracle", "-o", out).code == 0
+    assert tree("segment", "propose", RUN, "--rule", "oracle", "-o", out).code == 0
     document = json.loads(out.read_text())
     assert document["BaselinePath"] == str(tree.base / RUN / "eval.perQuery.baseline.json")
     assert document["PosNegPath"] == str(tree.base / RUN / "eval.perQuery.posneg.json")
@@ -159,7 +159,7 @@ def test_segments_take_ids_of_kept_runs(world: World, tmp_path: Path) -> None:
     files, ids = tmp_path / "files.json", tmp_path / "ids.json"
     run, base = world.shifted["run_id"], world.shifted["baseline_run_id"]
     assert world("segment", "propose", *world.per_query, "--tau", 0.1, "-o", files).code == 0
-    for given in (("--shifted", run), ("--shifted", run, "--baseline", base), ("--shifted", f"PosNeg/{run}")):
+    for given in ((run,), (run, base), (f"PosNeg/{run}",)):
         assert world("segment", "propose", *given, "--tau", 0.1, "-o", ids).code == 0
         one, two = (json.loads(path.read_text()) for path in (files, ids))
         assert one["Decisions"] == two["Decisions"]
@@ -169,17 +169,17 @@ def test_segments_take_ids_of_kept_runs(world: World, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "code", "said"),
     [
-        (("--shifted", "nothing"), 2, "is no file, and no run"),
-        (("--shifted", "BASE"), 5, "has no eval.perQuery.posneg.json"),
-        (("--shifted", "none.json"), 3, "none.json"),
-        (("--shifted", "FILE"), 2, "--baseline is needed"),
-        ((), 2, "missing: the shifted run"),
+        (("nothing",), 2, "is no file, and no run"),
+        (("BASE",), 5, "has no eval.perQuery.posneg.json"),
+        (("none.json",), 3, "none.json"),
+        (("FILE",), 2, "name the baseline, too"),
+        ((), 2, "Missing argument 'shifted'"),
     ],
 )
 def test_what_is_no_run_with_a_shift(
     world: World, tmp_path: Path, given: tuple[str, ...], code: int, said: str
 ) -> None:
-    known = {"BASE": world.shifted["baseline_run_id"], "FILE": world.per_query[3]}
+    known = {"BASE": world.shifted["baseline_run_id"], "FILE": world.per_query[0]}
     words = [known.get(word, word) for word in given]
     done = world("segment", "propose", *words, "--tau", 0.1, "-o", tmp_path / "o.json")
     assert done.code == code, done.err
@@ -191,7 +191,7 @@ def test_a_changed_per_query_file_of_a_kept_run_is_noticed(tmp_path: Path) -> No
     small = World(tmp_path)
     path = Path(small.shifted["folder"]) / "eval.perQuery.posneg.json"
     path.write_text(path.read_text().replace('"Rank": 1,', '"Rank": 1 ,', 1))
-    done = small("segment", "propose", "--shifted", small.shifted["run_id"], "--tau", 0.1, "-o", tmp_path / "o.json")
+    done = small("segment", "propose", small.shifted["run_id"], "--tau", 0.1, "-o", tmp_path / "o.json")
     assert done.code == 5
     assert "changed" in done.err
 
@@ -207,5 +207,5 @@ def test_links_are_not_followed(tree: Tree, tmp_path: Path) -> None:
     shutil.move(tree.base / RUN / "eval.perQuery.posneg.json", away)
     (tree.base / RUN / "eval.perQuery.posneg.json").symlink_to(away)
     assert set(tree.ok("runs", "show", RUN)["queries"]) == {"baseline"}
-    done = tree("segment", "propose", "--shifted", RUN, "--rule", "oracle", "-o", tmp_path / "o.json")
+    done = tree("segment", "propose", RUN, "--rule", "oracle", "-o", tmp_path / "o.json")
     assert done.code == 3

@@ -150,7 +150,7 @@ def by_kept_runs_named(folder: Path) -> tuple[str, float]:
 
 def by_benchmark(folder: Path) -> tuple[str, float]:
     suite, new, old = (folder / name for name in ("suite.yaml", "new-answers", "old-answers"))
-    done = command("benchmark", suite, new, "--baseline", old, *FEW)
+    done = command("benchmark", suite, new, old, *FEW)
     assert done.code == 0, done.err
     return _said(done.json["metadata"]["comparison"], "combined_score")
 

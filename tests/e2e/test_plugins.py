@@ -81,7 +81,7 @@ COLONS: dict[str, tuple[Any, ...]] = {
     "runs metrics": ("-m", f"accuracy{SITE}"),
     "selective": ("--input", "a.jsonl", "--loss", "error:x", "--bootstrap-resamples", "100"),
     "rank": ("qrels.json", "ranked.json", "-m", "ndcg@3", "--per-query", "each.jsonl", *FEW),
-    "benchmark": ("suite.yaml", "--model", "answered.jsonl", "-m", 'recall."ICD:1"', *FEW),
+    "benchmark": ("suite.yaml", "answered.jsonl", "-m", 'recall."ICD:1"', *FEW),
     "metrics": ('recall."ICD:1"',),
     "look": ("a.jsonl",),
     "export": ("one", "out.json", "--to", "eee", "--about", "model=numpy:x"),

@@ -118,7 +118,7 @@ def test_texts_in_a_folder(tmp_path: Path) -> None:
     lines = [{"queryId": f"q{i}", "query": text, "relevantDocId": f"POLICY-{i}"} for i, text in enumerate(topics)]
     lines.append({"queryId": "none", "query": "anything", "relevantDocId": None})
     (tmp_path / "queries.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    arguments = ("--docs", tmp_path / "docs", "--queries", tmp_path / "queries.jsonl", "--embedder", "hash:64")
+    arguments = (tmp_path / "docs", tmp_path / "queries.jsonl", "--embedder", "hash:64")
     done = command("retrieval", "run", *arguments, *FAST, "--format", "json", root=tmp_path / "root")
     assert done.code == 0, done.err
     assert done.json["effective_queries"] == 4
@@ -133,9 +133,7 @@ def test_a_cluster_in_the_queries_is_kept(tmp_path: Path, world: World) -> None:
     rows = [{**row, "cluster": f"patient {i % 16}"} for i, row in enumerate(rows)]
     (tmp_path / "queries.json").write_text(json.dumps(rows))
     arguments = (
-        "--docs",
         world.folder / "docs.json",
-        "--queries",
         tmp_path / "queries.json",
         "--out",
         tmp_path / "out",
@@ -160,7 +158,7 @@ def vectors(tmp_path: Path) -> tuple[Any, ...]:
     for name, vector in (("toward", refs[0] + refs.mean(axis=0)), ("away", -2 * refs[0])):
         (tmp_path / f"{name}.json").write_text(json.dumps({"vector": list(vector)}))
     (tmp_path / "zero.json").write_text(json.dumps({"kind": "multiplicative", "vector": [0.0] * 4}))
-    return ("retrieval", "eval", "--refs", tmp_path / "refs.npz", "--queries", tmp_path / "queries.npz", *FAST)
+    return ("retrieval", "eval", tmp_path / "refs.npz", tmp_path / "queries.npz", *FAST)
 
 
 def test_eval_without_and_with_a_baseline(vectors: tuple[Any, ...], tmp_path: Path) -> None:

@@ -22,10 +22,10 @@ def test_exit_codes(world: World, tmp_path: Path) -> None:
     (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04 nothing")
     np.savez(tmp_path / "two.npz", vectors=np.ones((2, 2)))
     np.savez(tmp_path / "three.npz", vectors=np.ones((2, 3)))
-    docs, fast = ("--docs", world.folder / "docs.json"), (*FAST, "--no-save")
+    docs, fast = (world.folder / "docs.json",), (*FAST, "--no-save")
     run, train = ("retrieval", "run", *world.files, *fast), ("shift", "train", *world.files, *FAST)
-    evaluate = ("retrieval", "eval", *FAST, "--refs", tmp_path / "two.npz", "--queries", tmp_path / "two.npz")
-    base, new = world.per_query[1], world.per_query[3]
+    evaluate = ("retrieval", "eval", *FAST, tmp_path / "two.npz", tmp_path / "two.npz")
+    base, new = world.per_query[1], world.per_query[0]
     propose = ("segment", "propose", *world.per_query, "-o", tmp_path / "s.json")
     wanted: list[tuple[int, tuple[Any, ...]]] = [
         (2, ("retrieval", "run", *docs)),
@@ -43,10 +43,10 @@ def test_exit_codes(world: World, tmp_path: Path) -> None:
         (3, (*run, "--shift", tmp_path / "broken.json")),
         (3, (*run, "--shift", tmp_path / "missing.json")),
         (3, (*run, "--shift", tmp_path / "broken.npz")),
-        (3, ("retrieval", "run", *docs, "--queries", tmp_path / "zero.json", *fast)),
-        (3, ("retrieval", "run", *docs, "--queries", tmp_path / "nobody.json", *fast)),
-        (3, ("retrieval", "run", *docs, "--queries", tmp_path / "short.json", *fast)),
-        (3, ("retrieval", "run", *docs, "--queries", tmp_path / "missing.json", *fast)),
+        (3, ("retrieval", "run", *docs, tmp_path / "zero.json", *fast)),
+        (3, ("retrieval", "run", *docs, tmp_path / "nobody.json", *fast)),
+        (3, ("retrieval", "run", *docs, tmp_path / "short.json", *fast)),
+        (3, ("retrieval", "run", *docs, tmp_path / "missing.json", *fast)),
         (2, (*train, "--folds", 1)),
         (2, (*train, "--hard-negatives", 0)),
         (2, (*train, "--epsilon", "nan")),
@@ -54,11 +54,11 @@ def test_exit_codes(world: World, tmp_path: Path) -> None:
         (2, (*train, "--scale", "nan")),
         (2, (*train, "--max-norm", "nan")),
         (2, (*train, "--workflow", "../x")),
-        (3, ("shift", "train", *docs, "--queries", tmp_path / "one.json", *FAST)),
+        (3, ("shift", "train", *docs, tmp_path / "one.json", *FAST)),
         (2, ("shift", "inspect", "nothing")),
         (2, ("shift", "inspect", tmp_path / "three.json")),
         (2, ("shift", "history", "--workflow", "../x")),
-        (3, ("retrieval", "eval", "--refs", tmp_path / "two.npz", "--queries", tmp_path / "three.npz")),
+        (3, ("retrieval", "eval", tmp_path / "two.npz", tmp_path / "three.npz")),
         (2, (*evaluate, "--relevant", "x")),
         (2, (*evaluate, "--relevant", "-1")),
         (2, (*evaluate, "--mrr-index", -1)),
@@ -66,13 +66,13 @@ def test_exit_codes(world: World, tmp_path: Path) -> None:
         (2, (*evaluate, "--baseline", "--gate-profile", "nothing")),
         (2, (*evaluate, "--baseline", "--rule", "NdcgEvaluator.delta == 0")),
         (3, (*evaluate, "--shift", tmp_path / "three.json")),
-        (3, ("retrieval", "eval", "--refs", tmp_path / "broken.npz", "--queries", tmp_path / "two.npz")),
+        (3, ("retrieval", "eval", tmp_path / "broken.npz", tmp_path / "two.npz")),
         (2, (*propose, "--rule", "gap")),
         (2, (*propose, "--rule", "magic")),
         (2, (*propose, "--rule", "oracle", "-m", "hit@1")),
         (2, (*propose, "--rule", "learned", "--folds", 1)),
         (2, ("segment", "propose", *world.per_query, "-o", base, "--rule", "oracle")),
-        (3, ("segment", "propose", "--baseline", base, "--shifted", tmp_path / "broken.json", "-o", tmp_path / "s")),
+        (3, ("segment", "propose", tmp_path / "broken.json", base, "-o", tmp_path / "s")),
         (3, ("segment", "compare", new)),
         (3, ("segment", "compare", tmp_path / "missing.json")),
     ]

@@ -32,9 +32,7 @@ def arrays(world: World, tmp_path: Path) -> tuple[Any, ...]:
     return (
         "retrieval",
         "run",
-        "--docs",
         tmp_path / "d.npz",
-        "--queries",
         tmp_path / "q.npy",
         *FAST,
         "--format",
@@ -48,7 +46,7 @@ def arrays(world: World, tmp_path: Path) -> tuple[Any, ...]:
 def test_vectors_under_any_name_give_the_same_numbers(world: World, tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", doc_emb=world.docs, doc_names=[f"d{i}" for i in range(30)])
     np.savez(tmp_path / "q.npz", text_emb=world.queries, gold=gold(world))
-    files = ("--docs", tmp_path / "d.npz", "--queries", tmp_path / "q.npz")
+    files = (tmp_path / "d.npz", tmp_path / "q.npz")
     done = world("retrieval", "run", *files, *FAST, "--no-save", "--format", "json")
     assert done.code == 0, done.err
     assert done.json["baseline"] == world.baseline["baseline"]
@@ -60,12 +58,12 @@ def test_an_array_that_is_missing_is_named_with_those_that_are_there(
 ) -> None:
     docs = world.folder / "docs.json"
     np.savez(tmp_path / "q.npz", ids=np.arange(80), embeddings=world.queries, relevant=gold(world))
-    done = world(*group, "--docs", docs, "--queries", "q.npz", cwd=tmp_path)
+    done = world(*group, docs, "q.npz", cwd=tmp_path)
     assert done.code == 3
     assert "steelyard: error: q.npz has no array gold; it has: ids, embeddings, relevant" in done.err
     assert "a search takes judgements instead: --qrels" in done.err
     np.savez(tmp_path / "d.npz", a=world.docs, b=np.zeros(30))
-    done = world(*group, "--docs", "d.npz", "--queries", world.folder / "queries.json", cwd=tmp_path)
+    done = world(*group, "d.npz", world.folder / "queries.json", cwd=tmp_path)
     assert done.code == 3
     assert "d.npz has no array ids; it has: a, b" in done.err
 
@@ -110,7 +108,7 @@ def test_options_of_rankings_that_make_no_sense(world: World, arrays: tuple[Any,
     assert world(*arrays, "--qrels", tmp_path / "none.txt").code == 3
     rows = [{"id": "a query", "vector": [1.0] * 8, "relevantDocId": "d1"}]
     (tmp_path / "q.json").write_text(json.dumps(rows))
-    given = ("--docs", world.folder / "docs.json", "--queries", tmp_path / "q.json", "--no-save")
+    given = (world.folder / "docs.json", tmp_path / "q.json", "--no-save")
     done = world("retrieval", "run", *given, "--trec-run", tmp_path / "run.txt")
     assert done.code == 3
     assert "cannot be named in a TREC run" in done.err
@@ -174,7 +172,7 @@ def evaluators(world: World, tmp_path: Path) -> tuple[Any, ...]:
     np.savez(tmp_path / "refs.npz", anything=world.docs)
     np.save(tmp_path / "queries.npy", world.queries)
     (tmp_path / "delta.json").write_text(json.dumps({"vector": [-3.0] + [0.0] * 7, "scale": 0.5}))
-    files = ("--refs", tmp_path / "refs.npz", "--queries", tmp_path / "queries.npy", "--shift", tmp_path / "delta.json")
+    files = (tmp_path / "refs.npz", tmp_path / "queries.npy", "--shift", tmp_path / "delta.json")
     return ("retrieval", "eval", *files, *FAST, "--format", "json")
 
 

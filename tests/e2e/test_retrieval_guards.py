@@ -35,7 +35,7 @@ def test_inputs_are_never_written_over(world: World, tmp_path: Path) -> None:
     queries = tmp_path / "ingest.json"
     queries.write_bytes((world.folder / "queries.json").read_bytes())
     before = queries.read_bytes()
-    run = ("retrieval", "run", "--docs", world.folder / "docs.json", "--queries", queries, "--no-save")
+    run = ("retrieval", "run", world.folder / "docs.json", queries, "--no-save")
     assert world(*run, "--out", tmp_path).code == 2
     assert queries.read_bytes() == before
 
@@ -61,7 +61,7 @@ def test_a_kept_run_and_a_folder_of_documents_are_left_alone(world: World, tmp_p
     policies.mkdir()
     (policies / "a.md").write_text("flood")
     (tmp_path / "q.json").write_text(json.dumps([{"id": "q", "text": "flood", "relevantDocId": "a"}]))
-    search = ("retrieval", "run", "--docs", policies, "--queries", tmp_path / "q.json", "--no-save", "--out")
+    search = ("retrieval", "run", policies, tmp_path / "q.json", "--no-save", "--out")
     assert world(*search, policies).code == 2
     assert world(*search, tmp_path / "q.json").code == 2
     assert [path.name for path in policies.iterdir()] == ["a.md"]
@@ -81,7 +81,7 @@ def test_queries_are_known_again_by_their_vectors(world: World, tmp_path: Path) 
     moved = [{**row, "vector": [x + 0.01 for x in row["vector"]]} for row in rows]
     (tmp_path / "moved.json").write_text(json.dumps(moved))
     for name, seen in (("renamed", 80), ("moved", 0)):
-        files = ("--docs", world.folder / "docs.json", "--queries", tmp_path / f"{name}.json")
+        files = (world.folder / "docs.json", tmp_path / f"{name}.json")
         done = world("retrieval", "run", *files, "--shift", "best", "--no-save", *FAST, "--format", "json")
         assert done.code == 0, done.err
         assert done.json["shift"]["queries_seen_in_training"] == seen
@@ -101,9 +101,9 @@ def test_every_later_use_says_what_the_shift_has_seen(world: World, tmp_path: Pa
     queries = vectors(tmp_path / "q.npz", world.queries)
     refs = vectors(tmp_path / "r.npz", world.docs)
     shift = ("--shift", world.training["TrainingId"], "--baseline")
-    done = world("retrieval", "eval", "--refs", refs, "--queries", queries, *shift, *FAST)
+    done = world("retrieval", "eval", refs, queries, *shift, *FAST)
     assert "learned from 80 of these 80 queries" in said(done)
-    assert world("retrieval", "eval", "--refs", refs, "--queries", queries, *shift, *FAST, "--save").code == 0
+    assert world("retrieval", "eval", refs, queries, *shift, *FAST, "--save").code == 0
     listed = world.ok("runs", "list", "--workflow", "evaluation+baseline", "--format", "json")["runs"]
     gate = world("gate", "--run", listed[0]["run_id"], "--gate-profile", "rank")
     assert "its shift was learned from 80 of 80 queries" in said(gate)
@@ -112,7 +112,7 @@ def test_every_later_use_says_what_the_shift_has_seen(world: World, tmp_path: Pa
 @pytest.mark.parametrize("change", [lambda x: x * 2, lambda x: x / 3, lambda x: np.float32(x)])
 def test_a_query_is_the_same_whatever_its_length(world: World, tmp_path: Path, change: Any) -> None:
     queries, refs = vectors(tmp_path / "q.npz", change(world.queries)), vectors(tmp_path / "r.npz", world.docs)
-    done = world("retrieval", "eval", "--refs", refs, "--queries", queries, "--shift", world.training["TrainingId"])
+    done = world("retrieval", "eval", refs, queries, "--shift", world.training["TrainingId"])
     assert "learned from 80 of these 80 queries" in said(done)
 
 
@@ -124,7 +124,7 @@ def test_the_label_of_what_was_seen_is_not_the_users(world: World) -> None:
 
 
 def test_decisions_without_a_rule_may_know_the_outcome(world: World, tmp_path: Path) -> None:
-    _, baseline, _, shifted = world.per_query
+    shifted, baseline = world.per_query
     document = {
         "Metric": "NDCG@3",
         "Eps": 0,
@@ -151,10 +151,8 @@ def test_equal_queries_are_held_out_together(world: World, tmp_path: Path) -> No
     twins = [{**row, "id": f"twin-{row['id']}"} for row in rows]
     for name, found in (("alone", rows), ("twins", rows + twins)):
         (tmp_path / f"{name}.json").write_text(json.dumps(found))
-    train = ("shift", "train", "--docs", world.folder / "docs.json", *FAST, "--format", "json")
-    one, two = (
-        command(*train, "--queries", tmp_path / f"{name}.json", root=tmp_path).json for name in ("alone", "twins")
-    )
+    train = ("shift", "train", world.folder / "docs.json", *FAST, "--format", "json")
+    one, two = (command(*train, tmp_path / f"{name}.json", root=tmp_path).json for name in ("alone", "twins"))
     assert [2 * fold["Queries"] for fold in one["HeldOut"]["Folds"]] == [f["Queries"] for f in two["HeldOut"]["Folds"]]
     assert one["HeldOut"]["Score"] == pytest.approx(two["HeldOut"]["Score"])
 
@@ -164,7 +162,7 @@ def test_equal_queries_are_held_out_together(world: World, tmp_path: Path) -> No
 
 def test_a_gate_does_not_pass_on_what_measures_nothing(world: World, tmp_path: Path) -> None:
     refs, queries = vectors(tmp_path / "r.npz", world.docs), vectors(tmp_path / "q.npz", world.queries)
-    files = ("retrieval", "eval", "--refs", refs, "--queries", queries, "--baseline", *FAST)
+    files = ("retrieval", "eval", refs, queries, "--baseline", *FAST)
     done = world(*files, "--relevant", 99, "--mrr-index", 99, "--gate-profile", "rank")
     assert done.code == 1
     assert "measures nothing" in said(done)
@@ -187,9 +185,7 @@ def test_vectors_of_another_embedder_are_not_guessed(world: World, tmp_path: Pat
     mixed = (
         "retrieval",
         "run",
-        "--docs",
         world.folder / "docs.json",
-        "--queries",
         tmp_path / "texts.json",
         "--no-save",
     )
@@ -206,7 +202,7 @@ def test_one_file_of_vectors_tells_documents_from_queries(tmp_path: Path) -> Non
     for query, code in (("c", 0), ("A", 2)):
         rows = [{"id": query, "text": "z", "relevantDocId": "a"}]
         (tmp_path / "queries.json").write_text(json.dumps(rows))
-        files = ("--docs", tmp_path / "docs.json", "--queries", tmp_path / "queries.json", "--no-save")
+        files = (tmp_path / "docs.json", tmp_path / "queries.json", "--no-save")
         done = command("retrieval", "run", *files, "--embedder", f"npz:{tmp_path / 'v.npz'}", root=tmp_path)
         assert done.code == code, done.err
 
@@ -270,7 +266,7 @@ def test_a_server_that_drips_its_head_is_given_up(dripping: str) -> None:
 def test_nothing_is_paid_for_before_options_are_checked(wrong: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "docs.json").write_text(json.dumps([{"id": "a", "text": "x"}, {"id": "b", "text": "y"}]))
     (tmp_path / "queries.json").write_text(json.dumps([{"id": "q", "text": "z", "relevantDocId": "a"}]))
-    files = ("--docs", tmp_path / "docs.json", "--queries", tmp_path / "queries.json")
+    files = (tmp_path / "docs.json", tmp_path / "queries.json")
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.settimeout(0.05)
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"

@@ -140,11 +140,11 @@ promote: {{metric: accuracy, eps: 0.001}}
 
 def test_a_matrix_goes_on_compares_and_promotes(data: Path) -> None:
     (data / "m.yaml").write_text(SPEC.format(on_failure="continue"))
-    dry = command("runs", "matrix", "--spec", data / "m.yaml", "--dry", "--root", data / "store")
+    dry = command("runs", "matrix", data / "m.yaml", "--dry", "--root", data / "store")
     assert dry.returncode == 0
     assert "then promote the best by accuracy" in dry.stdout
     assert not (data / "store").exists()
-    done = command("runs", "matrix", "--spec", data / "m.yaml", "--root", data / "store", "--format", "json")
+    done = command("runs", "matrix", data / "m.yaml", "--root", data / "store", "--format", "json")
     assert done.returncode == 1, done.stderr
     result = json.loads(done.stdout)
     assert [v["status"] for v in result["variants"]] == ["succeeded", "failed", "timed out", "succeeded"]
@@ -161,7 +161,7 @@ def test_a_matrix_goes_on_compares_and_promotes(data: Path) -> None:
 
 def test_a_matrix_stops_at_the_first_failure_if_told_so(data: Path) -> None:
     (data / "m.yaml").write_text(SPEC.format(on_failure="stop"))
-    done = command("runs", "matrix", "--spec", data / "m.yaml", "--root", data / "store", "--format", "json")
+    done = command("runs", "matrix", data / "m.yaml", "--root", data / "store", "--format", "json")
     assert done.returncode == 1
     assert [v["status"] for v in json.loads(done.stdout)["variants"]] == ["succeeded", "failed", "skipped", "skipped"]
 
@@ -182,6 +182,6 @@ def test_a_matrix_stops_at_the_first_failure_if_told_so(data: Path) -> None:
 )
 def test_a_spec_that_cannot_be_run_is_refused(data: Path, text: str, said: str) -> None:
     (data / "m.yaml").write_text(text)
-    done = command("runs", "matrix", "--spec", data / "m.yaml", "--root", data / "store")
+    done = command("runs", "matrix", data / "m.yaml", "--root", data / "store")
     assert done.returncode == 2, done.stderr
     assert said in done.stderr

@@ -104,7 +104,7 @@ def settled(tmp_path_factory: pytest.TempPathFactory) -> World:
     ]
     (world.folder / "docs.json").write_text(json.dumps(docs))
     (world.folder / "queries.json").write_text(json.dumps(queries))
-    world.files = ("--docs", world.folder / "docs.json", "--queries", world.folder / "queries.json")
+    world.files = (world.folder / "docs.json", world.folder / "queries.json")
     world.training = world.ok("shift", "train", *world.files, *FAST, "--format", "json")
     return world
 
@@ -134,8 +134,8 @@ def test_a_cancelled_training_is_never_chosen(settled: World) -> None:
         assert any("cancelled" in note for note in allowed.json["notes"])
     npz = settled.folder / "q.npz"
     np.savez(npz, vectors=np.eye(5))
-    assert settled("shift", "apply", id, "--queries", npz, "-o", settled.folder / "o.npz").code == 2
-    allowed = settled("shift", "apply", id, "--queries", npz, "-o", settled.folder / "o.npz", "--allow-cancelled")
+    assert settled("shift", "apply", id, npz, "-o", settled.folder / "o.npz").code == 2
+    allowed = settled("shift", "apply", id, npz, "-o", settled.folder / "o.npz", "--allow-cancelled")
     assert allowed.code == 0
     assert "cancelled" in allowed.err
     assert "CANCELLED" in settled("shift", "inspect", id).out
@@ -144,7 +144,7 @@ def test_a_cancelled_training_is_never_chosen(settled: World) -> None:
 def test_applying_a_shift_to_vectors(world: World, tmp_path: Path) -> None:
     queries, out = tmp_path / "q.npz", tmp_path / "out.npz"
     np.savez(queries, vectors=world.queries, ids=[f"q{i}" for i in range(80)], gold=["d1"] * 79 + [""])
-    done = world("shift", "apply", "best", "--queries", queries, "-o", out, "--scale", 0.5)
+    done = world("shift", "apply", "best", queries, "-o", out, "--scale", 0.5)
     assert done.code == 0, done.err
     with np.load(out) as arrays:
         moved = world.queries + 0.5 * np.array(world.training["DeltaVector"])
@@ -152,18 +152,18 @@ def test_applying_a_shift_to_vectors(world: World, tmp_path: Path) -> None:
         assert arrays["ids"].tolist()[:2] == ["q0", "q1"]
         assert arrays["gold"].tolist()[-2:] == ["d1", ""]
     for target in (tmp_path / "out.json", queries):
-        assert world("shift", "apply", "best", "--queries", queries, "-o", target).code == 2
+        assert world("shift", "apply", "best", queries, "-o", target).code == 2
     np.savez(tmp_path / "other.npz", vectors=np.ones((2, 3)))
-    assert world("shift", "apply", "best", "--queries", tmp_path / "other.npz", "-o", tmp_path / "x.npz").code == 3
+    assert world("shift", "apply", "best", tmp_path / "other.npz", "-o", tmp_path / "x.npz").code == 3
     assert not (tmp_path / "x.npz").exists()
-    assert world("shift", "apply", "none", "--queries", queries, "-o", out).code == 0
+    assert world("shift", "apply", "none", queries, "-o", out).code == 0
 
 
 def test_shifted_vectors_that_are_not_finite_are_not_written(world: World, tmp_path: Path) -> None:
     queries, shift = tmp_path / "q.npz", tmp_path / "far.json"
     np.savez(queries, vectors=np.ones((3, 2), np.float32))
     shift.write_text(json.dumps({"vector": [1e39, 0.0]}))  # more than single precision can hold
-    arguments = ("shift", "apply", shift, "--queries", queries, "-o", tmp_path / "out.npz")
+    arguments = ("shift", "apply", shift, queries, "-o", tmp_path / "out.npz")
     done = command(*arguments, STEELYARD_ROOT=str(world.root))
     assert done.returncode in (2, 3), done.stderr
     assert not (tmp_path / "out.npz").exists()

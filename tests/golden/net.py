@@ -84,7 +84,7 @@ SCENARIOS: dict[str, list[str]] = {
         "gate --run kept --rule 'low(combined_score) >= 0.2' --rule 'low(category.safety) >= 0.2'",
         f"benchmark --categories --format {STORE}",
         "benchmark clinical --categories --category token_f1=diagnostics,exact_match=none",
-        f"benchmark clinical --model {CLINICAL}/birch --combined-weights safty=1",
+        f"benchmark clinical {CLINICAL}/birch --combined-weights safty=1",
         "benchmark clincal answers",
         "benchmark clinical nothing",
     ],
@@ -158,12 +158,12 @@ SCENARIOS: dict[str, list[str]] = {
         f"retrieval run {INSURANCE} --shift best --workflow PosNeg --run-id shifted --resamples 300",
         "retrieval eval vectors.npy vectors.npy --shift delta.json --baseline --resamples 300 "
         f"--gate-profile rank+cosine --no-save --format {EVERY}",
-        "retrieval eval --refs vectors.npy --queries vectors.npy --shift delta.json --resamples 300 --run-id eval",
+        "retrieval eval vectors.npy vectors.npy --shift delta.json --resamples 300 --run-id eval",
         f"retrieval run {INSURANCE} --qrels qrels.json --trec-run run.txt --depth 3 --no-save --resamples 300",
         "shift apply delta.json vectors.npy -o moved.npz",
         f"segment propose {PER_QUERY} --rule {{gap|learned|oracle}} -o segments-{{one}}.json",
         f"segment compare segments-learned.json --resamples 300 --format {EVERY}",
-        "segment propose --shifted shifted --rule gap --tau 0.05 -o segments-run.json",
+        "segment propose shifted --rule gap --tau 0.05 -o segments-run.json",
         f"runs compare -m map@1 --against baseline --format {STORE}",
     ],
     "selective": [

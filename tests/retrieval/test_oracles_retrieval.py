@@ -147,7 +147,7 @@ def test_retrieval_run(case: dict[str, Any], tmp_path: Path) -> None:
     docs, queries, out = tmp_path / "docs.json", tmp_path / "queries.jsonl", tmp_path / "out"
     docs.write_text(json.dumps(case["docs"]))
     queries.write_text("".join(json.dumps(query) + "\n" for query in case["queries"]))
-    arguments: list[Any] = ["--docs", docs, "--queries", queries, "--no-save", "--out", out, "--resamples", 100]
+    arguments: list[Any] = [docs, queries, "--no-save", "--out", out, "--resamples", 100]
     if case["shift"] is not None:
         shift = tmp_path / "shift.json"
         shift.write_text(json.dumps({"kind": "additive", "vector": case["shift"]}))
@@ -212,7 +212,7 @@ def test_evaluators(case: dict[str, Any]) -> None:
 def test_retrieval_eval(case: dict[str, Any], tmp_path: Path) -> None:
     for name in ("queries", "refs"):
         np.savez(tmp_path / f"{name}.npz", vectors=np.array(case[name], float))
-    arguments: list[Any] = ["--refs", tmp_path / "refs.npz", "--queries", tmp_path / "queries.npz", "--baseline"]
+    arguments: list[Any] = [tmp_path / "refs.npz", tmp_path / "queries.npz", "--baseline"]
     arguments += ["--relevant", ",".join(map(str, case["relevant_indices"])), "--k", case["k"]]
     arguments += ["--mrr-index", case["mrr_relevant_index"], "--resamples", 100, "--format", "json"]
     given = evaluator_shift(case)

@@ -139,7 +139,7 @@ def test_models_that_are_asked_leave_their_replies_to_their_owner(tmp_path: Path
         assert done.code == 0, done.err
         matrix = {"workflow": "M", "variants": [{"name": "v", "command": ["true"]}]}
         (tmp_path / "matrix.yaml").write_text(json.dumps(matrix))
-        assert command("runs", "matrix", "--spec", tmp_path / "matrix.yaml", "--root", root).code == 0
+        assert command("runs", "matrix", tmp_path / "matrix.yaml", "--root", root).code == 0
     for path in [root / "results", *(root / "results").rglob("*")]:
         mode = stat.S_IMODE(path.stat().st_mode)
         parts = path.relative_to(root).parts

@@ -237,7 +237,7 @@ def test_attempts_against_two_baselines_of_one_id_are_counted_apart(tmp_path: Pa
     ("evaluate", "nowhere.jsonl", "-m", "accuracy", "--save", "--tenant", "new"),
     ("evaluate", "a.jsonl", "-m", "accuracy", "--save", "--tenant", "../up"),
     ("evaluate", "a.jsonl", "-m", "nothing", "--save", "--tenant", "new"),
-    ("runs", "matrix", "--spec", "m.yaml", "--tenant", "new"),
+    ("runs", "matrix", "m.yaml", "--tenant", "new"),
 ], ids=" ".join)  # fmt: skip
 def test_a_command_that_fails_leaves_no_folder_lock_or_tenant(store: Path, words: tuple[str, ...]) -> None:
     (store / "a.jsonl").write_text('{"item": 1, "target": "a", "prediction": "a"}\n')

@@ -35,7 +35,7 @@ class World:
         ]
         rows.append({"id": "lost", "vector": list(queries[0]), "relevantDocId": "nowhere"})
         (folder / "queries.json").write_text(json.dumps(rows))
-        self.files = ("--docs", folder / "docs.json", "--queries", folder / "queries.json")
+        self.files = (folder / "docs.json", folder / "queries.json")
         run = ("retrieval", "run", *self.files, *FAST, "--format", "json", "--workflow", "PosNeg")
         self.baseline = self.ok(*run)
         self.training = self.ok("shift", "train", *self.files, *FAST, "--format", "json")
@@ -53,7 +53,7 @@ class World:
     def per_query(self) -> tuple[Any, ...]:
         folder = Path(self.shifted["folder"])
         baseline, shifted = folder / "eval.perQuery.baseline.json", folder / "eval.perQuery.posneg.json"
-        return "--baseline", baseline, "--shifted", shifted
+        return shifted, baseline
 
 
 def corpus_of(

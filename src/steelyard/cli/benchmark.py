@@ -10,7 +10,6 @@ import typer
 from steelyard.cli.command import READS, Shown, command
 from steelyard.cli.options import records as of
 from steelyard.cli.options import store
-from steelyard.cli.options.spellings import at_most_one, former
 from steelyard.cli.options.uncertainty import Intervals
 from steelyard.cli.progress import progress
 from steelyard.errors import UsageError, printable
@@ -32,8 +31,6 @@ def benchmark(
         READS,
     ] = None,
     baseline: Annotated[Path | None, typer.Argument(help="Another model's answers, to compare with."), READS] = None,
-    model: Annotated[Path | None, former("--model", "a model's answers"), READS] = None,
-    baseline_named: Annotated[Path | None, former("--baseline", "the baseline"), READS] = None,
     combined_weights: Annotated[
         str | None, typer.Option("--combined-weights", help="Weights of categories: diagnostics=0.6,safety=0.4.")
     ] = None,
@@ -86,9 +83,7 @@ def benchmark(
         return Shown(document=categories_document(known, weighed), report=categories_report(known, weighed))
     if loaded is None:
         raise UsageError("name a suite: a file, or one that comes with the program")
-    given = at_most_one(answers, model, named="a model's answers", option_named="--model")
-    base = at_most_one(baseline, baseline_named, named="the baseline", option_named="--baseline")
-    if given is None:
+    if answers is None:
         raise UsageError("name a model's answers after the suite: a folder with one file per task, or one file")
     from steelyard.runs.saved import COMBINED_NAME
 
@@ -96,8 +91,8 @@ def benchmark(
     with progress("resampling") as bar:
         result = measured(
             loaded,
-            given,
-            baseline=base,
+            answers,
+            baseline=baseline,
             weights=weights,
             combined_name=combined_name,
             categories=moved,

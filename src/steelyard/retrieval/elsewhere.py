@@ -93,5 +93,5 @@ def both_files(baseline: str | None, shifted: str, view: View) -> tuple[Path, Pa
     """The per-query files without and with a shift; a run with a shift has both."""
     new = per_query_file(shifted, SHIFTED, view)
     if baseline is None and os.path.isfile(shifted):
-        raise UsageError("`baseline=` is needed: a run's id names both files, a file only itself")
+        raise UsageError("name the baseline, too: a run's id names both files, a file only itself")
     return per_query_file(shifted if baseline is None else baseline, BASELINE, view), new

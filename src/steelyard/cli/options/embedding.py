@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from steelyard.cli.command import READS, Bundle, Reads, say
-from steelyard.cli.options.spellings import former, one_of
 from steelyard.cli.progress import progress
 from steelyard.errors import UsageError, counted
 from steelyard.ground.keys import is_variable
@@ -24,17 +23,15 @@ def _files_of(text: str) -> list[str]:
 
 
 Docs = Annotated[
-    str | None,
+    str,
     typer.Argument(help="A folder of .txt and .md files, a .jsonl or .json file, or vectors in .npz, .npy."),
     READS,
 ]
 Queries = Annotated[
-    str | None,
+    str,
     typer.Argument(help="A .json or .jsonl file with id, text and relevantDocId; or vectors in .npz, .npy."),
     READS,
 ]
-DocsNamed = Annotated[str | None, former("--docs", "the documents"), READS]
-QueriesNamed = Annotated[str | None, former("--queries", "the queries"), READS]
 EmbedderName = Annotated[
     str | None,
     typer.Option("--embedder", help="hash[:DIMENSION] (the default), wordllama, openai:MODEL, npz:FILE or npy:FILE."),
@@ -71,19 +68,14 @@ AllowCancelled = Annotated[
 class Texts(Bundle):
     """What is searched and for what, and what embeds it."""
 
-    docs: Docs = None
-    queries: Queries = None
-    docs_named: DocsNamed = None
-    queries_named: QueriesNamed = None
+    docs: Docs
+    queries: Queries
     embedder: EmbedderName = None
 
     @property
     def files(self) -> tuple[str, str]:
-        """The documents and the queries, by their places or by the options that named them before."""
-        return (
-            one_of(self.docs, self.docs_named, named="the documents", option_named="--docs"),
-            one_of(self.queries, self.queries_named, named="the queries", option_named="--queries"),
-        )
+        """The documents and the queries."""
+        return self.docs, self.queries
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
-
-import typer
+from typing import TypeVar
 
 from steelyard.errors import UsageError
 
 T = TypeVar("T")
-
-
-def former(option: str, named: str) -> Any:
-    """The hidden option that named a file before its place on the line did."""
-    return typer.Option(option, hidden=True, help=f"give {named} as an argument")
 
 
 def one_of(place: T | None, option: T | None, *, named: str, option_named: str) -> T:

@@ -13,7 +13,6 @@ from steelyard.cli.command import READS, Shown, Writes, command, say
 from steelyard.cli.options import embedding, store
 from steelyard.cli.options.records import pairs
 from steelyard.cli.options.retrieval import run_files
-from steelyard.cli.options.spellings import former, one_of
 from steelyard.cli.options.uncertainty import Intervals
 from steelyard.errors import UsageError
 from steelyard.ground.commas import split_commas
@@ -22,12 +21,8 @@ from steelyard.ground.commas import split_commas
 @command()
 def eval_(
     *,
-    refs: Annotated[
-        str | None, typer.Argument(help="The references, shared by all queries: a .npz or .npy file."), READS
-    ] = None,
-    queries: Annotated[str | None, typer.Argument(help="The queries: a .npz or .npy file."), READS] = None,
-    refs_named: Annotated[str | None, former("--refs", "the references"), READS] = None,
-    queries_named: embedding.QueriesNamed = None,
+    refs: Annotated[str, typer.Argument(help="The references, shared by all queries: a .npz or .npy file."), READS],
+    queries: Annotated[str, typer.Argument(help="The queries: a .npz or .npy file."), READS],
     shift: embedding.ShiftName = None,
     scale: embedding.Scale = None,
     allow_cancelled: embedding.AllowCancelled = False,
@@ -61,8 +56,6 @@ def eval_(
 
     Exit code with rules: 0 pass, 1 fail, 6 inconclusive.
     """
-    references_file = one_of(refs, refs_named, named="the references", option_named="--refs")
-    queries_file = one_of(queries, queries_named, named="the queries", option_named="--queries")
     gate, labels = _gate(gate_profile, rule, baseline), pairs(label, "label")
     from steelyard.ground.json import dumps
     from steelyard.records.table import Source
@@ -83,7 +76,7 @@ def eval_(
     if save:
         free_place(scope, workflow, run_id)
     relevance = Relevance(_indices(relevant), k, mrr_index)
-    references, asked = read_vectors(references_file), read_vectors(queries_file)
+    references, asked = read_vectors(refs), read_vectors(queries)
     same_dimension(references, asked)
     named = named_shift(shift or "none", scope=scope, view=place.view, scale=scale, allow_cancelled=allow_cancelled)
     diagnosis = diagnose(

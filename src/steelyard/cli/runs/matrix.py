@@ -13,7 +13,6 @@ import typer
 from steelyard.cli.command import READS, Shown, command, say
 from steelyard.cli.options import store
 from steelyard.cli.options.records import words_of
-from steelyard.cli.options.spellings import former, one_of
 from steelyard.cli.progress import progress
 from steelyard.ground.commas import pair_text
 
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
 @command()
 def matrix(
     *,
-    spec: Annotated[Path | None, typer.Argument(help="YAML with the variants to run."), READS] = None,
-    spec_named: Annotated[Path | None, former("--spec", "a spec"), READS] = None,
+    spec: Annotated[Path, typer.Argument(help="YAML with the variants to run."), READS],
     dry: Annotated[bool, typer.Option("--dry", help="Print the plan and run nothing.")] = False,
     place: store.Place,
 ) -> Shown:
@@ -34,8 +32,7 @@ def matrix(
     from steelyard.runner.matrix import load, run
     from steelyard.runner.wire import matrix_document
 
-    file = one_of(spec, spec_named, named="a spec", option_named="--spec")
-    plan, scope = load(file, command_line), place.scope
+    plan, scope = load(spec, command_line), place.scope
     if dry:
         return Shown(document=plan.document, report=plan_report(plan))
     with progress("variants") as bar:

@@ -9,7 +9,6 @@ import typer
 
 from steelyard.cli import completing
 from steelyard.cli.command import DOCUMENT, READS, Shown, command
-from steelyard.cli.options.spellings import at_most_one, former, one_of
 from steelyard.cli.options.store import Place
 from steelyard.cli.options.uncertainty import Seed
 
@@ -18,13 +17,13 @@ from steelyard.cli.options.uncertainty import Seed
 def propose(
     *,
     shifted: Annotated[
-        str | None,
+        str,
         typer.Argument(
             autocompletion=completing.runs,
             help="A run with a shift by its id or folder, or its eval.perQuery.posneg.json.",
         ),
         READS,
-    ] = None,
+    ],
     baseline: Annotated[
         str | None,
         typer.Argument(
@@ -33,8 +32,6 @@ def propose(
         ),
         READS,
     ] = None,
-    shifted_named: Annotated[str | None, former("--shifted", "the shifted run"), READS] = None,
-    baseline_named: Annotated[str | None, former("--baseline", "the baseline"), READS] = None,
     output: Annotated[  # noqa: ARG001 - the decisions are written there
         Path | None, typer.Option("--output", "-o", help="The segments file to write."), DOCUMENT
     ] = None,
@@ -55,9 +52,7 @@ def propose(
     from steelyard.retrieval.shifts.segments import propose as proposed
     from steelyard.retrieval.shifts.segments_wire import segments_document
 
-    new_file = one_of(shifted, shifted_named, named="the shifted run", option_named="--shifted")
-    base_file = at_most_one(baseline, baseline_named, named="the baseline", option_named="--baseline")
-    files = both_files(base_file, new_file, place.view)
+    files = both_files(baseline, shifted, place.view)
     base, new = (read_per_query(path) for path in files)
     segments = proposed(
         base,

@@ -9,7 +9,6 @@ import typer
 
 from steelyard.cli.command import READS, Output, Shown, Writes, command, say
 from steelyard.cli.options import embedding
-from steelyard.cli.options.spellings import one_of
 from steelyard.cli.options.store import Place
 from steelyard.errors import UsageError, counted
 
@@ -18,8 +17,7 @@ from steelyard.errors import UsageError, counted
 def apply(
     *,
     shift: embedding.ShiftToApply,
-    queries: Annotated[str | None, typer.Argument(help="The queries: vectors in .npz or .npy."), READS] = None,
-    queries_named: embedding.QueriesNamed = None,
+    queries: Annotated[str, typer.Argument(help="The queries: vectors in .npz or .npy."), READS],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The .npz file to write: vectors, ids, gold."), Writes()
     ],
@@ -28,7 +26,6 @@ def apply(
     place: Place,
 ) -> Shown:
     """Write shifted query vectors; documents are never shifted and nothing is normalised again."""
-    file = one_of(queries, queries_named, named="the queries", option_named="--queries")
     if output.suffix.lower() != ".npz":
         raise UsageError("--output is a .npz file")
     from dataclasses import replace
@@ -37,7 +34,7 @@ def apply(
     from steelyard.retrieval.shifts.shift import applied
     from steelyard.texts.vectors import packed, read_vectors
 
-    vectors = read_vectors(file)
+    vectors = read_vectors(queries)
     named = named_shift(shift, scope=place.scope, view=place.view, scale=scale, allow_cancelled=allow_cancelled)
     moved = applied(named.shift, vectors.matrix)
     for note in named.notes:
