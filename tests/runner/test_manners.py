@@ -138,7 +138,7 @@ def test_a_complete_run_is_not_asked_again(tmp_path: Path) -> None:
         again = sy.run(path, root=tmp_path / "store", settings=FEW, resume=True, say=said.append)
         retried = sy.run(path, root=tmp_path / "store", settings=FEW, retry_failed=True)
         assert len(server.posted) == asked_before == ITEMS
-    assert said == [f"run {first.run_id} is complete: nothing is missing, and nothing is asked"]
+    assert said[0] == f"run {first.run_id} is complete: nothing is missing, and nothing is asked"
     assert again.run_id == retried.run_id == first.run_id
     assert again.folder == first.folder
     assert again.records.to_arrow() == first.records.to_arrow()
@@ -170,3 +170,67 @@ def test_a_dry_run_says_what_it_would_take_and_needs_no_key(tmp_path: Path) -> N
     assert not (tmp_path / "store").exists()
     assert command("run", path, root=tmp_path / "store").code == 2  # asking does need it
     assert command("run", path, "--dry-run", "--show", "everything", root=tmp_path / "store").code == 2
+
+
+def test_the_cluster_of_a_spec_may_be_any_column_of_the_data(tmp_path: Path) -> None:
+    with wire_server(lambda _: message(content="yes")) as server:
+        path = spec(tmp_path, server, cluster="ward", models=[{"name": "m", "base_url": f"{server.url}/v1"}])
+        rows = [json.loads(line) for line in (tmp_path / "data.jsonl").read_text().splitlines()]
+        lines = (json.dumps({**row, "ward": f"w{row['id'] % 2}"}) + "\n" for row in rows)
+        (tmp_path / "data.jsonl").write_text("".join(lines))
+        run = sy.run(path, root=tmp_path / "store", settings=FEW)
+        assert set(run.records.column("cluster").to_pylist()) == {"w0", "w1"}
+        assert all("ward" not in json.dumps(call) for call in server.posted)
+
+
+@pytest.mark.parametrize("metrics", [["aurc"], ["accuracy"], ["selective_accuracy", "ece"], []])
+def test_a_run_in_which_everything_failed_ends_with_4(tmp_path: Path, metrics: list[str]) -> None:
+    with wire_server(lambda _: (500, {})) as server:
+        path = spec(tmp_path, server, metrics=metrics, limits={"retries": 0})
+        done = command("run", path, "--resamples", "100", root=tmp_path / "store")
+    assert done.code == 4, done.out + done.err
+    assert "gave no reply to any of 6 requests" in done.err
+
+
+def test_log_probabilities_that_nothing_uses_are_said(tmp_path: Path) -> None:
+    run, _ = asked(tmp_path, lambda _: message(content="yes"), inference={"logprobs": True})
+    assert any("`confidence: logprobs`" in warning for warning in run.evaluation.warnings)
+
+
+def test_evaluating_is_said(tmp_path: Path) -> None:
+    _, said = asked(tmp_path, lambda _: message(content="yes"))
+    assert f"evaluating {ITEMS} answers" in said
+
+
+PRICED = {"price": {"input": 0.0, "output": 100_000.0}}  # a reply of ten tokens costs 1
+
+
+def priced(server: WireServer) -> dict[str, Any]:
+    return {"models": [{"name": "m", "base_url": f"{server.url}/v1", **PRICED}]}
+
+
+def ten_tokens(_: Call) -> tuple[int, Any]:
+    time.sleep(0.05)
+    status, document = message(content="yes")
+    return status, {**document, "usage": {"prompt_tokens": 1, "completion_tokens": 10}}
+
+
+def test_what_is_on_its_way_counts_against_the_limit_of_cost(tmp_path: Path) -> None:
+    with wire_server(ten_tokens) as server:
+        limits = {"concurrency": 2, "max_cost": 4}
+        run = sy.run(spec(tmp_path, server, limits=limits, **priced(server)), root=tmp_path / "store", settings=FEW)
+        assert len(server.posted) == 4  # and not one more that was begun while the fourth was on its way
+    assert run.exit_code == 4
+    assert run.tallies["m"].cost == pytest.approx(4)
+
+
+def test_what_was_on_its_way_when_a_run_was_killed_counts_too(tmp_path: Path) -> None:
+    with wire_server(ten_tokens) as server:
+        limits = {"concurrency": 1, "max_cost": 3}
+        path = spec(tmp_path, server, limits=limits, **priced(server))
+        first = sy.run(path, root=tmp_path / "store", settings=FEW)
+        assert len(server.posted) == 3
+        (first.journal.parent / "ended-1").unlink()  # as after a kill
+        path = spec(tmp_path, server, limits={**limits, "max_cost": 5}, **priced(server))
+        sy.run(path, root=tmp_path / "store", settings=FEW, resume=True)
+        assert len(server.posted) == 4  # three, one in doubt, and one more

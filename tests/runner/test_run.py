@@ -269,12 +269,12 @@ def test_it_is_said_why_a_run_begins_anew(folder: Path) -> None:
     first = asked(folder, how=how)
     assert said[0] == "there is no run of this spec yet; one begins"
     asked(folder, how=how)
-    assert said[-1] == f"run {first.run_id} is complete: nothing is missing, and nothing is asked"
+    assert f"run {first.run_id} is complete: nothing is missing, and nothing is asked" in said
     (folder / "models.py").write_text(MODELS + "\n# changed")
     for each in (folder / "store").rglob("finished"):
         each.unlink()
     asked(folder, how=how)
-    assert "data, prompts or programs were others" in said[-1]
+    assert any("data, prompts or programs were others" in line for line in said)
 
 
 def test_a_row_of_another_question_is_not_taken_for_an_answer(folder: Path) -> None:

@@ -40,6 +40,20 @@ class _Rates:
         return ", ".join(part for part in parts if part)
 
 
+def evaluating() -> Callable[[float], None]:
+    """What is to be called with the share of an evaluation or a comparison that is done: a line every some seconds."""
+    last, shown = time.monotonic(), -1
+
+    def plain(share: float) -> None:
+        nonlocal last, shown
+        percent = int(100 * share)
+        if time.monotonic() - last >= EVERY and percent != shown:
+            last, shown = time.monotonic(), percent
+            say(f"evaluating, {percent}%")
+
+    return plain
+
+
 @contextmanager
 def asking_line() -> Iterator[Callable[[Mapping[str, Tally]], None]]:
     """What is to be called with the counts now and then."""

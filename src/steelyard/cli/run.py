@@ -47,7 +47,7 @@ def run(
 
     Exit codes: 0 every request ended, 4 a model gave no reply or refused the key; a gate in the spec sets 1 or 6.
     """
-    from steelyard.cli.asking_line import asking_line
+    from steelyard.cli.asking_line import asking_line, evaluating
     from steelyard.report.plan import plan_report, prompts_report
     from steelyard.report.run import run_report
     from steelyard.runner.run import How, carried_out, prepare
@@ -73,6 +73,7 @@ def run(
             forget_replies=forget_replies,
             settings=uncertainty.settings,
             watch=watch,
+            progress=evaluating(),
             say=_say,
             command=("steelyard", *sys.argv[1:]),
             labels=store.matrix_labels(),

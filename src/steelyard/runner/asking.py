@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -102,6 +102,7 @@ class Asking:
     keeps_texts: bool = True
     watch: Callable[[Tallies], None] | None = None
     meter: Meter | None = None
+    in_doubt: int = 0  # replies that may have been on their way, and paid, when earlier sessions were killed
     broken: dict[str, str] = field(default_factory=dict)
     spent: bool = False
 
@@ -109,6 +110,7 @@ class Asking:
         self._began = time.monotonic()
         self._breathed, self._appended = self._began, 0
         self._unsynced: deque[tuple[int, Backend, Request, Reply]] = deque()
+        self._on_the_way: Counter[str] = Counter()  # requests, by model
         self._own: set[bytes] = set()  # what was asked now: an equal question is another one, not a reply from before
         self._spend()
 
@@ -188,7 +190,12 @@ class Asking:
         backend, request = self.backends[place.model.name], self.plan.request(place)
         reply = self._from_before(backend, request)
         if reply is None:
-            reply = await backend.ask(request)
+            self._on_the_way[place.model.name] += 1
+            self._spend()
+            try:
+                reply = await backend.ask(request)
+            finally:
+                self._on_the_way[place.model.name] -= 1
         row = self._row(place, reply)
         self.journal.append(row)
         self._appended += 1
@@ -238,8 +245,14 @@ class Asking:
         return row if self.keeps_texts else without_texts(row)
 
     def _spend(self) -> None:
+        """See whether the limit of cost is reached, with what is on its way at the cost of the replies so far."""
         most = self.plan.spec.limits.max_cost
-        self.spent = most is not None and sum(tally.cost or 0.0 for tally in self.tallies.values()) >= most
+        if most is None:
+            return
+        usual = [tally.usual_cost for tally in self.tallies.values()]
+        spent = sum(tally.cost or 0.0 for tally in self.tallies.values()) + self.in_doubt * sum(usual) / len(usual)
+        waiting = sum(count * self.tallies[name].usual_cost for name, count in self._on_the_way.items())
+        self.spent = self.spent or spent + waiting >= most
 
     def _keep_synced(self) -> None:
         """Hand to the cache what is on disk in the journal."""

@@ -73,7 +73,12 @@ def _clustered(file: SpecFile, items: Sequence[Item]) -> tuple[Item, ...]:
 
 
 def _cluster(file: SpecFile, item: Item, name: str) -> str | int:
-    known = {**item.fields, **item.more, **{f"group.{group}": value for group, value in item.groups.items()}}
+    known = {
+        **item.columns,
+        **item.fields,
+        **item.more,
+        **{f"group.{group}": value for group, value in item.groups.items()},
+    }
     if name not in known:
         near = closest(name, list(known))
         hint = f"did you mean '{printable(near)}'?" if near else f"there are: {', '.join(map(printable, known))}"

@@ -3,6 +3,7 @@
     <scope>/running/<spec id>-<hash>-<time>-<random>/
         journal      what was answered, row by row, with the replies; only its owner can read it
         spec.json    the spec as it was meant, with what a command changed, its folder, and digests of the plan
+        ended-N      the Nth time that it was asked came to its end, and nothing was on its way
         finished     the run is kept, and is not taken up again
     <scope>/cache.sqlite
 
@@ -28,7 +29,7 @@ from steelyard.ground.json import dumps, head, read_strict
 from steelyard.runner.plan import Plan
 from steelyard.runs.layout import JOURNAL, Scope, access, checked, folders, inside
 
-SPEC, FINISHED = "spec.json", "finished"
+SPEC, FINISHED, ENDED = "spec.json", "finished", "ended-"
 KIND = "running"
 _ROOM, _PER_ROW, _PER_ROW_WITH_LOGPROBS = 32 * 2**20, 4_096, 65_536  # bytes that should be free
 
@@ -54,6 +55,14 @@ class RunningFolder:
     def finish(self) -> None:
         """Let nobody take the run up again."""
         write_atomic(self.folder / FINISHED, "", OWNER)
+
+    def end(self, session: int) -> None:
+        """Remember that nothing was on its way when a session ended."""
+        write_atomic(self.folder / f"{ENDED}{session}", "", OWNER)
+
+    def killed(self, sessions: int) -> int:
+        """How many of so many sessions did not come to their end, so that what was on its way may have been paid."""
+        return sum(not (self.folder / f"{ENDED}{session}").exists() for session in range(1, sessions + 1))
 
     def remove(self) -> None:
         """Leave nothing behind."""

@@ -42,6 +42,10 @@ from steelyard.runner.tasks.contract import Label
 from steelyard.runner.tasks.from_file import spelt
 from steelyard.texts.embedders import embedder
 
+LOGPROBS_UNUSED = (
+    "log-probabilities are asked for, and confidence is what models report of themselves; `confidence: logprobs` in "
+    "the spec takes how likely their label was"
+)
 _CHARACTERS = 4  # of a token, about
 
 
@@ -180,7 +184,10 @@ class Plan:
         return _digest(self._stated_items())
 
     def _stated_items(self) -> Iterator[Any]:
-        return ({**vars(item), "fields": self.task.shown(item)} for item in self.items)
+        every = (vars(item) for item in self.items)
+        known = ({name: value for name, value in each.items() if name != "columns"} for each in every)
+        shown = (self.task.shown(item) for item in self.items)
+        return ({**each, "fields": fields} for each, fields in zip(known, shown, strict=True))
 
     def _stated(self) -> Iterator[Any]:
         yield [self._schemas, [item.id for item in self.held_out.items]]
@@ -189,6 +196,9 @@ class Plan:
             yield [strategy.name, perturbation, item.id, item.options]
             yield [asdict(message) for message in self.messages(strategy, item)]
         yield {name: file_digest(path) for name, path in self.file.files_of_models().items()}
+        words = getattr(self.task, "abstain", ()), getattr(self.task, "file", None) and self.task.spellings
+        if any(words):  # how replies are read, where a task says so
+            yield [list(words[0]), words[1]]
 
     @cached_property
     def _blocks(self) -> tuple[_Block, ...]:
@@ -327,6 +337,7 @@ def planned(file: SpecFile) -> Plan:
         )
     if spec.confidence == "verbalized" and not any(strategy.verbalized for strategy in strategies):
         raise file.problem(("confidence",), "verbalized needs the strategy verbalized")
+    unused = spec.inference.logprobs and spec.confidence == "reported"
     return Plan(
         file=file,
         task=task,
@@ -335,7 +346,7 @@ def planned(file: SpecFile) -> Plan:
         changed=_changed(file, task, chosen.items),
         held_out=HeldOut(task, examples, spec.adaptation.embedder or EMBEDDER),
         left_out=chosen.left_out,
-        warnings=chosen.warnings,
+        warnings=(*chosen.warnings, *([LOGPROBS_UNUSED] if unused else [])),
         sources=chosen.sources,
     )
 

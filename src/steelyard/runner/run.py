@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from steelyard.errors import BackendError, SteelyardError, UsageError, counted, printable
+from steelyard.ground.arrays import Progress
 from steelyard.ground.journal import Journal, Rows
 from steelyard.ground.keys import is_variable
 from steelyard.ground.loops import Loop
@@ -110,6 +111,7 @@ class How:
     forget_replies: bool = False
     settings: Settings | None = None
     watch: Callable[[Tallies], None] | None = None
+    progress: Progress | None = None  # of evaluating and comparing, from 0 to 1 each time
     say: Say = lambda _: None
     command: tuple[str, ...] = ("steelyard.run",)
     labels: Mapping[str, str] = field(default_factory=dict)  # what the run can be found by, besides what the spec says
@@ -204,7 +206,13 @@ def concluded(
     if next(standing.answers(), None) is None:
         raise BackendError("; ".join(problems) or "no request has ended")
     records = recorded(standing)
-    evaluation, comparisons = _evaluated(plan, records, how.settings)
+    how.say(f"evaluating {counted(len(records), 'answer')}")
+    try:
+        evaluation, comparisons = _evaluated(plan, records, how)
+    except SteelyardError:  # nothing can be said of no reply, whatever was asked
+        if any(tally.replied for tally in standing.tallies.values()):
+            raise
+        raise BackendError("; ".join(problems)) from None
     judgement, unjudged = _judged(plan, records, scope, problems) if standing.is_complete else (None, ())
     return Run(
         run_id=place.run_id,
@@ -280,6 +288,7 @@ def _asked(prepared: Prepared, place: RunningFolder, cache: Path, how: How) -> A
             is_done=standing.is_done,
             tallies=standing.tallies,
             session=standing.sessions + 1,
+            in_doubt=place.killed(standing.sessions) * plan.spec.limits.concurrency,
             keeps_texts=not how.forget_replies,
             watch=how.watch,
             meter=prepared.meter,
@@ -294,6 +303,7 @@ def _asked(prepared: Prepared, place: RunningFolder, cache: Path, how: How) -> A
                 journal.flush()
                 how.say(_how_to_resume(Standing.of(plan, place.journal)))
             raise
+        place.end(asking.session)
         for warning in kept.warnings:
             how.say(f"warning: {warning}")
         for name, tally in standing.tallies.items():
@@ -350,9 +360,7 @@ def _judged(
         return None, (f"the gate cannot be judged: {problem}",)
 
 
-def _evaluated(
-    plan: Plan, records: Records, settings: Settings | None
-) -> tuple[Evaluation, dict[tuple[str, str], Comparison]]:
+def _evaluated(plan: Plan, records: Records, asked_how: How) -> tuple[Evaluation, dict[tuple[str, str], Comparison]]:
     """The evaluation, and every two models compared."""
     from steelyard.metrics.definition import Metric
     from steelyard.study.asking import asked_for
@@ -361,9 +369,9 @@ def _evaluated(
     from steelyard.study.evaluation import evaluate
     from steelyard.study.measure import together
 
-    spec = plan.spec
+    spec, settings, progress = plan.spec, asked_how.settings, asked_how.progress
     asked = asked_for(spec.metrics)
-    evaluation = evaluate(records, asked or None, settings=settings, keep_evidence=True)
+    evaluation = evaluate(records, asked or None, settings=settings, keep_evidence=True, progress=progress)
     comparable = [m for m in asked if not (isinstance(m, Metric) and m.no_delta)]
     comparisons = {}
     answered = set(records.labels("model").values)
@@ -374,7 +382,7 @@ def _evaluated(
         if metrics:
             deciding = _deciding(spec, leading(chosen) if chosen else metrics[0], (before, after))
             how: dict[str, Any] = {"align": "intersection", "versus": ("model",), "settings": settings}
-            comparisons[base, new] = compare(before, after, metrics, primary=deciding, **how)
+            comparisons[base, new] = compare(before, after, metrics, primary=deciding, progress=progress, **how)
     return evaluation, together(comparisons)
 
 

@@ -62,6 +62,12 @@ class Tally:
         self.failures.clear()
 
     @property
+    def usual_cost(self) -> float:
+        """What a reply cost so far, on average; 0 where nobody knows."""
+        paid = self.replied - self.cached
+        return (self.cost or 0.0) / paid if paid > 0 else 0.0
+
+    @property
     def replied(self) -> int:
         """How many requests got a reply."""
         return self.done - self.failed

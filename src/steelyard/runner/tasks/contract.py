@@ -41,6 +41,9 @@ class Item:
     more: Mapping[str, Any] = field(default_factory=dict)  # further columns of the records
     reason: str | None = None  # why the target is right
     options: tuple[Label, ...] | None = None
+    columns: Mapping[str, Any] = field(
+        default_factory=dict, repr=False
+    )  # of its row: what a spec may name as a cluster
 
 
 @dataclass(frozen=True, kw_only=True)

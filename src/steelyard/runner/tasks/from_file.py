@@ -75,6 +75,7 @@ Phrases = list[Annotated[str, Meta(min_length=1, max_length=500)]]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _NO_NAME = re.compile(r"\W|^(?=\d)", re.ASCII)
 _QUESTION = "question"
+_IDS = ("text", "int")  # kinds of columns that may say what a cluster is
 
 
 class TaskFile(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -326,6 +327,7 @@ def _rows(task: FileTask, records: Records, left_out: Counter[str]) -> Iterator[
     )
     declining = None if file.should_abstain is None else _truths(task, records, file.should_abstain)
     reasons = None if file.rationale is None else values_of(records, _there(task, records, file.rationale, "rationale"))
+    names = {name: values_of(records, name) for name in records.stated if kind_of(records.column(name)) in _IDS}
     for row in range(len(records)):
         if questions[row] is None or targets[row] is None:
             left_out["no question" if questions[row] is None else "no target"] += 1
@@ -338,6 +340,7 @@ def _rows(task: FileTask, records: Records, left_out: Counter[str]) -> Iterator[
             groups={name: values[row] for name, values in groups.items()},
             should_abstain=None if declining is None else declining[row],
             reason=None if reasons is None or reasons[row] is None else str(reasons[row]),
+            columns={name: values[row] for name, values in names.items()},
             more={"target_rationale": reasons[row]} if reasons is not None and answers_are(task) == "text" else {},
         )
 
