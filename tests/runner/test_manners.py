@@ -234,3 +234,22 @@ def test_what_was_on_its_way_when_a_run_was_killed_counts_too(tmp_path: Path) ->
         path = spec(tmp_path, server, limits={**limits, "max_cost": 5}, **priced(server))
         sy.run(path, root=tmp_path / "store", settings=FEW, resume=True)
         assert len(server.posted) == 4  # three, one in doubt, and one more
+
+
+def test_what_was_asked_for_is_shown_or_said_where_it_is(tmp_path: Path) -> None:
+    metrics = ["accuracy", "throughput", "confusion_matrix"]
+    with wire_server(lambda _: message(content="yes")) as server:
+        few = command("run", spec(tmp_path, server, metrics=metrics), "--resamples", "100", root=tmp_path / "few")
+        strategies = ["zero-shot", "zero-shot-cot", "one-shot", "few-shot-2", "verbalized"]
+        ways = {"adaptation": {"strategy": strategies}, "perturbations": ["upper", "lower"]}
+        path = spec(tmp_path, server, metrics=metrics, **ways)
+        rows = [json.loads(line) for line in (tmp_path / "data.jsonl").read_text().splitlines()]
+        more = [{**row, "id": f"{row['id']}-{k}", "text": f"{row['text']} {k}"} for row in rows for k in range(3)]
+        (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in more))
+        many = command("run", path, "--resamples", "100", root=tmp_path / "many")
+    assert (few.code, many.code) == (0, 0), few.err + many.err
+    assert "true ↓ predicted →" in few.out
+    assert "true ↓ predicted →" not in many.out
+    assert "confusion_matrix: of every cell with `runs show`, and in the JSON form" in many.out
+    assert many.out.count("throughput") == 1
+    assert "n/a" not in many.out.partition("every two models")[0]

@@ -34,6 +34,9 @@ def cells_report(evaluation: Evaluation) -> Document:
         document.append(Note(f"it took {taken(evaluation.facts)}"))
     for name in dict.fromkeys(each.metric for each in evaluation.estimates):
         estimates = [each for each in evaluation.estimates if each.metric == name]
+        if all(each.value is None for each in estimates) and len({each.notes for each in estimates}) == 1:
+            document.append(Note(f"{name}: {'; '.join(estimates[0].notes) or 'undefined'}"))  # of the whole run alone
+            continue
         document += [Heading(_title(estimates[0], evaluation.settings.level)), *_grid(estimates)]
     document.append(Note("n, standard errors and methods of every number are in the JSON form, and with `runs show`."))
     return document + [Note(f"warning: {warning}") for warning in evaluation.warnings]

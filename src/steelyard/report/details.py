@@ -97,3 +97,4 @@ def _name(value: Any) -> Document:
 
 
 _SHOWN = {"confusion_matrix": _matrix, "deferral": _cells, "ece_bins": _bins, "worst_group": _name}
+DETAILS = frozenset(_SHOWN)  # the names of what is shown as a table of its own

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steelyard.report.cells import cells_report, is_many
+from steelyard.report.details import DETAILS, asked_details
 from steelyard.report.document import Count, Document, Heading, Marks, Note, Row, Table, Value
 from steelyard.report.evaluation import by_slice, evaluation_report
 from steelyard.report.gate import gate_report
@@ -21,11 +22,20 @@ def run_report(run: Run) -> Document:
     document += [Note(f"{lead}: {problem}") for problem in run.problems]
     many = is_many(run.evaluation)
     document += [Heading("evaluation"), *(cells_report if many else evaluation_report)(run.evaluation)]
+    document += _details(run, few=many)
     if run.comparisons:
         document += [Heading("every two models, paired"), *_comparisons(run, few=many)]
     if run.judgement is not None:
         document += gate_report(run.judgement.decision, {})
     return document
+
+
+def _details(run: Run, *, few: bool) -> Document:
+    """The details that the spec names as metrics; with `few`, where they are, because there would be many."""
+    if not few:
+        return asked_details(run.evaluation, run.spec.metrics)
+    asked = [name for name in run.spec.metrics if name in DETAILS]
+    return [Note(f"{', '.join(asked)}: of every cell with `runs show`, and in the JSON form")] if asked else []
 
 
 def _comparisons(run: Run, *, few: bool) -> Document:
