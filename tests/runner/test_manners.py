@@ -253,3 +253,19 @@ def test_what_was_asked_for_is_shown_or_said_where_it_is(tmp_path: Path) -> None
     assert "confusion_matrix: of every cell with `runs show`, and in the JSON form" in many.out
     assert many.out.count("throughput") == 1
     assert "n/a" not in many.out.partition("every two models")[0]
+
+
+def test_replies_are_kept_with_the_rows_where_that_is_asked_for(tmp_path: Path) -> None:
+    secret = "Answer: yes\nBecause Mrs Agnes Whitfield has crackles"
+    with wire_server(lambda _: message(content=secret)) as server:
+        path, store = spec(tmp_path, server, keep_replies=True), tmp_path / "store"
+        refused = command("run", path, "--forget-replies", root=store)
+        assert (refused.code, server.posted) == (2, [])
+        assert "keep_replies" in refused.err
+        done = command("run", path, "--resamples", "100", "--format", "json", root=store)
+        assert done.code == 0, done.err
+        run = sy.run(path, root=store, settings=FEW, resume=True)
+    assert run.records.column("reply").to_pylist() == [secret] * ITEMS
+    shown = [done.out, done.err, *(command("runs", word, run.run_id, root=store).out for word in ("show",))]
+    kept = (run.folder or tmp_path).glob("*.json")
+    assert not any("Whitfield" in text for text in (*shown, *(path.read_text() for path in kept)))

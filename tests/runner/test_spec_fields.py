@@ -36,6 +36,7 @@ EVERYTHING: dict[str, Any] = {
     "inference": {"temperature": 0.5, "seed": 7, "max_tokens": 64, "logprobs": True, "top_logprobs": 5, "top_p": 0.9,
                   "min_p": 0.01, "top_k": 40, "format": "text"},
     "spellings": {"Major": ["Severe"]},
+    "keep_replies": True,
     "abstain": ["to be triaged", "/needs? a human/"],
     "perturbations": ["typos", "reordered_options"],
     "repeat": 2,

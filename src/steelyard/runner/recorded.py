@@ -207,6 +207,7 @@ def _record(plan: Plan, place: Place, row: Mapping[str, Any]) -> dict[str, Any]:
         "cost": None if cached else row["cost"],
         "reasoning_chars": parsed.get("reasoning_chars"),
         **({"rationale": parsed.get("rationale")} if kind == "text" else {}),
+        **({"reply": reply.get("text")} if plan.spec.keep_replies else {}),
         **{f"group.{name}": value for name, value in item.groups.items()},
         **{f"signal.{name}": value for name, value in (row.get("signals") or {}).items()},
         **{f"signal.{name}": value for name, value in plan.held_out.signals(place.strategy, item).items()},

@@ -182,6 +182,8 @@ def carried_out(prepared: Prepared, how: How) -> Run:
     """Ask, evaluate, keep."""
     from steelyard.runs.saved import Clock
 
+    if how.forget_replies and prepared.plan.spec.keep_replies:
+        raise UsageError("the spec has keep_replies: true, and `forget_replies=True` keeps none; leave one out")
     clock, place = Clock(), _place(prepared, how)
     asking = _asked(prepared, place, cache_of(prepared.scope), how)
     standing = Standing.of(prepared.plan, place.journal)

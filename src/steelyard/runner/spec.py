@@ -45,7 +45,7 @@ _SECRET = re.compile(
     r"(?i)(.*[_-])?(api[_-]?key|secret|password|credentials?|authorization|(access[_-]?)?token|bearer)"
 )
 _ENVIRONMENT = re.compile(r"(?:\$\{)?([A-Za-z_][A-Za-z0-9_]*)\}?")
-_NOT_HASHED = ("description", "limits", "primary")
+_NOT_HASHED = ("description", "limits", "primary", "keep_replies")
 _ADDED = ("spellings", "abstain")  # after runs were kept: where nothing is said, the hash is that of before
 
 
@@ -138,6 +138,7 @@ class RunSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     inference: InferenceSpec = InferenceSpec()
     spellings: dict[str, list[Name]] = {}
     abstain: list[Annotated[str, Meta(min_length=1, max_length=500)]] = []
+    keep_replies: bool = False
     perturbations: list[Name] = []
     repeat: Annotated[int, Meta(ge=1, le=1000)] = 1
     metrics: list[Name] = []
