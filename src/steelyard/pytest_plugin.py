@@ -36,7 +36,7 @@ def check(
     baseline: Any = None,
     inconclusive: str = "fail",
     allow: Sequence[str] | Mapping[str, float] | str = (),
-    primary: Sequence[str] = (),
+    primary: Sequence[str] | str = (),
     allow_missing: float | None = None,
     allow_inconclusive: bool = False,
     by: Sequence[str] | str = (),
@@ -95,7 +95,11 @@ def check(
     judged, problem = None, ""
     try:
         earlier = {} if allow_missing is None else {"missing": allow_missing}
-        gate = replace(Gate.parse(rules), allow={**allowed(earlier), **allowed(allow)}, primary=tuple(primary))
+        gate = replace(
+            Gate.parse(rules),
+            allow={**allowed(earlier), **allowed(allow)},
+            primary=(primary,) if isinstance(primary, str) else tuple(primary),
+        )
         gate = gate.by([by] if isinstance(by, str) else list(by))
         place = Path(root) if root else None
         view = View(

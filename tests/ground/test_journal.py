@@ -200,6 +200,23 @@ def test_a_full_disk_is_said_and_costs_nothing_that_was_flushed(
     assert list(Rows(path)) == [{"n": 1}, {"n": 4}]
 
 
+def test_a_full_disk_takes_no_row_that_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "j"
+    real, slow = os.fsync, threading.Event()
+    with monkeypatch.context() as patch:
+        patch.setattr(module.os, "fsync", lambda handle: (slow.wait(0.3), real(handle))[1])
+        journal = Journal(path)
+        for n in range(600):
+            journal.append({"n": n})
+        patch.setattr(module.os, "write", full)
+        with pytest.raises(StorageError, match=r"the last (row is|\d+ rows are) not"):
+            journal.append({"n": 600})
+    with pytest.raises(StorageError, match="the last row is not"):
+        journal.close()
+    assert journal.synced == 600
+    assert [row["n"] for row in Rows(path)] == list(range(600))
+
+
 def test_writes_in_pieces_are_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.write
     monkeypatch.setattr(module.os, "write", lambda handle, data: real(handle, data[:7]))

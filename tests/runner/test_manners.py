@@ -269,3 +269,24 @@ def test_replies_are_kept_with_the_rows_where_that_is_asked_for(tmp_path: Path) 
     shown = [done.out, done.err, *(command("runs", word, run.run_id, root=store).out for word in ("show",))]
     kept = (run.folder or tmp_path).glob("*.json")
     assert not any("Whitfield" in text for text in (*shown, *(path.read_text() for path in kept)))
+
+
+def test_a_rule_about_a_count_of_a_cell_stops_no_comparison(tmp_path: Path) -> None:
+    with wire_server(lambda _: message(content="yes")) as server:
+        models = [{"name": name, "base_url": f"{server.url}/v1"} for name in ("a", "b")]
+        rule = "n_predictions{strategy=zero-shot-cot,model=a} >= 1"
+        ways = {"adaptation": {"strategy": ["zero-shot", "zero-shot-cot"]}, "metrics": ["accuracy", "n_predictions"]}
+        path = spec(tmp_path, server, models=models, gate=[rule], primary=["accuracy"], **ways)
+        run = sy.run(path, root=tmp_path / "store", settings=FEW)
+    assert run.exit_code == 0
+    assert len(run.comparisons) == 1
+
+
+def test_the_newest_run_is_taken_up_whether_it_is_complete_or_not(tmp_path: Path) -> None:
+    with wire_server(lambda _: message(content="yes")) as server:
+        path = spec(tmp_path, server)
+        old = sy.run(path, root=tmp_path / "store", settings=FEW)
+        (old.journal.parent / "finished").unlink()  # as if it had been killed
+        time.sleep(1.1)  # ids count seconds
+        new = sy.run(path, root=tmp_path / "store", settings=FEW)
+        assert sy.run(path, root=tmp_path / "store", settings=FEW, resume=True).run_id == new.run_id != old.run_id

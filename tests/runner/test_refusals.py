@@ -12,7 +12,7 @@ import pytest
 
 from steelyard.records.refusals import LONGEST, refuses
 from steelyard.runner.parsing import parse
-from tests.support.refusals import replies, task_of
+from tests.support.refusals import FreeTask, replies, task_of
 from tests.support.tasks import TextTask
 
 SETS = ("open", "held", "fresh", "last")
@@ -51,7 +51,31 @@ def test_no_reply_is_read_as_another_answer_than_it_gives() -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("form", ["I cannot say ", "a ", "so ", ", ", "no" * 40 + " ", "(((", '"a', "{", "\n", "不能"])
+CLINICAL = (
+    *("Call 911 now.", "Answer: I would not give aspirin.", '{"answer": "None"}', "Go to the emergency department."),
+    *("Arrange an urgent ophthalmologist review.", "I do not recommend antibiotics.", "I would avoid NSAIDs."),
+    *(
+        "One cannot give live vaccines in pregnancy.",
+        "We should not offer PSA screening above 70.",
+        "Refer to nephrology.",
+    ),
+    *(
+        "There is insufficient evidence to recommend routine screening.",
+        "Not enough data: order troponin.",
+        "Idiopathic",
+    ),
+    *("Cause remains unclear.", "She should see a cardiologist within two weeks.", "The patient cannot take warfarin."),
+)
+
+
+@pytest.mark.parametrize("reply", CLINICAL)
+def test_advice_against_something_is_an_answer(reply: str) -> None:
+    assert parse(reply, FreeTask(labels=None, may_decline=False)).outcome == "answered"
+
+
+@pytest.mark.parametrize(
+    "form", [" ", "a" + " " * 50, "I cannot say ", "a ", "so ", ", ", "no" * 40 + " ", "(((", '"a', "{", "\n", "不能"]
+)
 def test_a_long_reply_takes_time_in_proportion(form: str) -> None:
     def seconds(size: int) -> float:
         text = (form * size)[:size]

@@ -394,3 +394,11 @@ def test_a_suite_may_bring_terms_of_its_own(suite: Path, answers: Path) -> None:
     assert run(path, answers).report.task_scores["recall"]["clinical_accuracy"] == 0
     given = run(path, answers, lexicon=str(suite.parent / "ward.tsv")).report
     assert given.task_scores["recall"]["clinical_accuracy"] == pytest.approx(0.75)
+
+
+def test_what_decides_may_be_about_a_task_that_was_not_measured(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path / "suite", {**SUITE, "decides": ["combined_score{task=recall}"]})
+    one, two = (write_answers(tmp_path / name, suite, right=0.8, seed=seed) for name, seed in (("one", 1), ("two", 2)))
+    found = run(suite, one, baseline=two, tasks=["triage", "notes"]).comparison
+    assert found is not None
+    assert [d.metric for d in found if d.role == "primary"] == ["combined_score"]

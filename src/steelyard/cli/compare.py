@@ -49,6 +49,7 @@ def compare(
     from steelyard.runs.opening import is_meant_as_answers
     from steelyard.runs.pointers import named_run
     from steelyard.runs.saved import SavedRun, compare_runs
+    from steelyard.study.cells import columns_of
     from steelyard.study.columns import columns_read
     from steelyard.study.comparison import checked_align, checked_unchanged
     from steelyard.study.comparison import compare as compared
@@ -77,7 +78,7 @@ def compare(
         how: dict[str, Any] = {"settings": settings, "unchanged": same, "align": aligned, "primary": primary}
         comparison = compare_runs(first, second, asked, by=by or (), **how)
         for group in by or ():
-            if not any(set(group.split("*")) <= set(delta.slice) for delta in comparison):
+            if not any(set(columns_of(group)) <= set(delta.slice) for delta in comparison):
                 raise UsageError(f"`by={group}`: a kept run was evaluated in other slices, and kept no rows to slice")
         return Shown(document=comparison_document(comparison), report=comparison_report(comparison))
     tables = [reading.table(paths, columns) for paths in ([files] if versus else [[path] for path in files])]

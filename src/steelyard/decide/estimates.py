@@ -52,9 +52,19 @@ def run_estimates(
                 f"run {run.name} kept no evidence of {fixed[0]}: it stands as it was estimated; leave level, resamples "
                 "and seed out"
             )
+    if again:
+        stored = {key: _as_sure(e, settings.level) for key, e in stored.items()}
     if run.records is not None:
         stored |= _of_rows(gate, run, run.records, settings, stored)
     return tuple(stored.values())
+
+
+def _as_sure(e: Estimate, level: float) -> Estimate:
+    """The estimate, without an interval that is of a lower level than rules read."""
+    if e.interval is None or e.level >= level:
+        return e
+    said = f"its interval is at {100 * e.level:g}% only, and no evidence was kept to make another"
+    return replace(e, interval=None, notes=(*e.notes, said))
 
 
 def _is_named(gate: Gate, part: KeptSlice) -> bool:

@@ -45,7 +45,7 @@ class Journal:
         self.path = Path(path)
         self.torn = 0
         self._news = threading.Condition()
-        self._appended = self._synced = self._wanted = 0
+        self._appended = self._written = self._synced = self._wanted = 0
         self._closing = False
         self._problem = ""
         self._closed = ExitStack()
@@ -101,6 +101,7 @@ class Journal:
                 raise StorageError(f"{printable(self.path)} is closed; no row can be added")
             self._problem = self._write_down(line)
             self._appended += 1
+            self._written += not self._problem
             if self._problem or self._unsynced in (1, MUCH):
                 self._news.notify_all()
             self._refuse()
@@ -143,8 +144,8 @@ class Journal:
             with self._news:
                 self._news.wait_for(lambda: self._unsynced or self._closing)
                 self._news.wait_for(self._is_due, EVERY)
-                appended, size = self._appended, self._size
-                if self._problem or appended == self._synced:
+                written, size = self._written, self._size
+                if written == self._synced:
                     return
             try:
                 os.fsync(self._file)
@@ -155,20 +156,20 @@ class Journal:
                     self._news.notify_all()
                     return
             with self._news:
-                self._synced, self._synced_size = appended, size
+                self._synced, self._synced_size = written, size
                 self._news.notify_all()
 
     def _is_due(self) -> bool:
         return self._unsynced >= MUCH or self._wanted > self._synced or self._closing or bool(self._problem)
 
     def _write_down(self, line: bytes) -> str:
-        """Write a row, and why the disk refused it: then what was synced stays, and no row that was not."""
+        """Write a row, and why the disk refused it: then the rows before it stay."""
         try:
             left = memoryview(line)
             while left:
                 left = left[os.write(self._file, left) :]
         except OSError as problem:
-            self._take_back(self._synced_size)
+            self._take_back(self._size)
             return reason(problem)
         self._size += len(line)
         return ""

@@ -21,6 +21,8 @@ def is_pattern(text: str) -> bool:
 
 def told_patterns(stated: Sequence[str]) -> tuple[str, ...]:
     """The patterns among texts; one that is no regular expression is refused."""
+    if any(not is_pattern(text) and not _folded(text) for text in stated):
+        raise UsageError("a text of signs alone would be any empty reply")
     found = tuple(text[1:-1] for text in stated if is_pattern(text))
     for pattern in found:
         try:

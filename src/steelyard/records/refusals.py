@@ -36,6 +36,8 @@ _OPEN = re.compile(r"\b(?:whether|if|how|ob|wie|falls|wenn|cuán|cómo|comment|c
 _AROUND = " .,!:;。，！：；\"'()[]"
 _MASK = "〈label〉"
 _MARKS = re.compile(r"[*_`#>~|]+")
+_BLANKS = re.compile(r"[^\S\n]+")
+_LINES = re.compile(r" ?\n[ \n]*")
 _SPACE = re.compile(r"\s+")
 _HEADING = re.compile(
     r"^(?:the |final |my |your )*(?:answer|antwort|respuesta|réponse|risposta|resposta|答案|回答|conclusion|result)"
@@ -46,7 +48,7 @@ _NOTHING = re.compile(r"[\W_]*")
 _NUMBER = re.compile(r"\d")
 _NAME = re.compile(r"\{(\w+)\}")
 Kind = str
-KINDS = ("willing", "decline", "refer", "filler", "answer", "hint", "beside")
+KINDS = ("willing", "decline", "refer", "filler", "answer", "hint", "beside", "clinical", "speaker", "urgent")
 
 
 @cache
@@ -69,7 +71,8 @@ def _named(names: Mapping[str, str], match: re.Match[str]) -> str:
 
 def sentences(text: str) -> Iterator[list[str]]:
     """The sentences of a reply, each as its clauses, without what it quotes."""
-    plain = text.replace("\u2019", "'").replace("\u2018", "'").strip().strip("\"“”'")
+    plain = _LINES.sub("\n", _BLANKS.sub(" ", text.replace("\u2019", "'").replace("\u2018", "'")))
+    plain = plain.strip().strip("\"“”'")
     is_json = plain.startswith(("{", "```"))
     plain = _BRACES.sub(" ", plain) if is_json else _QUOTED.sub(" ", plain)
     for sentence in _SENTENCE.split(_MARKS.sub("", plain)):
@@ -85,11 +88,14 @@ def refuses(
     *,
     mask: re.Pattern[str] | None = None,
     numbers: bool = False,
+    texts: bool = False,
 ) -> bool:
     """True if a reply declines to answer in prose.
 
     `labels` counts the labels of the task in a text; `mask` are those that read like declining themselves; `numbers`
-    are answers where there are no labels.
+    are answers where there are no labels. Of free `texts`, which may themselves advise against something, send somebody
+    to a doctor or call the evidence insufficient, only what a speaker says of itself declines, and only a plain "please
+    see a doctor" refers.
 
     >>> refuses("I'm sorry, but I cannot give medical advice."), refuses("I can't be sure, but it is most likely gout.")
     (True, False)
@@ -99,6 +105,8 @@ def refuses(
     said: list[Kind] = []
     for clauses in sentences(text):
         kinds = _kinds([mask.sub(_MASK, clause) if mask else clause for clause in clauses])
+        if texts:
+            kinds = [_of_text(clause.casefold(), kind) for clause, kind in zip(clauses, kinds, strict=True)]
         if labels is not None and labels(", ".join(clauses)) == 1:
             named = [(clause, kind) for clause, kind in zip(clauses, kinds, strict=True) if labels(clause)]
             if any(_states(clause.casefold(), kind) or (mask and mask.search(clause)) for clause, kind in named):
@@ -113,6 +121,14 @@ def refuses(
     if "answer" in said:
         return False
     return "decline" in said or ("refer" in said and not {"", "hint"} & set(said))
+
+
+def _of_text(clause: str, kind: Kind) -> Kind:
+    """What a clause of a free text is: advice against something declines nothing, and an emergency is an answer."""
+    patterns = _patterns()
+    if kind == "decline" and (patterns["clinical"].search(clause) or not patterns["speaker"].search(clause)):
+        return ""
+    return "" if kind == "refer" and patterns["urgent"].search(clause) else kind
 
 
 def _states(clause: str, kind: Kind) -> bool:

@@ -73,6 +73,7 @@ _DECLINING = re.compile(
     r"declin|refus|rechaz|rifiut|ablehn|verweiger|拒绝|recus|abst|defer|not sure|don't know|unknown|unclear|uncertain"
     r"|determine|insufficient|unbekannt|unklar|inconnu|desconocid|sconosciut|未知|不确定|无法"
 )
+_FIRST = re.compile(r"\b(?:i|i['’]m|abstain\w*|decline|idk)\b", re.IGNORECASE)
 _COMMON = {"yes", "no", "ja", "nein", "sí", "si", "oui", "non", "sì", "sim", "não", "none"}
 MOST_WORDS = 15  # of a sentence that states a label, besides the label: a longer one may say anything of it
 
@@ -146,11 +147,11 @@ class Answers:
         if first is not None and _is_meant(first) and _AFTER_LABEL.match(text, first.end()):
             return False
         alone = text.strip(AROUND)
-        if declines(alone) and not self.count(text):
+        if declines(alone) and not self.count(text) and (self.may_decline or not self.texts or _FIRST.search(alone)):
             return True
         if self.may_decline and alone.casefold() in _UNKNOWN:
             return True
-        return refuses(text, labels, mask=self.declining, numbers=self.numbers)
+        return refuses(text, labels, mask=self.declining, numbers=self.numbers, texts=self.texts)
 
     @property
     def declining(self) -> re.Pattern[str] | None:

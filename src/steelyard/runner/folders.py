@@ -113,10 +113,9 @@ def last(scope: Scope, plan: Plan) -> RunningFolder | None:
     return max((run for run in runs if (run.folder / SPEC).exists()), key=_began, default=None)
 
 
-def stopped(scope: Scope, plan: Plan, *, finished: bool = False) -> RunningFolder | None:
-    """The newest run of the same spec and plan that was not finished, or with `finished` of all; None without one."""
-    runs = [run for run in _of_spec(scope, plan) if finished or not run.is_finished]
-    return max(runs, key=_began, default=None)
+def newest(scope: Scope, plan: Plan) -> RunningFolder | None:
+    """The newest run of the same spec and plan, finished or not; None without one."""
+    return max(_of_spec(scope, plan), key=_began, default=None)
 
 
 def _of_spec(scope: Scope, plan: Plan) -> Iterator[RunningFolder]:

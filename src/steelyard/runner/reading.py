@@ -170,16 +170,16 @@ class Reading:
         """What a reply says that keeps to no form, if it came to its end."""
         if self.is_cut:
             return UNPARSED
-        declined = declines(self.text)
+        declined, refused = declines(self.text), self.answers.declines(self.text)
         stated: tuple[str | int | float, Span] | None
         stated = whole_number(self.text) if self.answers.numbers else self.answers.whole(self.text)
         if stated is None and not declined:
-            stated = None if self.answers.declines(self.text) else self.answers.mentioned(self.text)
+            stated = None if refused else self.answers.mentioned(self.text)
         if stated is not None:
             return self._answered(stated[0], stated[1], "label")
         if declined and not self.answers.mentions(self.text):
             return self._abstained("phrase")
-        return self._abstained("phrase") if self.answers.declines(self.text) else UNPARSED
+        return self._abstained("phrase") if refused else UNPARSED
 
     def _abstained(self, how: Literal["json", "line", "phrase"]) -> Parsed:
         return Parsed(outcome="abstained", how=how)

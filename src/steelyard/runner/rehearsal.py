@@ -12,10 +12,12 @@ from steelyard.errors import InputError, SteelyardError, UsageError
 from steelyard.records.admitting import admitted
 from steelyard.records.table import Records
 from steelyard.runner.backends import backends
+from steelyard.runner.comparing import compared_models
 from steelyard.runner.plan import Place, Plan
 from steelyard.runner.recorded import columns_of, facts_of, table_of
 from steelyard.runner.samples import combined
 from steelyard.runner.tasks import answers_are
+from steelyard.study.primary import questions
 
 _MOST = 2_000  # items
 _FACTS = {"wall_seconds": 1.0, "kwh": 1.0, "co2_kg": 1.0}
@@ -39,30 +41,17 @@ def rehearse(plan: Plan) -> None:
             except (UsageError, InputError) as problem:
                 raise plan.file.problem(("metrics", number), _reason(problem)) from None
         raise
-    if spec.primary:
-        try:
-            _compare_models(plan, records)
-        except (UsageError, InputError) as problem:
-            raise plan.file.problem(("primary",), _reason(problem)) from None
+    try:
+        questions(spec.primary)  # with one model they must be metrics, too
+        for new in [model.name for model in spec.models][1:2]:
+            compared_models(spec, records, spec.models[0].name, new, resamples=0)
+    except (UsageError, InputError) as problem:
+        raise plan.file.problem(("primary",) if spec.primary else ("metrics",), _reason(problem)) from None
     if spec.rules:
         try:
             _: Decision = _decision(spec.rules, records)
         except (UsageError, InputError) as problem:
             raise plan.file.problem(("gate",), _reason(problem)) from None
-
-
-def _compare_models(plan: Plan, records: Records) -> None:
-    """Compare two models as the run will, so that what decides can be told apart from what explores."""
-    from steelyard.study.comparison import compare
-    from steelyard.study.primary import questions
-
-    primary, metrics = plan.spec.primary, plan.spec.metrics or None
-    questions(primary)  # with one model they must be metrics, too
-    names = [model.name for model in plan.spec.models]
-    if len(names) < 2:
-        return
-    base, new = (records.of_run("model", name) for name in names[:2])
-    compare(base, new, metrics, primary=primary, versus=("model",), align="intersection", resamples=0)
 
 
 def _check_energy(plan: Plan) -> None:

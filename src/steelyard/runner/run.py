@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ from steelyard.runner.asking import Asking, Tallies, opened_backends, without_te
 from steelyard.runner.backends import Backend
 from steelyard.runner.cache import ReplyCache
 from steelyard.runner.energy import Meter, meter_of
-from steelyard.runner.folders import RunningFolder, begun, cache_of, check_room, last, stopped
+from steelyard.runner.folders import RunningFolder, begun, cache_of, check_room, last, newest
 from steelyard.runner.plan import Plan, planned
 from steelyard.runner.recorded import Standing, recorded
 from steelyard.runner.rehearsal import rehearse
@@ -40,8 +40,6 @@ from steelyard.runs.layout import DOMAIN, Scope, View, checked
 if TYPE_CHECKING:
     from steelyard.decide.decision import Decision
     from steelyard.decide.request import Judgement
-    from steelyard.metrics.definition import MetricLike
-    from steelyard.naming import Expr
     from steelyard.records.table import Records
     from steelyard.runs.saved import Clock
     from steelyard.study.results import Comparison, Evaluation
@@ -162,7 +160,7 @@ def prepare(
     save = file.spec.save
     if not needs_keys:
         named = [name for model in file.spec.models if (name := variable_of(model)) and is_variable(name, environment)]
-        environment = {**dict.fromkeys(named, "none"), **environment}
+        environment = {**environment, **{name: environment.get(name) or "none" for name in named}}
     scope = Scope(
         root_of(None if root is None else Path(root), environment, say),
         domain or save.domain or domain_of(None, environment) or DOMAIN,
@@ -239,7 +237,7 @@ def _place(prepared: Prepared, how: How) -> RunningFolder:
     plan, scope = prepared.plan, prepared.scope
     found = None
     if how.resume or how.retry_failed:
-        found = stopped(scope, plan) or stopped(scope, plan, finished=True)
+        found = newest(scope, plan)
     if found is None:
         if how.resume or how.retry_failed:
             how.say(_why_anew(last(scope, plan)))
@@ -297,6 +295,7 @@ def _asked(prepared: Prepared, place: RunningFolder, cache: Path, how: How) -> A
         )
         if standing.is_complete:
             return asking
+        said_before = {name: tally.said for name, tally in standing.tallies.items()}
         try:
             with Loop() as loop:
                 loop.run(asking.run())
@@ -309,7 +308,7 @@ def _asked(prepared: Prepared, place: RunningFolder, cache: Path, how: How) -> A
         for warning in kept.warnings:
             how.say(f"warning: {warning}")
         for name, tally in standing.tallies.items():
-            if tally.said:
+            if tally.said and tally.said != said_before.get(name):
                 how.say(f"note: {printable(name)}: with the first error of its own, the server said: {tally.said}")
         for backend in {id(each): each for each in prepared.backends.values()}.values():
             for remark, count in backend.counts().items():
@@ -364,54 +363,21 @@ def _judged(
 
 def _evaluated(plan: Plan, records: Records, asked_how: How) -> tuple[Evaluation, dict[tuple[str, str], Comparison]]:
     """The evaluation, and every two models compared."""
-    from steelyard.metrics.definition import Metric
+    from steelyard.runner.comparing import compared_models
     from steelyard.study.asking import asked_for
-    from steelyard.study.comparison import compare
-    from steelyard.study.defaults import choose, leading, listed_metrics
     from steelyard.study.evaluation import evaluate
     from steelyard.study.measure import together
 
-    spec, settings, progress = plan.spec, asked_how.settings, asked_how.progress
-    asked = asked_for(spec.metrics)
-    evaluation = evaluate(records, asked or None, settings=settings, keep_evidence=True, progress=progress)
-    comparable = [m for m in asked if not (isinstance(m, Metric) and m.no_delta)]
+    spec = plan.spec
+    how: dict[str, Any] = {"settings": asked_how.settings, "progress": asked_how.progress}
+    evaluation = evaluate(records, asked_for(spec.metrics) or None, keep_evidence=True, **how)
     comparisons = {}
     answered = set(records.labels("model").values)
     for base, new in combinations([model.name for model in spec.models if model.name in answered], 2):
-        before, after = (records.of_run("model", name) for name in (base, new))
-        chosen = [] if asked else listed_metrics(choose(before, comparable=True))
-        metrics = [*comparable, *chosen]
-        if metrics:
-            deciding = _deciding(spec, leading(chosen) if chosen else metrics[0], (before, after))
-            how: dict[str, Any] = {"align": "intersection", "versus": ("model",), "settings": settings}
-            comparisons[base, new] = compare(before, after, metrics, primary=deciding, progress=progress, **how)
+        found = compared_models(spec, records, base, new, **how)
+        if found is not None:
+            comparisons[base, new] = found
     return evaluation, together(comparisons)
-
-
-def _deciding(spec: RunSpec, first: MetricLike | Expr, runs: Sequence[Records]) -> list[MetricLike | Expr]:
-    """What decides between two models: what the spec says, else its first metric, and cells that a rule is about.
-
-    A cell that a run which was stopped has not come to is left out.
-    """
-    from steelyard.decide.gate import Gate
-    from steelyard.naming import parse
-    from steelyard.records.labels import value_name
-
-    rules = Gate.parse(spec.rules).rules if spec.rules else ()
-    ruled = [rule.metric for rule in rules if {column for column, _ in rule.metric.slice} - {"model"}]
-    named = [
-        replace(expr, slice=tuple((column, value) for column, value in expr.slice if column != "model"))
-        for expr in (*map(parse, spec.primary), *ruled)
-    ]
-    cells = ("strategy", "perturbation")
-    values = [{c: {*map(value_name, run.labels(c).values)} for c in cells if c in run} for run in runs]
-
-    def is_there(column: str, value: str) -> bool:
-        own = [each.get(column, set()) for each in values]
-        return all(value in there for there in own) and any(len(there) > 1 for there in own)
-
-    here = [each for each in named if all(is_there(*part) for part in each.slice)]
-    return [*here] if spec.primary and here else [first, *here]
 
 
 def _kept(prepared: Prepared, place: RunningFolder, made: tuple[Evaluation, Records], clock: Clock, how: How) -> Path:

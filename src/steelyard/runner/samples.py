@@ -65,7 +65,8 @@ def _without_answer(read: Sequence[Row]) -> str:
 
 def _how(agreeing: Sequence[Row]) -> str:
     """How most of the samples that agree said what they say."""
-    return Counter(parsed.get("how", "") for parsed in agreeing).most_common(1)[0][0] if agreeing else ""
+    said = Counter(parsed.get("how", "") for parsed in agreeing if parsed.get("outcome") != "unparsed")
+    return said.most_common(1)[0][0] if said else ""
 
 
 def _signals(rows: Sequence[Row]) -> dict[str, float]:

@@ -39,7 +39,7 @@ from steelyard.runs.documented import details, documented
 from steelyard.runs.layout import CACHE, JOURNAL, RUNNING, Scope, access, inside
 from steelyard.runs.manifest import RunManifest, manifest_document
 from steelyard.runs.run_json import NAME, RowCounts, Run, read_run, run_document, stamp
-from steelyard.study.cells import several
+from steelyard.study.cells import columns_of, several
 from steelyard.study.comparison import Align, compare, compare_kept, told_of
 from steelyard.study.defaults import choose, leading, listed_metrics
 from steelyard.study.deltas import Unchanged
@@ -364,7 +364,7 @@ def _kept_by_all(runs: Sequence[SavedRun], tables: Sequence[Records | None]) -> 
 def _is_among(slice_: Mapping[str, Any], by: Sequence[str]) -> bool:
     """True for a cell, and for a slice of the columns that were asked for."""
     own = set(slice_) - set(CELL)
-    return not own or any(own == set(group.split("*")) - set(CELL) for group in by)
+    return not own or any(own == set(columns_of(group)) - set(CELL) for group in by)
 
 
 def _evaluated_in(*runs: SavedRun) -> tuple[list[Mapping[str, Any]], list[str]]:

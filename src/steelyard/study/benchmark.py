@@ -30,7 +30,7 @@ from steelyard.study.benchmark_report import BenchmarkReport
 from steelyard.study.cells import slices
 from steelyard.study.evaluation import listed
 from steelyard.study.measure import ComparedSlice, MeasuredSlice, compared, measured, origin_of
-from steelyard.study.primary import decided_by
+from steelyard.study.primary import Question, decided_by
 from steelyard.study.results import Comparison, Evaluation
 from steelyard.study.row_pairs import UnmatchedRows, paired_slices
 from steelyard.study.scored_rows import scored_rows
@@ -185,6 +185,12 @@ def _overall(suite: Suite, records: Records) -> list[Metric]:
     return [*_combined(records), *(task_mean(metric) for metric in each)]
 
 
+def _is_measured(question: Question, suite: Suite, parts: Sequence[ComparedSlice]) -> bool:
+    """False of a question about tasks or categories that a part of the suite does not have."""
+    here = [part for part in parts if not question.slice or part.slice == question.slice]
+    return any(question.metric in part.metrics for part in here) or len(suite.tasks) == len(suite.spec.tasks)
+
+
 def _combined(records: Records) -> list[Metric]:
     """The combined score and the categories."""
     plan = records.task.benchmark
@@ -232,8 +238,9 @@ def _compared(suite: Suite, how: Combining, base: Answers, new: Answers, setting
             different = own[-1:] if len(own) == 2 else own  # of one category, the combined score is that category
             parts.append(ComparedSlice(slice=slice_, pair=pair, metrics=different, is_asked=False))
     asked = [metric for task in suite.tasks for metric in task.metrics]
+    measured_here = [question for question in suite.deciding(how) if _is_measured(question, suite, parts)]
     return compared(
-        decided_by(parts, suite.deciding(how), combined_score()),
+        decided_by(parts, measured_here, combined_score()),
         origin_of(base.records, asked, paired=True),
         origin_of(new.records, asked, paired=True),
         settings,

@@ -22,7 +22,7 @@ def slices(records: Records, by: Sequence[str], pool: Sequence[str]) -> Iterator
     for cell, table in records.split(cell_columns):
         yield cell, table
         for group in dict.fromkeys(by):
-            columns = [c.strip() for c in group.split("*")]
+            columns = columns_of(group)
             if all(c in cell_columns for c in columns):
                 continue
             for name in columns:
@@ -30,6 +30,11 @@ def slices(records: Records, by: Sequence[str], pool: Sequence[str]) -> Iterator
                     raise UsageError(records.lacks(name, "by"))
             for values, part in table.split(columns):
                 yield {**cell, **values}, part
+
+
+def columns_of(group: str) -> list[str]:
+    """The columns that a group of slices is of: one, or several with stars between them."""
+    return [column.strip() for column in group.split("*")]
 
 
 def checked_pool(pool: Sequence[str]) -> Sequence[str]:

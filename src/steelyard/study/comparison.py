@@ -19,7 +19,7 @@ from steelyard.records.cautions import of_pairs
 from steelyard.records.labels import value_name
 from steelyard.records.readers import Readable, records_in
 from steelyard.records.reading import Reading
-from steelyard.records.schema import CELL, OUTCOMES
+from steelyard.records.schema import CELL, OUTCOMES, SPLIT
 from steelyard.records.table import Records
 from steelyard.study.asking import asked_for, completed, left_open
 from steelyard.study.cells import applies, checked_pool, joined
@@ -84,6 +84,8 @@ def compare(
     tables = [records_in(run, columns, reading) for run in (base, new)]
     chosen = choose(tables[0], comparable=True) if named is None else ()
     asked, filled_in = completed(listed_metrics(chosen) if named is None else named, tables[0])
+    if not asked:
+        raise UsageError("there is no metric to compare by; name one with `metric=`")
     first = asked[0] if metrics is not None else leading(asked)
     deciding, asked = answerable(deciding, asked, tables[0])
     for metric in asked:
@@ -157,7 +159,11 @@ def compare_kept(
     if lonely:
         shown = ", ".join(slice_text(dict(key)) or "the whole table" for key in lonely[:5])
         were = "was" if len(lonely) == 1 else "were"
-        raise InputError(f"{counted(len(lonely), 'cell')} {were} evaluated in one run only: {printable(shown)}")
+        apart = any(SPLIT in dict(key) for key in lonely)
+        hint = (
+            f"; since 0.12.0 {SPLIT} tells cells apart: evaluate both, or pool it with `pool={SPLIT}`" if apart else ""
+        )
+        raise InputError(f"{counted(len(lonely), 'cell')} {were} evaluated in one run only: {printable(shown)}{hint}")
     pairs = {key: KeptPair(part, theirs[key]) for key, part in mine.items() if key in theirs}
     slices = []
     for key, pair in pairs.items():

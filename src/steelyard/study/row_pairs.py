@@ -22,7 +22,7 @@ from steelyard.records.derive import ANSWERED, FAILED, NUMBERS, combine
 from steelyard.records.labels import Labels, value_name, value_of
 from steelyard.records.schema import CELL, PAIRED, is_group, kind_of
 from steelyard.records.table import Records
-from steelyard.study.cells import several
+from steelyard.study.cells import columns_of, several
 from steelyard.study.kept import describes_question, told_by
 from steelyard.study.pairs import MissingRows, Pair, check_judges
 
@@ -224,7 +224,7 @@ def paired_slices(
         cell = {c: values.get(c, "none") for c in columns}
         yield cell, pair
         for group in dict.fromkeys(by):
-            names = [c.strip() for c in group.split("*")]
+            names = columns_of(group)
             for name in names:
                 if name not in pair.base and name != "outcome":
                     raise UsageError(pair.base.lacks(name, "by"))
