@@ -230,3 +230,14 @@ def test_texts_of_rows_are_not_shown_as_what_might_be_meant(folder: Path) -> Non
         done = gate(folder, f"{file}.jsonl", "--rule", rule)
         assert done.code in (1, 2)
         assert "Doe" not in done.err + json.dumps(done.out)
+
+
+def test_clusters_that_leave_with_a_few_failures_are_not_all_failures(folder: Path) -> None:
+    def table(seed: int, lost: int) -> list[Row]:
+        found = [{**row, "cluster": f"p{i // 6}"} for i, row in enumerate(rows(300, 0.8, seed))]
+        return [{**row, "outcome": "failed" if i == lost * 6 else "answered"} for i, row in enumerate(found)]
+
+    write(folder, old=table(1, 3), new=table(1, 7))
+    keep(folder, "old")
+    done = gate(folder, "new.jsonl", "old", "--rule", "low(delta(accuracy)) >= -0.1")
+    assert done.code == 0, done.out  # one row of 300 failed in each run, and twelve rows left with them

@@ -419,11 +419,8 @@ def _subject(given: Sequence[Comparison | Evaluation | Subject]) -> Subject:
 
 
 def _failure_rates(comparison: Comparison) -> tuple[float, float] | None:
-    sides = [comparison.population[side] for side in ("base", "new")]
-    if not all(side["rows"] for side in sides):
-        return None
-    base, new = (side["failed"] / side["rows"] for side in sides)
-    return base, new
+    known = all(comparison.population[side]["rows"] for side in ("base", "new"))
+    return comparison.failure_rates if known else None
 
 
 # -- what nobody asked about -------------------------------------------------------------------------------------------

@@ -333,7 +333,7 @@ def _of_delta(d: Delta, subject: Subject) -> GateNumber:
     """
     assert subject.comparison is not None
     about: dict[str, Any] = {"slice": dict(d.slice), "left_out": _left_out(d), "better": d.better, "notes": d.notes}
-    failed = d.n_failed / (d.n_failed + d.n_asked) if d.n_failed else 0.0
+    failed = subject.comparison.failed_share(d)
     if d.unchanged:
         return GateNumber(
             value=0.0, interval=(0.0, 0.0), clusters=d.clusters, level=d.level, cautions=d.cautions,

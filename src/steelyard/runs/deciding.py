@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from steelyard.errors import InputError, UsageError, printable
@@ -127,8 +127,7 @@ def _between(comparison: Comparison, delta: Delta) -> str:
     """Why no confirming rule would pass on the difference of two runs, or nothing."""
     barred = barred_by(delta.cautions)
     about = [caution for caution in comparison.cautions if not within(caution)]
-    failed = delta.n_failed / (delta.n_failed + delta.n_asked) if delta.n_failed else 0.0
-    rates = [side["failed"] / side["rows"] if side.get("rows") else 0.0 for side in _sides(comparison)]
+    failed, rates = comparison.failed_share(delta), comparison.failure_rates
     if barred or about:
         return barred or about[0].text
     if failed > USUAL["failed"]:
@@ -138,10 +137,6 @@ def _between(comparison: Comparison, delta: Delta) -> str:
     if delta.missing_share > USUAL["missing"]:
         return f"{100 * delta.missing_share:.3g}% of the asked rows lack what it reads"
     return ""
-
-
-def _sides(comparison: Comparison) -> list[Mapping[str, int]]:
-    return [comparison.population[side] for side in ("base", "new")]
 
 
 def _has_evidence(run: RunEntry, key: str) -> bool:

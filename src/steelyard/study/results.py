@@ -110,6 +110,21 @@ class Comparison(Shows):
     def __iter__(self) -> Iterator[Delta]:
         return iter(self.deltas)
 
+    @property
+    def failure_rates(self) -> tuple[float, float]:
+        """The share of the rows of the base run and of the new one that failed."""
+        base, new = (
+            side["failed"] / side["rows"] if side.get("rows") else 0.0
+            for side in (self.population[name] for name in ("base", "new"))
+        )
+        return base, new
+
+    def failed_share(self, delta: Delta) -> float:
+        """The share of the pairs that left a delta because either run failed; at most that, where no rows were kept."""
+        if "clusters_left" in delta.companions:  # others left with them
+            return min(1.0, sum(self.failure_rates))
+        return delta.n_failed / (delta.n_failed + delta.n_asked) if delta.n_failed else 0.0
+
     def __len__(self) -> int:
         return len(self.deltas)
 
