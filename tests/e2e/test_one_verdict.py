@@ -185,8 +185,8 @@ def test_deciding_agrees_with_comparing(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("old.jsonl", "it", "--save"), "--save is for two files of answers"),
-        (("old.jsonl", "it", "--pool", "model"), "--pool is for two files of answers"),
+        (("old.jsonl", "it", "--save"), "--save is for files of answers; one of these is a kept run"),
+        (("old.jsonl", "it", "--pool", "model"), "--pool is for files of answers; one of these is a kept run"),
         (("it", "it-base", "--where", "item=3"), "--where is for files of answers"),
         (("old.jsonl", "nobody"), "'nobody' is no run here"),
         (("old.jsonl", "pinned:nobody"), "nothing is pinned"),

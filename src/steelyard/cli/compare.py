@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +14,9 @@ from steelyard.cli.options import store
 from steelyard.cli.options.uncertainty import Uncertainty
 from steelyard.cli.progress import progress
 from steelyard.errors import UsageError
+
+if TYPE_CHECKING:
+    from steelyard.study.results import Comparison
 
 
 @command(writes="comparison.json")
@@ -47,9 +51,6 @@ def compare(
         raise UsageError("standard input can be read once only")
     from steelyard.report.comparison import comparison_report
     from steelyard.runs.opening import is_meant_as_answers
-    from steelyard.runs.pointers import named_run
-    from steelyard.runs.saved import SavedRun, compare_runs
-    from steelyard.study.cells import columns_of
     from steelyard.study.columns import columns_read
     from steelyard.study.comparison import checked_align, checked_unchanged
     from steelyard.study.comparison import compare as compared
@@ -63,23 +64,10 @@ def compare(
     asked = of.asked_metrics(metric)
     metrics_read = (*(asked or ()), *(question.metric for question in questions(primary)))
     columns = None if keeping.save_records else columns_read(metrics_read, by or (), column)
+    how: dict[str, Any] = {"settings": settings, "unchanged": same, "align": aligned, "primary": primary}
     if not versus and not all(map(is_meant_as_answers, files)):
-        for name, given in {"save": keeping.wanted, "pool": pool}.items():
-            if given:
-                raise UsageError(f"`{name}=` is for two files of answers; one of these is a kept run")
-        runs = [
-            reading.table([path], columns) if is_meant_as_answers(path) else named_run(path, place.view, "run")
-            for path in files
-        ]
-        if reading.stated and all(isinstance(run, SavedRun) for run in runs):
-            raise UsageError(f"`{next(iter(reading.stated))}=` is for files of answers; a kept run knows its own")
-        of.say_unit_of(*(run for run in runs if not isinstance(run, SavedRun)))
-        first, second = runs
-        how: dict[str, Any] = {"settings": settings, "unchanged": same, "align": aligned, "primary": primary}
-        comparison = compare_runs(first, second, asked, by=by or (), **how)
-        for group in by or ():
-            if not any(set(columns_of(group)) <= set(delta.slice) for delta in comparison):
-                raise UsageError(f"`by={group}`: a kept run was evaluated in other slices, and kept no rows to slice")
+        of.only_for_files(save=keeping.wanted, pool=pool)
+        comparison = _with_kept(files, reading, columns, place, metrics=asked, by=by or (), **how)
         return Shown(document=comparison_document(comparison), report=comparison_report(comparison))
     tables = [reading.table(paths, columns) for paths in ([files] if versus else [[path] for path in files])]
     of.say_unit_of(*tables)
@@ -89,14 +77,11 @@ def compare(
             base,
             new,
             asked,
-            align=aligned,
             by=by or (),
             pool=pool or (),
             versus=(column,) if versus else (),
-            settings=settings,
-            unchanged=same,
-            primary=primary,
             progress=bar,
+            **how,
         )
     of.say_chosen(comparison.chosen)
     document = comparison_document(comparison)
@@ -105,3 +90,27 @@ def compare(
         metrics = listed_metrics(comparison.chosen) if asked is None else asked
         document |= kept.keep(*store.sides([evaluated(side, metrics, **sliced) for side in (base, new)], (base, new)))
     return Shown(document=document, report=comparison_report(comparison))
+
+
+def _with_kept(
+    files: list[str], reading: Any, columns: list[str] | None, place: Any, *, by: Sequence[str], **how: Any
+) -> Comparison:
+    """The comparison of two runs, of which one at least was kept."""
+    from steelyard.runs.opening import is_meant_as_answers
+    from steelyard.runs.pointers import named_run
+    from steelyard.runs.saved import SavedRun, compare_runs
+    from steelyard.study.cells import columns_of
+
+    one, two = (
+        reading.table([path], columns) if is_meant_as_answers(path) else named_run(path, place.view, "run")
+        for path in files
+    )
+    tables = [run for run in (one, two) if not isinstance(run, SavedRun)]
+    if not tables:
+        of.only_for_files(kept="a kept run knows its own", **reading.stated)
+    of.say_unit_of(*tables)
+    comparison = compare_runs(one, two, by=by, **how)
+    for group in by:
+        if not any(set(columns_of(group)) <= set(delta.slice) for delta in comparison):
+            raise UsageError(f"`by={group}`: a kept run was evaluated in other slices, and kept no rows to slice")
+    return comparison

@@ -35,6 +35,7 @@ _CLAUSE = re.compile(r"[,，]\s*|\s+(?=(?:but|aber|pero|mais|mas|sondern)\s)|(?=
 _OPEN = re.compile(r"\b(?:whether|if|how|ob|wie|falls|wenn|cuán|cómo|comment|combien|se|quanto)\b|^si\b|是否|多")
 _AROUND = " .,!:;。，！：；\"'()[]"
 _MASK = "〈label〉"
+_SAYS = ("", "answer", "hint")  # kinds of clauses that may give an answer
 _MARKS = re.compile(r"[*_`#>~|]+")
 _BLANKS = re.compile(r"[^\S\n]+")
 _LINES = re.compile(r" ?\n[ \n]*")
@@ -107,20 +108,31 @@ def refuses(
         kinds = _kinds([mask.sub(_MASK, clause) if mask else clause for clause in clauses])
         if texts:
             kinds = [_of_text(clause.casefold(), kind) for clause, kind in zip(clauses, kinds, strict=True)]
-        if labels is not None and labels(", ".join(clauses)) == 1:
-            named = [(clause, kind) for clause, kind in zip(clauses, kinds, strict=True) if labels(clause)]
-            if any(_states(clause.casefold(), kind) or (mask and mask.search(clause)) for clause, kind in named):
-                return False
-        if numbers and kinds[-1] in ("", "answer", "hint") and _NUMBER.search(clauses[-1]):
+        if labels is not None and _names_one(clauses, kinds, labels, mask):
             return False
-        is_turn = labels is None and "decline" in said and _TURN.match(clauses[0].casefold())
-        hints = labels is None and "decline" in (*said, *kinds)
-        said += ["answer" if kind == "hint" and hints else kind for kind in kinds]
-        if is_turn and not set(kinds) & {"decline", "refer", "filler"}:
-            said.append("answer")
+        if numbers and kinds[-1] in _SAYS and _NUMBER.search(clauses[-1]):
+            return False
+        said += kinds if labels is not None else _after(said, clauses, kinds)
     if "answer" in said:
         return False
     return "decline" in said or ("refer" in said and not {"", "hint"} & set(said))
+
+
+def _names_one(
+    clauses: Sequence[str], kinds: Sequence[Kind], labels: Callable[[str], int], mask: re.Pattern[str] | None
+) -> bool:
+    """True if a sentence names one label, where it may be the answer."""
+    if labels(", ".join(clauses)) != 1:
+        return False
+    named = [(clause, kind) for clause, kind in zip(clauses, kinds, strict=True) if labels(clause)]
+    return any(_states(clause.casefold(), kind) or (mask and mask.search(clause)) for clause, kind in named)
+
+
+def _after(said: Sequence[Kind], clauses: Sequence[str], kinds: Sequence[Kind]) -> list[Kind]:
+    """What a sentence is, after what was said: behind a refusal, a hint is an answer, and so is "that said, …"."""
+    hints, is_turn = "decline" in (*said, *kinds), "decline" in said and _TURN.match(clauses[0].casefold())
+    found = ["answer" if kind == "hint" and hints else kind for kind in kinds]
+    return [*found, "answer"] if is_turn and not set(kinds) & {"decline", "refer", "filler"} else found
 
 
 def _of_text(clause: str, kind: Kind) -> Kind:
@@ -133,7 +145,7 @@ def _of_text(clause: str, kind: Kind) -> Kind:
 
 def _states(clause: str, kind: Kind) -> bool:
     """True if a clause that names a label may give it as the answer."""
-    return kind in ("", "answer", "hint") and _OPEN.search(clause) is None
+    return kind in _SAYS and _OPEN.search(clause) is None
 
 
 def _kinds(clauses: Sequence[str]) -> list[Kind]:

@@ -216,6 +216,13 @@ def versus_of(text: str) -> tuple[str, str, str]:
     return (*base, sides[0])
 
 
+def only_for_files(*, kept: str = "one of these is a kept run", **options: Any) -> None:
+    """Refuse options that are about files of answers, where a kept run is given."""
+    given = next((name for name, value in options.items() if value), None)
+    if given is not None:
+        raise UsageError(f"`{given}=` is for files of answers; {kept}")
+
+
 def say_unit_of(*tables: Any) -> None:
     """Say once if a column looks like the unit of the tables and nobody said so."""
     from steelyard.records.unit import likely_unit
