@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -202,9 +203,9 @@ def test_a_full_disk_is_said_and_costs_nothing_that_was_flushed(
 
 def test_a_full_disk_takes_no_row_that_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "j"
-    real, slow = os.fsync, threading.Event()
+    real = os.fsync
     with monkeypatch.context() as patch:
-        patch.setattr(module.os, "fsync", lambda handle: (slow.wait(0.3), real(handle))[1])
+        patch.setattr(module.os, "fsync", lambda handle: (time.sleep(0.3), real(handle))[1])
         journal = Journal(path)
         for n in range(600):
             journal.append({"n": n})

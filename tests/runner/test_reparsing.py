@@ -85,7 +85,7 @@ def test_what_was_not_understood_then_is_now(tmp_path: Path, old: sy.Run) -> Non
     new = reparse(tmp_path, old, say=said.append)
     assert new.evaluation[key].value == 0
     assert new.evaluation["accuracy{perturbation=none}"].value == 1
-    assert said == [f"8 of 20 replies are read otherwise than in run {old.run_id}"]
+    assert said == [f"8 of 20 replies are read otherwise than in run {old.run_id}", "evaluating 20 answers"]
     assert (tmp_path / "models.py.calls").read_text() == calls
     assert old.journal.read_bytes() == before
     assert (new.reparsed_from, new.is_complete) == (old.run_id, True)
