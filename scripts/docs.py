@@ -59,7 +59,7 @@ def _output(line: str) -> str:
     if name != "steelyard":
         raise SystemExit(f"only steelyard commands are shown, not {name}")
     done = command(*arguments, cwd=ROOT)
-    said = [line for line in done.err.splitlines() if not line.startswith(("wrote", "saved", "asked"))]
+    said = [line for line in done.err.splitlines() if not line.startswith(("wrote", "saved", "asked", "evaluating"))]
     shown = re.sub(r"(?m)^it took .*$", lambda line: MEASURED.sub("…", line.group()), done.out)
     return shown + "".join(f"{line}\n" for line in said)
 

@@ -87,7 +87,7 @@ say 'an embedder that cannot be reached gives up (4)'
 mkdir -p docs && echo 'Rest, drink and come back if it gets worse.' >docs/rest.txt
 echo '{"id": "q1", "text": "what to do", "relevantDocId": "rest"}' >queries.jsonl
 export CI_EXAMPLE_KEY=none
-expect 4 retrieval run --docs docs --queries queries.jsonl --embedder openai:any --base-url http://127.0.0.1:9/v1 \
+expect 4 retrieval run docs queries.jsonl --embedder openai:any --base-url http://127.0.0.1:9/v1 \
     --api-key-env CI_EXAMPLE_KEY --no-save
 
 say 'a run that was edited by hand is refused (5)'

@@ -120,4 +120,4 @@ def test_a_study_is_shown_metric_by_metric(study: sy.Run) -> None:
                 found = study.evaluation[f"{name}{{model={row[0]},strategy={row[1]},perturbation={column}}}"]
                 assert text_of(cell).split(" (")[0] == f"{number(found.value)} {interval_text(found.interval)}".strip()
     compared = [part for part in document if isinstance(part, Table) and part.columns[:2] == ("base", "new")]
-    assert len(compared[0].rows) == 3 * 4
+    assert len(compared[0].rows) == 3 * (4 + 1)  # accuracy under every strategy, and the cell that a rule names
