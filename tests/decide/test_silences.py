@@ -1,4 +1,4 @@
-"""Ways in which gates and `runs decide` once let runs pass in silence, found by somebody who had not read them."""
+"""Ways in which gates and `runs decide` once let runs pass in silence."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Replies that decline, and replies that answer although they read alike: 1,090 of them, by form and language.
 
-Each half and each set was written before rules had been seen by who wrote it. What the rules met blind is in
-docs/running.md; here is what they must keep.
+Each half and each set was written without a look at the rules. What the rules met blind is in docs/running.md; here is
+what they must keep.
 """
 
 from __future__ import annotations
