@@ -402,3 +402,24 @@ def test_what_decides_may_be_about_a_task_that_was_not_measured(tmp_path: Path) 
     found = run(suite, one, baseline=two, tasks=["triage", "notes"]).comparison
     assert found is not None
     assert [d.metric for d in found if d.role == "primary"] == ["combined_score"]
+
+
+@pytest.mark.parametrize(
+    ("decides", "tasks", "primary"),
+    [
+        (["diagnostics{task=recall}"], (), {("combined_score", "recall")}),  # its only category
+        (["diagnostics{task=notes}"], (), {("diagnostics", "notes")}),
+        (["safety", "combined_score"], (), {("safety", ""), ("combined_score", "")}),
+        (["diagnostics{task=triage}"], ("triage",), {("diagnostics", "")}),  # the only task
+        (["safety"], ("triage",), {("combined_score", "")}),  # which it does not have
+    ],
+)
+def test_what_decides_is_found_as_it_is_measured(
+    tmp_path: Path, decides: list[str], tasks: tuple[str, ...], primary: set[tuple[str, str]]
+) -> None:
+    suite = write_suite(tmp_path / "suite", {**SUITE, "decides": decides})
+    one, two = (write_answers(tmp_path / name, suite, right=0.8, seed=seed) for name, seed in (("one", 1), ("two", 2)))
+    found = run(suite, one, baseline=two, tasks=tasks).comparison
+    assert found is not None
+    deciding = {(d.metric.removeprefix("category."), d.slice.get("task", "")) for d in found if d.role == "primary"}
+    assert deciding == primary

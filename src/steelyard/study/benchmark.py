@@ -185,10 +185,24 @@ def _overall(suite: Suite, records: Records) -> list[Metric]:
     return [*_combined(records), *(task_mean(metric) for metric in each)]
 
 
-def _is_measured(question: Question, suite: Suite, parts: Sequence[ComparedSlice]) -> bool:
-    """False of a question about tasks or categories that a part of the suite does not have."""
-    here = [part for part in parts if not question.slice or part.slice == question.slice]
-    return any(question.metric in part.metrics for part in here) or len(suite.tasks) == len(suite.spec.tasks)
+def _deciding(suite: Suite, how: Combining, records: Records, parts: Sequence[ComparedSlice]) -> list[Question]:
+    """What the suite says decides, as it is measured here; what a part of the suite does not have is left out.
+
+    A suite of one task has no slice of it, and the one category of a task is compared as its combined score.
+    """
+    known = {task.name: _of_task(task, records) for task in suite.tasks}
+    found = []
+    for question in suite.deciding(how):
+        own = known.get(question.slice.get("task", ""), [])
+        is_alone = len(own) == 2 and question.metric in own
+        metric = combined_score() if is_alone and len(suite.tasks) > 1 else question.metric
+        asked = Question(metric, question.slice if len(suite.tasks) > 1 else {})
+        elsewhere = question.slice and not own
+        if not elsewhere and any(metric in part.metrics for part in parts if part.slice == asked.slice):
+            found.append(asked)
+        elif len(suite.tasks) == len(suite.spec.tasks):
+            found.append(asked)  # a category that no task has is refused
+    return found
 
 
 def _combined(records: Records) -> list[Metric]:
@@ -238,9 +252,8 @@ def _compared(suite: Suite, how: Combining, base: Answers, new: Answers, setting
             different = own[-1:] if len(own) == 2 else own  # of one category, the combined score is that category
             parts.append(ComparedSlice(slice=slice_, pair=pair, metrics=different, is_asked=False))
     asked = [metric for task in suite.tasks for metric in task.metrics]
-    measured_here = [question for question in suite.deciding(how) if _is_measured(question, suite, parts)]
     return compared(
-        decided_by(parts, measured_here, combined_score()),
+        decided_by(parts, _deciding(suite, how, new.records, parts), combined_score()),
         origin_of(base.records, asked, paired=True),
         origin_of(new.records, asked, paired=True),
         settings,
